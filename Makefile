@@ -1,0 +1,70 @@
+# A new machine needs only make and Python 3.11 to 3.14. Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+RUN = .venv/bin/python -m
+UV = build/uv/bin/uv
+UV_VERSION = 0.13.8
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show these lines
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do \
+		printf '%-24s %s\n' "$$name" "$$text"; done
+
+.PHONY: environment
+environment: ## build .venv from requirements.lock; does nothing when it is up to date
+	@$(PYTHON) tools/environment.py
+
+.PHONY: demo
+demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
+	$(RUN) privsample.simulations.demo demo
+
+.PHONY: test
+test: environment ## the whole test suite, then the tests of the other ArviZ generation
+	$(RUN) pytest -n auto --cov --cov-report=
+	@$(RUN) coverage report
+	@echo 'privsample/accounting must be covered in full:'
+	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
+	@$(MAKE) --no-print-directory test-generations
+
+.PHONY: test-generations
+test-generations: environment ## tests/interop on an interpreter with the other generation of PyMC and ArviZ
+	@.venv/bin/python tools/generations.py
+
+.PHONY: test-statistical
+test-statistical: environment ## the statistical tests, with fresh seeds that are printed
+	$(RUN) pytest -n auto -m statistical --fresh-seeds
+
+.PHONY: lint
+lint: environment ## style, format, types, and the direction of imports
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	.venv/bin/lint-imports --no-logo
+
+.PHONY: format
+format: environment ## mend style and format where that is safe
+	$(RUN) ruff check --fix
+	$(RUN) ruff format
+
+.PHONY: bench
+bench: environment ## the benchmarks
+	$(RUN) benchmarks
+
+.PHONY: lock
+lock: ## resolve the dependencies anew into requirements.lock
+	test -x $(UV) || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==$(UV_VERSION); }
+	@mkdir -p build
+	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+		--fork-strategy requires-python --all-extras --group dev --generate-hashes \
+		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		--output-file build/requirements.txt
+	@{ echo '# Written by make lock. All extras and the dev group, for every supported Python.'; \
+		cat build/requirements.txt; } > requirements.lock
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf .venv .venv-* .venv*.lock build dist demo htmlcov .coverage .coverage.* \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

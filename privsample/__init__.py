@@ -1,0 +1,79 @@
+"""privsample: differentially private sampling mechanisms, each with an accountant that says what a draw costs.
+
+Public names are resolved when first used: importing the package loads nothing heavy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
+    from privsample.accounting.base import Accountant, Assumption
+    from privsample.accounting.composition import Composed, Parallel
+    from privsample.accounting.group import Group
+    from privsample.accounting.guarantees import (
+        ApproximateAccountant,
+        BoundedRangeAccountant,
+        PureAccountant,
+        ZCDPAccountant,
+    )
+    from privsample.accounting.posterior import PosteriorAccountant
+    from privsample.accounting.randomized import RandomizedResponseAccountant
+    from privsample.accounting.statement import privacy_statement
+    from privsample.accounting.targets import DP, RDP, ZCDP
+    from privsample.distributions.families import (
+        BetaBernoulli,
+        DirichletCategorical,
+        GammaExponential,
+        GammaPoisson,
+        NormalKnownVariance,
+    )
+    from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+    from privsample.mechanisms.notes import CuratorNotes
+    from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+    from privsample.mechanisms.randomized import RandomizedResponse
+    from privsample.mechanisms.release import Release, to_arviz
+    from privsample.relations import AddRemove, ReplaceOne
+
+_HOMES = {
+    "privsample.relations": ("AddRemove", "ReplaceOne"),
+    "privsample.distributions.families": (
+        "BetaBernoulli",
+        "DirichletCategorical",
+        "GammaExponential",
+        "GammaPoisson",
+        "NormalKnownVariance",
+    ),
+    "privsample.accounting.base": ("Accountant", "Assumption"),
+    "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
+    "privsample.accounting.guarantees": (
+        "ApproximateAccountant",
+        "BoundedRangeAccountant",
+        "PureAccountant",
+        "ZCDPAccountant",
+    ),
+    "privsample.accounting.composition": ("Composed", "Parallel"),
+    "privsample.accounting.group": ("Group",),
+    "privsample.accounting.posterior": ("PosteriorAccountant",),
+    "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
+    "privsample.accounting.statement": ("privacy_statement",),
+    "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
+    "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
+    "privsample.mechanisms.notes": ("CuratorNotes",),
+    "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
+    "privsample.mechanisms.randomized": ("RandomizedResponse",),
+    "privsample.mechanisms.release": ("Release", "to_arviz"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'privsample' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,144 @@
+"""Checks of parameters. Each negates the accepting test, so NaN fails; each message says what was expected."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def _single(named: dict[str, Any]) -> tuple[str, Any]:
+    ((name, item),) = named.items()
+    return name, item
+
+
+def number(**named: Any) -> float:
+    """One real number as a float; a bool, text or array is refused."""
+    name, item = _single(named)
+    if isinstance(item, (bool, np.bool_, str, bytes)):
+        raise TypeError(f"{name} must be a number, got {item!r}")
+    if getattr(item, "ndim", 0) != 0:
+        raise TypeError(f"{name} must be a single number, got an array of shape {item.shape}")
+    try:
+        return float(item)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be a number that fits a float, got {type(item).__name__}") from None
+
+
+def positive(**named: Any) -> float:
+    """A finite number above zero."""
+    name, item = _single(named)
+    result = number(**named)
+    if not (0.0 < result < np.inf):
+        raise ValueError(f"{name} must be finite and > 0, got {item!r}")
+    return result
+
+
+def nonnegative(**named: Any) -> float:
+    """A finite number, zero or above."""
+    name, item = _single(named)
+    result = number(**named)
+    if not (0.0 <= result < np.inf):
+        raise ValueError(f"{name} must be finite and >= 0, got {item!r}")
+    return result
+
+
+def finite(**named: Any) -> float:
+    """A finite number."""
+    name, item = _single(named)
+    result = number(**named)
+    if not (-np.inf < result < np.inf):
+        raise ValueError(f"{name} must be finite, got {item!r}")
+    return result
+
+
+def share(**named: Any) -> float:
+    """A number in (0, 1]."""
+    name, item = _single(named)
+    result = number(**named)
+    if not (0.0 < result <= 1.0):
+        raise ValueError(f"{name} must lie in (0, 1], got {item!r}")
+    return result
+
+
+def probability(**named: Any) -> float:
+    """A number in [0, 1): the range of a failure probability."""
+    name, item = _single(named)
+    result = number(**named)
+    if not (0.0 <= result < 1.0):
+        raise ValueError(f"{name} must lie in [0, 1), got {item!r}")
+    return result
+
+
+def positive_integer(**named: Any) -> int:
+    """A whole number of at least one; a float that is whole is refused, to keep counts and measures apart."""
+    name, item = _single(named)
+    try:
+        if isinstance(item, (bool, np.bool_)):
+            raise TypeError
+        result = operator.index(item)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {item!r}") from None
+    if not result >= 1:
+        raise ValueError(f"{name} must be at least 1, got {result}")
+    return result
+
+
+def interval(**named: Any) -> tuple[float, float]:
+    """Two finite numbers, the first below the second."""
+    name, item = _single(named)
+    try:
+        low, high = item
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a pair (low, high), got {item!r}") from None
+    low, high = finite(**{f"{name}[0]": low}), finite(**{f"{name}[1]": high})
+    if not low < high:
+        raise ValueError(f"{name} must have low < high, got ({low}, {high})")
+    return low, high
+
+
+def real_array(**named: ArrayLike) -> FloatArray:
+    """An array of floats without NaN."""
+    name, item = _single(named)
+    try:
+        result = np.asarray(item, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be real numbers, got {type(item).__name__}") from None
+    if np.isnan(result).any():
+        raise ValueError(f"{name} must not contain NaN")
+    return result
+
+
+def renyi_orders(orders: ArrayLike) -> FloatArray:
+    """Orders of Renyi divergences: finite and above one, any shape."""
+    result = real_array(orders=orders)
+    if not np.all((result > 1.0) & (result < np.inf)):
+        raise ValueError("orders must be finite and > 1; as an order grows, rdp approaches the pure guarantee epsilon(0)")
+    return result
+
+
+def deltas(delta: ArrayLike) -> FloatArray:
+    """Failure probabilities in [0, 1), any shape."""
+    result = real_array(delta=delta)
+    if not np.all((result >= 0.0) & (result < 1.0)):
+        raise ValueError("delta must lie in [0, 1)")
+    return result
+
+
+def generator(rng: np.random.Generator | None) -> np.random.Generator:
+    """The caller's generator, or one over the operating system's entropy.
+
+    Raises: TypeError for a seed: a release that can be repeated from a number is not private.
+    """
+    if rng is None:
+        from privsample._entropy import system_generator
+
+        return system_generator()
+    if isinstance(rng, np.random.Generator):
+        return rng
+    raise TypeError(
+        f"rng must be a numpy.random.Generator or None, got {type(rng).__name__}: a seeded release is not private. "
+        "Leave rng out to draw from the operating system's entropy; in a simulation pass numpy.random.default_rng(seed)."
+    )

@@ -1,0 +1,262 @@
+"""Accountants: what a release costs, as views of its loss pairs or of its Renyi curve."""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray, deltas, real_array, renyi_orders
+from privsample._serial import decode, encode
+from privsample._value import value
+from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.loss import LossPair
+from privsample.errors import RelationMismatch
+from privsample.relations import AddRemove, Relation, ReplaceOne
+
+if TYPE_CHECKING:
+    from privsample.accounting.composition import Composed, Parallel
+
+Kind = Literal["exact", "upper bound"]
+View = Literal["rdp", "delta", "epsilon"]
+
+
+class Assumption(Enum):
+    """What a guarantee takes for granted, in words."""
+
+    IDEAL_REALS = "the theorem is about real numbers; the program draws floating-point numbers"
+    TRUSTED_SENSITIVITY = "the stated sensitivity was taken on trust"
+    RNG_FRESH = "the caller's random generator is fresh, secret and used for nothing else"
+    CONVERGED_CHAIN = "the Markov chain has reached its limit"
+    FIXED_PARTS = "the parts are fixed by public positions, not by what a record holds"
+    STATED = "the guarantee was stated by someone else and taken on trust"
+
+
+@value
+class Route:
+    """One valid way to a number: its name and the epsilon it gives at the delta asked for."""
+
+    name: str
+    epsilon: float
+    kind: Kind
+
+
+class Accountant(ABC):
+    """The cost of one release, fixed before any data are seen.
+
+    Every view is valid on its own; `rdp`, `delta` and `epsilon` never go below the truth. Numbers are in nats.
+    """
+
+    __slots__ = ()
+    relation: Relation
+    assumptions: frozenset[Assumption]
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """Author, year and theorem that the numbers rest on."""
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """Ordered pairs that together dominate every pair of neighbours; empty where only a Renyi curve is known."""
+        return ()
+
+    @property
+    def failure(self) -> float:
+        """Probability with which nothing at all is promised, beside which the Renyi curve holds."""
+        return 0.0
+
+    @property
+    def order_limit(self) -> float:
+        """`rdp` is finite below it and +inf at and above it."""
+        return 1.0 if self.failure > 0 else self._renyi_limit
+
+    @property
+    def _renyi_limit(self) -> float:
+        """The limit of the curve beside `failure`."""
+        return min((pair.order_limit for pair in self.pairs), default=np.inf)
+
+    @property
+    def max_loss(self) -> float:
+        """The pure guarantee: epsilon at delta = `failure`; +inf where there is none."""
+        return max((pair.max_loss for pair in self.pairs), default=np.inf)
+
+    @property
+    def zcdp(self) -> float:
+        """The least rho known with rdp(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016)."""
+        return self.max_loss**2 / 2 if self.failure == 0.0 else np.inf
+
+    def kind(self, view: View) -> Kind:
+        """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
+        if view not in ("rdp", "delta", "epsilon"):
+            raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
+        return "exact" if view == "rdp" or self._has_curve else "upper bound"
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        """The Renyi curve beside `failure`; orders already checked."""
+        result: FloatArray = np.max([pair.renyi(orders) for pair in self.pairs], axis=0)
+        return result
+
+    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+        """log of the privacy curve from the loss pairs; +inf where none is known."""
+        if not self.pairs:
+            return np.full(np.shape(epsilon), np.inf)
+        result: FloatArray = np.max([pair.log_delta(epsilon) for pair in self.pairs], axis=0)
+        return result
+
+    def _log_curve_draft(self, epsilon: FloatArray) -> FloatArray:
+        """A faster curve that guides a search; every answer is checked against `_log_curve`."""
+        return self._log_curve(epsilon)
+
+    @property
+    def _has_curve(self) -> bool:
+        return bool(self.pairs)
+
+    def rdp(self, orders: ArrayLike) -> FloatArray:
+        """Renyi differential privacy in nats: sup over neighbours, both directions.
+
+        Parameters: orders, any shape, finite and > 1. Returns: same shape; +inf at and above `order_limit`.
+        Raises: ValueError, for an order that is NaN, infinite or <= 1.
+        """
+        alpha = renyi_orders(orders)
+        if self.failure > 0:
+            return np.full(alpha.shape, np.inf)[()]
+        return self._renyi(alpha)[()]
+
+    def log_delta(self, epsilon: ArrayLike) -> FloatArray:
+        """log of `delta(epsilon)`: tells values apart that are too small for a float."""
+        e = real_array(epsilon=epsilon)
+        result = self._log_curve(e)
+        if not self._has_curve:
+            by_order = np.array([log_delta_from_renyi(self._renyi, self._renyi_limit, float(x)) for x in e.ravel()])
+            result = self._beside_failure(by_order.reshape(e.shape), e)
+        return np.minimum(result, 0.0)[()]
+
+    def _beside_failure(self, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
+        """failure + (1 - failure) delta, where delta is zero from `max_loss` on."""
+        with np.errstate(divide="ignore"):
+            own, rest = np.log(self.failure), np.log1p(-self.failure)
+        return np.logaddexp(own, rest + np.where(epsilon >= self.max_loss, -np.inf, log_delta))
+
+    def delta(self, epsilon: ArrayLike) -> FloatArray:
+        """The privacy curve: the least delta at epsilon over all valid routes, rounded up.
+
+        Parameters: epsilon, any shape, any real number of nats. Returns: same shape, in [0, 1].
+        Raises: ValueError, for NaN.
+        """
+        log_delta = self.log_delta(epsilon)
+        rounded = np.nextafter(np.exp(log_delta), 1.0)
+        return np.where(np.isneginf(log_delta), 0.0, np.minimum(rounded, 1.0))[()]
+
+    def epsilon(self, delta: ArrayLike) -> FloatArray:
+        """The least epsilon >= 0 at delta over all valid routes, rounded up.
+
+        Parameters: delta in [0, 1), any shape. Returns: same shape, nats; +inf where nothing is promised at this delta.
+        Raises: ValueError, for NaN, delta < 0 or delta >= 1.
+        """
+        d = deltas(delta)
+        return np.array([min(r.epsilon for r in self._routes(float(x))) for x in d.ravel()]).reshape(d.shape)[()]
+
+    def explain(self, delta: float) -> tuple[Route, ...]:
+        """Every valid route to epsilon at this delta, the best first."""
+        return tuple(sorted(self._routes(float(deltas(delta)), every=True), key=lambda route: route.epsilon))
+
+    def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
+        routes = [Route(name="pure guarantee", epsilon=self.max_loss if delta >= self.failure else np.inf, kind="exact")]
+        if delta > self.failure:
+            if self._has_curve:
+                routes.append(Route(name="privacy curve", epsilon=self._curve_epsilon(delta), kind=self.kind("epsilon")))
+            if every or not self._has_curve:
+                beside = np.log(delta - self.failure) - np.log1p(-self.failure)
+                epsilon = epsilon_from_renyi(self._renyi, self._renyi_limit, beside)
+                routes.append(Route(name="Renyi curve at its best order", epsilon=epsilon, kind="upper bound"))
+        return routes
+
+    def _curve_epsilon(self, delta: float) -> float:
+        goal = np.log(delta)
+        if self._log_curve(np.zeros(())) <= goal:
+            return 0.0
+        root = crossing(lambda e: float(self._log_curve_draft(np.float64(e)) - goal), start=1.0)
+        return safe_side(lambda e: bool(self._log_curve(np.float64(e)) <= goal), root, upward=True)
+
+    def group(self, size: int) -> "Accountant":
+        """The guarantee for groups of `size` units; accountants that know their mechanism do better than this one.
+
+        Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2 (group profile).
+        """
+        from privsample.accounting.group import Group
+
+        return Group(base=self, size=size)
+
+    def to(self, relation: Relation) -> "Accountant":
+        """The guarantee under another relation: ReplaceOne(n) from AddRemove, as a group of two.
+
+        Raises: RelationMismatch, where no such step is known.
+        """
+        if relation == self.relation:
+            return self
+        if isinstance(self.relation, AddRemove) and isinstance(relation, ReplaceOne) and self.relation.unit == relation.unit:
+            return self.group(2)._under(relation)
+        raise RelationMismatch(
+            f"no step is known from {self.relation} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
+        )
+
+    def _under(self, relation: Relation) -> Self:
+        return replace(self, relation=relation)  # type: ignore[type-var]
+
+    def assuming(self, *more: Assumption) -> Self:
+        """The same account with further assumptions."""
+        return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
+
+    def __add__(self, other: object) -> "Composed":
+        from privsample.accounting.composition import Composed
+
+        if not isinstance(other, Accountant):
+            return NotImplemented
+        return Composed(entries=((self, 1), (other, 1)))
+
+    def __radd__(self, other: object) -> "Composed":
+        from privsample.accounting.composition import Composed
+
+        return Composed(entries=((self, 1),)) if other == 0 else NotImplemented  # sum() starts at 0
+
+    def __mul__(self, times: int) -> "Composed":
+        from privsample.accounting.composition import Composed
+
+        return Composed(entries=((self, times),))
+
+    __rmul__ = __mul__
+
+    def __or__(self, other: object) -> "Parallel":
+        from privsample.accounting.composition import Parallel
+
+        return Parallel(parts=(self, other)) if isinstance(other, Accountant) else NotImplemented
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and text, from which `from_dict` makes an equal accountant."""
+        return encode(self)
+
+    @staticmethod
+    def from_dict(document: dict[str, Any]) -> "Accountant":
+        """The accountant that `to_dict` wrote. Raises: ValueError, for anything else."""
+        made = decode(document)
+        if not isinstance(made, Accountant):
+            raise ValueError(f"the document describes a {type(made).__name__}, not an accountant")
+        return made
+
+
+def same_relation(members: "tuple[Accountant, ...]") -> Relation:
+    """The relation that all members share. Raises: RelationMismatch."""
+    relations = {member.relation for member in members}
+    if len(relations) != 1:
+        names = ", ".join(sorted(map(str, relations)))
+        raise RelationMismatch(f"only guarantees under one relation can be put together, got {names}; convert with .to(...)")
+    return relations.pop()
+
+
+def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
+    """The union of what the members assume."""
+    return frozenset().union(*(member.assumptions for member in members))
+

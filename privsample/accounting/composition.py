@@ -1,0 +1,203 @@
+"""Accounts put together: one after the other on the same records, or side by side on parts of them."""
+
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from typing import Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive_integer
+from privsample._value import put, value
+from privsample.accounting.additive import GaussianPair
+from privsample.accounting.base import Accountant, Assumption, Kind, Route, View, all_assumptions, same_relation
+from privsample.accounting.loss import LossPair
+from privsample.errors import RelationMismatch
+from privsample.relations import AddRemove, Relation, ReplaceOne
+
+
+@value
+class Composed(Accountant):
+    """Accounts of releases from the same records, each with how often. Renyi curves add; Gaussian pairs add exactly.
+
+    Valid for mechanisms fixed beforehand and, by Renyi curve, for ones chosen adaptively within fixed curves.
+    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs).
+    """
+
+    entries: tuple[tuple[Accountant, int], ...]
+    assumptions: frozenset[Assumption] = frozenset()
+
+    def __post_init__(self) -> None:
+        counts: dict[Accountant, int] = {}
+        for account, times in self.entries:
+            times = positive_integer(times=times)
+            inner = account.entries if isinstance(account, Composed) else ((account, 1),)
+            for member, own in inner:
+                counts[member] = counts.get(member, 0) + own * times
+        if not counts:
+            raise ValueError("entries must name at least one account")
+        own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
+        same_relation(tuple(counts))
+        union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
+        put(self, entries=tuple(counts.items()), assumptions=union)
+
+    @property
+    def relation(self) -> Relation:  # type: ignore[override]
+        """The members' relation."""
+        return self.entries[0][0].relation
+
+    @property
+    def source(self) -> str:
+        """The rule and the members' sources."""
+        return "; ".join(["Mironov 2017, Proposition 1 (composition)", *dict.fromkeys(a.source for a, _ in self.entries)])
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """The one member's pairs, or one Gaussian pair where all members are Gaussian; else none is known in closed form."""
+        if len(self.entries) == 1 and self.entries[0][1] == 1:
+            return self.entries[0][0].pairs
+        total = 0.0
+        for account, times in self.entries:
+            match account.pairs:
+                case (GaussianPair(mu=mu),):
+                    total += times * mu * mu
+                case _:
+                    return ()
+        return (GaussianPair(mu=float(np.sqrt(total))),)
+
+    @property
+    def failure(self) -> float:
+        """One minus the probability that no member fails."""
+        return float(-np.expm1(sum(times * np.log1p(-account.failure) for account, times in self.entries)))
+
+    @property
+    def _renyi_limit(self) -> float:
+        return min(account._renyi_limit for account, _ in self.entries)
+
+    @property
+    def max_loss(self) -> float:
+        """The sum: basic composition."""
+        return sum(times * account.max_loss for account, times in self.entries)
+
+    @property
+    def zcdp(self) -> float:
+        """The sum."""
+        return sum(times * account.zcdp for account, times in self.entries)
+
+    def kind(self, view: View) -> Kind:
+        """A repeated member has an exact Renyi curve; a mixture of members or a converted view is an upper bound."""
+        single = self.entries[0][0].kind(view) if len(self.entries) == 1 else "upper bound"
+        return single if self.pairs or view == "rdp" else "upper bound"
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return sum((times * account._renyi(orders) for account, times in self.entries), start=np.zeros_like(orders))
+
+    def group(self, size: int) -> "Composed":
+        """Each member's own group guarantee, composed."""
+        return replace(self, entries=tuple((account.group(size), times) for account, times in self.entries))
+
+    def _under(self, relation: Relation) -> Self:
+        return replace(self, entries=tuple((account._under(relation), times) for account, times in self.entries))
+
+
+@value
+class Parallel(Accountant):
+    """Accounts of releases from disjoint parts of the records: the worst of the parts at every order and epsilon.
+
+    Under AddRemove a record lies in one part, wherever its own contents put it. Under ReplaceOne the parts must be fixed
+    by public positions (assumption FIXED_PARTS); a record that can move between parts touches two, so account for that
+    with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
+    Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    """
+
+    parts: tuple[Accountant, ...]
+    assumptions: frozenset[Assumption] = frozenset()
+    moved: bool = False
+
+    def __post_init__(self) -> None:
+        flat: dict[Accountant, None] = {}
+        for part in self.parts:
+            flat.update(dict.fromkeys(part.parts if isinstance(part, Parallel) and not part.moved else (part,)))
+        parts, counted = tuple(flat), self.parts
+        if not parts:
+            raise ValueError("parts must name at least one account")
+        if all(isinstance(part.relation, ReplaceOne) for part in parts):
+            units = {part.relation.unit for part in parts if isinstance(part.relation, ReplaceOne)}
+            if len(units) != 1:
+                raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
+            more = frozenset() if self.moved else frozenset({Assumption.FIXED_PARTS})
+            parts = counted  # equal parts are still different records: their sizes add
+        else:
+            same_relation(parts)
+            more = frozenset()
+        put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    @property
+    def relation(self) -> Relation:  # type: ignore[override]
+        """The parts' relation; under ReplaceOne their sizes add up."""
+        first = self.parts[0].relation
+        if isinstance(first, ReplaceOne) and not self.moved:
+            return ReplaceOne(n=sum(p.relation.n for p in self.parts if isinstance(p.relation, ReplaceOne)), unit=first.unit)
+        return first
+
+    @property
+    def source(self) -> str:
+        """The rule and the parts' sources."""
+        return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *dict.fromkeys(p.source for p in self.parts)])
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """All parts' pairs, where every part has some."""
+        found = [part.pairs for part in self.parts]
+        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
+
+    @property
+    def failure(self) -> float:
+        """The worst part's."""
+        return max(part.failure for part in self.parts)
+
+    @property
+    def _renyi_limit(self) -> float:
+        return min(part._renyi_limit for part in self.parts)
+
+    @property
+    def max_loss(self) -> float:
+        """The worst part's."""
+        return max(part.max_loss for part in self.parts)
+
+    @property
+    def zcdp(self) -> float:
+        """The worst part's."""
+        return max(part.zcdp for part in self.parts)
+
+    def kind(self, view: View) -> Kind:
+        """Exact where every part is."""
+        return "exact" if all(part.kind(view) == "exact" for part in self.parts) else "upper bound"
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        result: FloatArray = np.max([part._renyi(orders) for part in self.parts], axis=0)
+        return result
+
+    def log_delta(self, epsilon: object) -> FloatArray:
+        """The worst part's."""
+        result: FloatArray = np.max([part.log_delta(epsilon) for part in self.parts], axis=0)  # type: ignore[arg-type]
+        return result[()]
+
+    def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
+        """The routes of the part that costs most at this delta."""
+        by_part = [part._routes(delta, every=every) for part in self.parts]
+        return max(by_part, key=lambda routes: min(route.epsilon for route in routes))
+
+    def to(self, relation: Relation) -> Accountant:
+        """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""
+        mine = self.relation
+        if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and mine.unit == relation.unit):
+            return super(Parallel, self).to(relation)
+        within = [part.to(relation) for part in self.parts]
+        between = [
+            (one + other)._under(relation) for one, other in combinations_with_replacement(self.parts, 2) if one != other
+        ]
+        return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
+
+    def group(self, size: int) -> Accountant:
+        """Members of a group may lie in different parts: the general bound."""
+        return Accountant.group(self, size)

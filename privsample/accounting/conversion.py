@@ -1,0 +1,99 @@
+"""From Renyi curves to (epsilon, delta), minimised over a continuous order, and roots that end on the safe side."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.errors import NumericalFailure
+
+Curve = Callable[[FloatArray], FloatArray]
+_MARGIN = 1e-13
+
+
+def _least(objective: Curve, order_limit: float) -> float:
+    """The least of objective(orders) over (1, order_limit), by repeated zooming in log(order - 1).
+
+    Every order gives a valid bound, so a missed minimum only loosens. Raises: NumericalFailure, on NaN.
+    """
+    if not order_limit > 1.0:
+        return np.inf
+    top = 40.0 if np.isinf(order_limit) else np.log(order_limit - 1.0)
+    x, best = np.append(np.linspace(-25.0, top, 96), top - np.ldexp(1.0, -np.arange(2, 40, 2))), np.inf
+    x.sort()
+    for _ in range(5):
+        orders = 1.0 + np.exp(x)
+        values = np.full_like(x, np.inf)
+        inside = (orders > 1.0) & (orders < order_limit)
+        values[inside] = objective(orders[inside])
+        if np.isnan(values).any():
+            raise NumericalFailure("a Renyi curve came out as NaN; no guarantee is claimed")
+        at = int(values.argmin())
+        best = min(best, float(values[at]))
+        x = np.linspace(x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)], 17)
+    return best
+
+
+def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
+    """log delta at epsilon of a mechanism with this Renyi curve. Kind: upper bound.
+
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12 (Papernot and Steinke 2022, Lemma 14).
+    """
+
+    def objective(orders: FloatArray) -> FloatArray:
+        s = orders - 1.0
+        return s * (curve(orders) - epsilon) - np.log(orders) + s * (np.log(s) - np.log(orders))
+
+    return min(_least(objective, order_limit), 0.0)
+
+
+def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> float:
+    """The least epsilon at which a mechanism with this Renyi curve has this log delta. Kind: upper bound.
+
+    Source: as log_delta_from_renyi.
+    """
+
+    def objective(orders: FloatArray) -> FloatArray:
+        s = orders - 1.0
+        return curve(orders) + np.log(s) - np.log(orders) - (log_delta + np.log(orders)) / s
+
+    return max(_least(objective, order_limit), 0.0) * (1.0 + _MARGIN)
+
+
+def crossing(excess: Callable[[float], float], start: float) -> float:
+    """Where a decreasing function on (0, inf) crosses zero, to about 1e-13 relative; `start` > 0 sets the scale.
+
+    Returns 0.0 where it is not above zero for any positive argument tried, +inf where it never falls below.
+    """
+    from scipy.optimize import brentq
+
+    def clipped(x: float) -> float:
+        return float(np.clip(excess(x), -1e4, 1e4))
+
+    low = high = start
+    if clipped(start) > 0:
+        while clipped(high) > 0:
+            low, high = high, high * 8.0
+            if high > 1e300:
+                return np.inf
+    else:
+        while clipped(low) <= 0:
+            low, high = low / 8.0, low
+            if low < 1e-300:
+                return 0.0
+    return float(brentq(clipped, low, high, xtol=1e-300, rtol=1e-13, maxiter=500))
+
+
+def safe_side(holds: Callable[[float], bool], start: float, *, upward: bool) -> float:
+    """The first of start, start (1 +- 1e-13), start (1 +- 2e-13), ... where `holds` is true.
+
+    Returns +inf (upward) or 0.0 (downward) when a hundred doublings found none.
+    """
+    if not np.isfinite(start):
+        return np.inf if upward else 0.0
+    for k in range(-1, 100):
+        move = 0.0 if k < 0 else 1e-13 * 2.0**k
+        candidate = start * (1.0 + move) if upward else start / (1.0 + move)
+        if holds(candidate):
+            return candidate
+    return np.inf if upward else 0.0

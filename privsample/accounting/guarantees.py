@@ -1,0 +1,208 @@
+"""Guarantees that come from elsewhere, each with the tightest curves that it implies."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._checks import FloatArray, nonnegative, positive, positive_integer, probability
+from privsample._logspace import log1mexp
+from privsample._value import put, value
+from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, checked_divergence
+from privsample.relations import AddRemove, Relation
+
+_STATED = frozenset({Assumption.STATED})
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+@value
+class PureAccountant(Accountant):
+    """Any mechanism that is `stated_epsilon`-DP, by its dominating pair. Kind: exact for the worst such mechanism."""
+
+    stated_epsilon: float
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = _STATED
+
+    def __post_init__(self) -> None:
+        put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
+
+    @property
+    def source(self) -> str:
+        """The theorem."""
+        return "Kairouz, Oh and Viswanath 2015, Theorem 2"
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """Randomized response, its own reverse."""
+        return (binary_pair(self.stated_epsilon),)
+
+    def group(self, size: int) -> "PureAccountant":
+        """`size` times epsilon."""
+        size = positive_integer(size=size)
+        return replace(self, stated_epsilon=size * self.stated_epsilon, relation=self.relation.group(size))
+
+
+@value
+class ApproximateAccountant(Accountant):
+    """Any mechanism that is (`stated_epsilon`, `stated_delta`)-DP. Kind: exact for the worst such mechanism.
+
+    With probability `stated_delta` nothing is promised; beside that it is randomized response.
+    """
+
+    stated_epsilon: float
+    stated_delta: float
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = _STATED
+
+    def __post_init__(self) -> None:
+        put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
+        put(self, stated_delta=probability(stated_delta=self.stated_delta))
+
+    @property
+    def source(self) -> str:
+        """The theorem."""
+        return "Kairouz, Oh and Viswanath 2015, Theorem 2"
+
+    @property
+    def failure(self) -> float:
+        """stated_delta."""
+        return self.stated_delta
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """Randomized response beside two outcomes that give everything away."""
+        if self.stated_delta == 0.0:
+            return (binary_pair(self.stated_epsilon),)
+        rest = binary_pair(self.stated_epsilon)
+        fail, keep = np.log(self.stated_delta), np.log1p(-self.stated_delta)
+        log_p = np.concatenate([[fail, -np.inf], keep + rest.log_p])
+        log_q = np.concatenate([[-np.inf, fail], keep + rest.log_q])
+        return (DiscretePair(log_p=log_p, log_q=log_q),)
+
+    @property
+    def max_loss(self) -> float:
+        """stated_epsilon, at delta = stated_delta."""
+        return self.stated_epsilon
+
+    @property
+    def _renyi_limit(self) -> float:
+        return np.inf
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return binary_pair(self.stated_epsilon).renyi(orders)
+
+    def group(self, size: int) -> "ApproximateAccountant":
+        """size * epsilon, and delta (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan 2017, Lemma 2.2). Kind: upper bound."""
+        size, epsilon = positive_integer(size=size), self.stated_epsilon
+        with np.errstate(over="ignore"):
+            ratio = float(size) if epsilon == 0 else float(np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon) / np.expm1(-epsilon))
+        delta = min(self.stated_delta * ratio, 1 - 2.0**-53) if self.stated_delta else 0.0
+        relation = self.relation.group(size)
+        if delta >= 1 - 2.0**-53:
+            raise ValueError(f"a group of {size} has delta = 1: nothing is promised to it")
+        return replace(self, stated_epsilon=size * epsilon, stated_delta=delta, relation=relation)
+
+
+@value
+class ZCDPAccountant(Accountant):
+    """Any rho-zCDP mechanism: rdp(a) = rho a. Kind: exact for rdp, upper bound for the rest."""
+
+    rho: float
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = _STATED
+
+    def __post_init__(self) -> None:
+        put(self, rho=nonnegative(rho=self.rho))
+
+    @property
+    def source(self) -> str:
+        """The theorem."""
+        return "Bun and Steinke 2016, Definition 1.1 and Proposition 1.9"
+
+    @property
+    def zcdp(self) -> float:
+        """rho."""
+        return self.rho
+
+    @property
+    def max_loss(self) -> float:
+        """No pure guarantee, unless nothing is released."""
+        return np.inf if self.rho else 0.0
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return self.rho * orders
+
+    def group(self, size: int) -> "ZCDPAccountant":
+        """size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        size = positive_integer(size=size)
+        return replace(self, rho=size * size * self.rho, relation=self.relation.group(size))
+
+
+@value
+class BoundedRangeAccountant(Accountant):
+    """Any mechanism whose loss stays in an interval of length `loss_range`, as every exponential mechanism's does.
+
+    Kind: exact for the worst such mechanism. Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
+    """
+
+    loss_range: float
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = _STATED
+
+    def __post_init__(self) -> None:
+        put(self, loss_range=positive(loss_range=self.loss_range))
+
+    @property
+    def source(self) -> str:
+        """The theorems."""
+        return "Dong, Durfee and Rogers 2020, Theorem 2"
+
+    @property
+    def max_loss(self) -> float:
+        """loss_range."""
+        return self.loss_range
+
+    @property
+    def zcdp(self) -> float:
+        """loss_range^2 / 8 (Cesar and Rogers 2021, Lemma 3.2)."""
+        return self.loss_range**2 / 8
+
+    @property
+    def _has_curve(self) -> bool:
+        return True
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0."""
+        a, e = np.asarray(orders, dtype=np.float64), self.loss_range
+        s = a - 1.0
+        return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
+
+    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+        """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
+        x = np.asarray(epsilon, dtype=np.float64)
+        inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
+        return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
+
+    def group(self, size: int) -> "BoundedRangeAccountant":
+        """`size` times the range."""
+        size = positive_integer(size=size)
+        return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
+
+
+def _sinhc_growth(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
+    """S(high) - S(low) for high - low = width, S(x) = log(sinh(x/2)/(x/2)); by quadrature of S' where they are close."""
+    middle, half = (low + high)[..., None] / 2, np.asarray(width)[..., None] / 2
+    near = (_sinhc_slope(np.maximum(middle + half * _NODES, 0.0)) * half) @ _WEIGHTS
+    return np.where(np.asarray(width) < 2.0, near, _log_sinhc(high) - _log_sinhc(low))
+
+
+def _log_sinhc(x: FloatArray) -> FloatArray:
+    safe = np.maximum(x, 1e-5)
+    return np.where(x < 1e-5, x * x / 24, safe / 2 + np.log(-np.expm1(-safe)) - np.log(safe))
+
+
+def _sinhc_slope(x: FloatArray) -> FloatArray:
+    """coth(x/2)/2 - 1/x, by its series near zero."""
+    small, safe, square = np.minimum(x, 0.5), np.maximum(x, 0.5), np.minimum(x, 0.5) ** 2
+    series = 1 / 12 - square * (1 / 720 - square * (1 / 30240 - square * (1 / 1209600 - square / 47900160)))
+    return np.where(x < 0.5, small * series, 0.5 / np.tanh(safe / 2) - 1 / safe)

@@ -1,0 +1,118 @@
+"""The primitive: the law of the privacy loss of a dominating pair."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray, real_array
+from privsample._logspace import expm1_excess, log1mexp
+from privsample._value import put, value
+from privsample.errors import NumericalFailure
+
+
+class LossPair(ABC):
+    """Two laws (P, Q) and their loss L = log dP/dQ: what a guarantee says about one ordered pair of neighbours."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """log of the hockey-stick divergence D_{e^epsilon}(P || Q), any real epsilon, rounded up; -inf where it is zero."""
+
+    @abstractmethod
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Renyi divergence R_a(P || Q) in nats, orders > 1; +inf at and above `order_limit`."""
+
+    @property
+    @abstractmethod
+    def max_loss(self) -> float:
+        """Essential supremum of L under P, in nats: the max-divergence."""
+
+    @property
+    def order_limit(self) -> float:
+        """Orders below it have finite divergence."""
+        return np.inf
+
+
+def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> FloatArray:
+    """log D_{e^eps}(P||Q) for eps < 0 from log D_{e^-eps}(Q||P): 1 - e^eps + e^eps times it, without cancellation.
+
+    Source: Balle, Barthe and Gaboardi 2018, section 2 (any real epsilon).
+    """
+    return np.logaddexp(log1mexp(np.minimum(epsilon, 0.0)), epsilon + log_delta_reversed)
+
+
+def checked_divergence(divergence: FloatArray) -> FloatArray:
+    """A divergence that is NaN or below zero beyond rounding is a failure; rounding below zero becomes zero.
+
+    Raises: NumericalFailure.
+    """
+    if np.isnan(divergence).any() or (divergence < -1e-12).any():
+        raise NumericalFailure("a divergence came out as NaN or negative; no guarantee is claimed")
+    return np.maximum(divergence, 0.0)
+
+
+@value
+class DiscretePair(LossPair):
+    """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
+
+    Source: definitions; the Renyi form is log1p of positive terms (MATH section 1), so tiny losses keep full precision.
+    """
+
+    log_p: FloatArray
+    log_q: FloatArray
+
+    def __post_init__(self) -> None:
+        p, q = (_log_masses(log_p=self.log_p), _log_masses(log_q=self.log_q))
+        if p.shape != q.shape:
+            raise ValueError(f"log_p and log_q must have one shape, got {p.shape} and {q.shape}")
+        put(self, log_p=p, log_q=q)
+
+    def _loss(self) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isneginf(self.log_p), -np.inf, self.log_p - self.log_q)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Sum of [p - e^eps q]_+."""
+        gap = np.minimum(np.asarray(epsilon)[..., None] - self._loss(), 0.0)
+        terms = self.log_p + log1mexp(gap)
+        return np.asarray(np.logaddexp.reduce(terms, axis=-1))
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """log(sum p e^{(a-1) L}) / (a-1)."""
+        s = np.asarray(orders)[..., None] - 1.0
+        loss = self._loss()
+        if np.isposinf(loss).any():
+            return np.full(np.shape(orders), np.inf)
+        present = ~np.isneginf(loss)
+        p, finite = np.exp(self.log_p), np.where(present, loss, 0.0)
+        never = np.exp(self.log_q[~present]).sum()  # outcomes that only Q has: their share of KL's positive terms
+        with np.errstate(over="ignore"):
+            positive = p * np.where(present, expm1_excess(s * finite) + s * expm1_excess(-finite), 0.0)
+            near = np.log1p(positive.sum(-1) + s[..., 0] * never)
+        far = np.logaddexp.reduce(self.log_p + s * np.where(present, loss, 0.0), axis=-1)
+        return checked_divergence(np.where(near < 1.0, near, far) / s[..., 0])
+
+    @property
+    def max_loss(self) -> float:
+        """The largest loss."""
+        return float(self._loss().max())
+
+
+def _log_masses(**named: ArrayLike) -> FloatArray:
+    ((name, item),) = named.items()
+    result = real_array(**named).copy()
+    if result.ndim != 1 or not abs(np.logaddexp.reduce(result)) <= 1e-9:
+        raise ValueError(f"{name} must be the log masses of one law, shape (outcomes,), adding up to one")
+    result.flags.writeable = False
+    return result
+
+
+def binary_pair(epsilon: float) -> DiscretePair:
+    """Randomized response with loss +-epsilon: dominates every pure epsilon guarantee. Kind: exact.
+
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
+    """
+    log_true, log_false = -np.logaddexp(0.0, -epsilon), -np.logaddexp(0.0, epsilon)
+    return DiscretePair(log_p=np.array([log_true, log_false]), log_q=np.array([log_false, log_true]))

@@ -1,0 +1,41 @@
+"""The account of randomized response over any number of categories. Kind: exact."""
+
+import numpy as np
+
+from privsample._checks import positive, positive_integer
+from privsample._value import put, value
+from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.loss import DiscretePair, LossPair
+from privsample.relations import Relation
+
+
+@value
+class RandomizedResponseAccountant(Accountant):
+    """One record's answer is e^epsilon times as likely to be the truth as any one other category."""
+
+    log_odds: float
+    categories: int
+    relation: Relation
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+
+    def __post_init__(self) -> None:
+        categories = positive_integer(categories=self.categories)
+        if not categories >= 2:
+            raise ValueError(f"categories must be at least 2, got {categories}")
+        put(self, log_odds=positive(log_odds=self.log_odds), categories=categories)
+
+    @property
+    def source(self) -> str:
+        """The mechanism; the curves are those of two laws on three outcomes."""
+        return "Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (k-ary)"
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """Two records that differ: their two categories and, as one outcome, all the others. Its own reverse."""
+        others = np.log(self.categories - 1.0)
+        log_true = -np.logaddexp(0.0, others - self.log_odds)
+        log_false = log_true - self.log_odds
+        rest = [np.log(self.categories - 2.0) + log_false] if self.categories > 2 else []
+        return (
+            DiscretePair(log_p=np.array([log_true, log_false, *rest]), log_q=np.array([log_false, log_true, *rest])),
+        )

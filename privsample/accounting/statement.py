@@ -1,0 +1,38 @@
+"""What a guarantee means, in words that can be published beside a release."""
+
+import numpy as np
+
+from privsample._checks import deltas
+from privsample.accounting.base import Accountant
+
+
+def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
+    """A plain-words statement of the account at this delta: whom it protects, from what, and what it takes for granted."""
+    failure = float(deltas(delta))
+    epsilon = float(account.epsilon(failure))
+    if np.isinf(epsilon):
+        promise = f"At a failure probability of {failure:g} nothing is promised."
+    else:
+        factor = f"{np.exp(epsilon):.3g}" if epsilon < 50 else "e to the power epsilon"
+        unless = f", except with probability {failure:g}" if failure else ""
+        promise = (
+            f"Whatever was released here, seeing it shifts the odds between any two versions of one {_unit(account)} "
+            f"by a factor of at most {factor} (epsilon = {_up(epsilon)}){unless}."
+        )
+    limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "nothing"
+    return (
+        f"{promise} Two datasets count as neighbours when {account.relation.words}. "
+        f"Taken for granted: {limits}. Source of the bound: {account.source}."
+    )
+
+
+def _unit(account: Accountant) -> str:
+    return str(getattr(account.relation, "unit", "record"))
+
+
+def _up(x: float) -> str:
+    """Four significant digits, rounded up."""
+    if x == 0:
+        return "0"
+    scale = 10.0 ** (np.floor(np.log10(x)) - 3)
+    return f"{np.ceil(x / scale) * scale:.4g}"

@@ -1,0 +1,1 @@
+"""Laws and models: parameters, log mass or density, exact samplers. Nothing here speaks of privacy."""

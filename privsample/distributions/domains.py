@@ -1,0 +1,50 @@
+"""Public rules for records: what a value may be, and where every other value goes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._value import value
+
+
+@value
+class Domain:
+    """Numbers in [low, high], whole ones only if `whole`.
+
+    The public rule, total on every input: a missing value becomes `missing`; a value outside becomes the nearer bound,
+    or `missing` too if `outside_is_missing`; what should be whole is rounded to the nearest whole number, half to even.
+    """
+
+    low: float
+    high: float
+    missing: float
+    whole: bool = False
+    outside_is_missing: bool = False
+
+    @property
+    def words(self) -> str:
+        """The domain in words."""
+        if self.whole and self.high - self.low == 1:
+            return f"{self.low:g} or {self.high:g}"
+        return f"{'whole numbers' if self.whole else 'numbers'} from {self.low:g} to {self.high:g}"
+
+    def clean(self, chunk: NDArray[Any]) -> NDArray[Any]:
+        """Map a chunk of real numbers, shape (k,), into the domain; untouched where nothing has to move."""
+        if chunk.size == 0:
+            return chunk
+        inside = bool(chunk.min() >= self.low and chunk.max() <= self.high)  # False where there is a NaN
+        if not inside:
+            chunk = chunk.astype(np.float64)
+            if self.outside_is_missing:
+                chunk = np.where((chunk >= self.low) & (chunk <= self.high), chunk, self.missing)
+            chunk = np.clip(np.where(np.isnan(chunk), self.missing, chunk), self.low, self.high)
+        return np.rint(chunk) if self.whole and chunk.dtype.kind == "f" else chunk
+
+    def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
+        """How many values of the chunk the rule would move, by reason. For the curator's eyes only."""
+        chunk = chunk.astype(np.float64)
+        missing = np.isnan(chunk)
+        outside = ~missing & ~((chunk >= self.low) & (chunk <= self.high))
+        fractional = ~missing & ~outside & (chunk != np.rint(chunk)) if self.whole else np.zeros_like(missing)
+        return {"missing": int(missing.sum()), "outside": int(outside.sum()), "fractional": int(fractional.sum())}

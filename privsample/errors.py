@@ -1,0 +1,24 @@
+"""The errors that privsample raises beyond ValueError and TypeError."""
+
+
+class SchemaError(ValueError):
+    """The data do not have the public shape that the mechanism declares: type, column or number of records.
+
+    Its message names public facts only: never a record, nor a number that depends on one.
+    """
+
+
+class RelationMismatch(ValueError):
+    """Two guarantees speak of different neighbouring relations and cannot be added or compared."""
+
+
+class UnreachableTarget(ValueError):
+    """No value of the free parameter meets the target; the message says what would."""
+
+
+class NumericalFailure(ArithmeticError):
+    """A computation gave a value that no exact computation could give; nothing is claimed."""
+
+
+class PrivateContent(TypeError):
+    """Something that depends on the data and was not paid for was handed to a writer, which refuses it."""

@@ -1,0 +1,127 @@
+"""Gaussian and Laplace noise on a statistic whose sensitivity the caller states."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, positive, positive_integer
+from privsample._value import put, value
+from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
+from privsample.accounting.base import Accountant
+from privsample.accounting.targets import Target, smallest
+from privsample.errors import SchemaError
+from privsample.mechanisms.base import Mechanism, charged, repeated
+from privsample.mechanisms.release import Release
+from privsample.relations import AddRemove, Relation
+
+_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+
+
+class AdditiveNoise(Mechanism):
+    """`draws` noisy copies of a statistic of public shape. What is not a finite number counts as 0, the public default."""
+
+    __slots__ = ()
+    shape: tuple[int, ...]
+    draws: int
+
+    @abstractmethod
+    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Independent noise."""
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Add noise to the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (draws, *shape)."""
+        source, account = generator(rng), charged(self, rng)
+        try:
+            statistic = np.asarray(data, dtype=np.float64)
+        except Exception:  # the message could show the statistic
+            raise SchemaError("the statistic must be an array of real numbers") from None
+        if statistic.shape != self.shape:
+            raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
+        statistic = np.where(np.isfinite(statistic), statistic, 0.0)
+        noisy = statistic + self._noise(source, (self.draws, *self.shape))
+        return Release(mechanism=self, draws={"statistic": noisy}, account=account)
+
+
+def _normalize(self: Any) -> None:
+    shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(self.shape))
+    put(self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity))
+    self.accountant  # noqa: B018 - building it checks the rest
+
+
+@value
+class GaussianMechanism(AdditiveNoise):
+    """Normal noise of standard deviation `noise_std`; `sensitivity` is the most one neighbour moves the statistic in L2."""
+
+    sensitivity: float
+    noise_std: float
+    relation: Relation = AddRemove()
+    shape: tuple[int, ...] = ()
+    draws: int = 1
+
+    __post_init__ = _normalize
+
+    @property
+    def accountant(self) -> Accountant:
+        """Exact."""
+        one = GaussianAccountant(sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation)
+        return repeated(one, self.draws)
+
+    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return self.noise_std * rng.standard_normal(shape)
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        sensitivity: float,
+        target: Target,
+        relation: Relation = AddRemove(),
+        shape: tuple[int, ...] = (),
+        draws: int = 1,
+    ) -> Self:
+        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
+        fixed: dict[str, Any] = {"sensitivity": sensitivity, "relation": relation, "shape": shape, "draws": draws}
+        unit = positive(sensitivity=sensitivity)
+        return smallest(
+            lambda ratio: cls(**fixed, noise_std=unit * ratio), lambda made: made.accountant, target, advice=_ADVICE
+        )
+
+
+@value
+class LaplaceMechanism(AdditiveNoise):
+    """Laplace noise of scale `scale`; `sensitivity` is the most one neighbour moves the statistic in L1."""
+
+    sensitivity: float
+    scale: float
+    relation: Relation = AddRemove()
+    shape: tuple[int, ...] = ()
+    draws: int = 1
+
+    __post_init__ = _normalize
+
+    @property
+    def accountant(self) -> Accountant:
+        """Exact for one coordinate, an upper bound for several."""
+        one = LaplaceAccountant(sensitivity=self.sensitivity, scale=self.scale, relation=self.relation)
+        return repeated(one, self.draws)
+
+    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return rng.laplace(0.0, self.scale, shape)
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        sensitivity: float,
+        target: Target,
+        relation: Relation = AddRemove(),
+        shape: tuple[int, ...] = (),
+        draws: int = 1,
+    ) -> Self:
+        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
+        fixed: dict[str, Any] = {"sensitivity": sensitivity, "relation": relation, "shape": shape, "draws": draws}
+        unit = positive(sensitivity=sensitivity)
+        return smallest(
+            lambda ratio: cls(**fixed, scale=unit * ratio), lambda made: made.accountant, target, advice=_ADVICE
+        )

@@ -1,0 +1,44 @@
+"""What the curator may see and nobody else."""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from privsample._value import put, value
+from privsample.errors import PrivateContent
+
+_REFUSAL = (
+    "curator's notes depend on the data and were not paid for: they cannot be saved, sent or reported. "
+    "Call .text() to read them yourself; publish the Release instead"
+)
+
+
+@value
+class CuratorNotes:
+    """Facts that depend on the data: printed for the curator by `text()`, refused by every writer."""
+
+    title: str
+    facts: Mapping[str, object]
+
+    def __post_init__(self) -> None:
+        put(self, facts=dict(self.facts))
+
+    def text(self) -> str:
+        """The notes, one fact a line."""
+        width = max((len(name) for name in self.facts), default=0)
+        lines = [f"  {name.ljust(width)}  {fact}" for name, fact in self.facts.items()]
+        return "\n".join([f"{self.title} (for the curator only)", *lines])
+
+    def __repr__(self) -> str:
+        return f"CuratorNotes(title={self.title!r}, facts hidden: call .text())"
+
+    def __reduce__(self) -> NoReturn:
+        raise PrivateContent(_REFUSAL)
+
+
+def refuse_notes(item: Any) -> None:
+    """Raise PrivateContent if the item is, or holds, curator's notes."""
+    if isinstance(item, CuratorNotes):
+        raise PrivateContent(_REFUSAL)
+    members = item.values() if isinstance(item, Mapping) else item if isinstance(item, (list, tuple, set)) else ()
+    for member in members:
+        refuse_notes(member)

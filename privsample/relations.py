@@ -1,0 +1,61 @@
+"""Neighbouring relations: which two datasets a guarantee compares. Equal relations compose, others raise."""
+
+from abc import ABC, abstractmethod
+
+from privsample._checks import positive_integer
+from privsample._value import put, value
+
+
+class Relation(ABC):
+    """A neighbouring relation; `words` says it as an end of the sentence 'two datasets are neighbours when ...'."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The relation in plain words."""
+
+    @abstractmethod
+    def group(self, size: int) -> "Relation":
+        """The same relation for groups of `size` units."""
+
+
+def _members(unit: str, size: int) -> str:
+    return unit if size == 1 else f"group of {size} ({unit})"
+
+
+@value
+class AddRemove(Relation):
+    """One unit more or one less; the number of units is not public. `unit` names what is protected."""
+
+    unit: str = "record"
+
+    @property
+    def words(self) -> str:
+        """The relation in plain words."""
+        return f"one holds one {self.unit} more than the other"
+
+    def group(self, size: int) -> "AddRemove":
+        """Neighbours that differ by up to `size` units."""
+        return AddRemove(unit=_members(self.unit, size))
+
+
+@value
+class ReplaceOne(Relation):
+    """One of `n` units replaced by another; `n` is public. `unit` names what is protected."""
+
+    n: int
+    unit: str = "record"
+
+    def __post_init__(self) -> None:
+        put(self, n=positive_integer(n=self.n))
+
+    @property
+    def words(self) -> str:
+        """The relation in plain words."""
+        return f"both hold {self.n} of them and one {self.unit} was replaced by another"
+
+    def group(self, size: int) -> "ReplaceOne":
+        """Neighbours that differ in up to `size` units."""
+        return ReplaceOne(n=self.n, unit=_members(self.unit, size))
