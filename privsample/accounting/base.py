@@ -12,7 +12,7 @@ from privsample._checks import FloatArray, deltas, real_array, renyi_orders
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
-from privsample.accounting.loss import LossPair
+from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
@@ -96,15 +96,13 @@ class Accountant(ABC):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The Renyi curve beside `failure`; orders already checked."""
-        result: FloatArray = np.max([pair.renyi(orders) for pair in self.pairs], axis=0)
-        return result
+        return worst_renyi(self.pairs, orders)
 
     def _log_curve(self, epsilon: FloatArray) -> FloatArray:
         """log of the privacy curve from the loss pairs; +inf where none is known."""
         if not self.pairs:
             return np.full(np.shape(epsilon), np.inf)
-        result: FloatArray = np.max([pair.log_delta(epsilon) for pair in self.pairs], axis=0)
-        return result
+        return worst_log_delta(self.pairs, epsilon)
 
     def _log_curve_draft(self, epsilon: FloatArray) -> FloatArray:
         """A faster curve that guides a search; every answer is checked against `_log_curve`."""

@@ -6,7 +6,8 @@ Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 from scipy import special
@@ -27,48 +28,59 @@ def _trigamma(u: FloatArray) -> FloatArray:
 
 
 def _along(
-    base: FloatArray, step: float, length: FloatArray, weight: Callable[[FloatArray], FloatArray], curvature: Curvature
+    base: FloatArray,
+    step: FloatArray,
+    length: FloatArray,
+    weight: Callable[[FloatArray], FloatArray],
+    curvature: Curvature,
 ) -> FloatArray:
     """Integral over s in [0, length] of weight(s) * step^2 * curvature(base + step * s), panels doubling from base/step.
 
-    base, length: (orders,); weight maps (orders, points) to the same shape. Returns (orders,).
+    base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
     """
     unit = base / step
     count = int(np.ceil(np.log2(np.max(length / unit) + 1.0))) + 1
-    edges = np.minimum(unit[:, None] * (np.exp2(np.arange(count + 1)) - 1.0), length[:, None])
+    edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
     half = np.diff(edges, axis=1)[:, :, None] / 2
     s = (edges[:, :-1, None] + half * (_NODES + 1)).reshape(len(base), -1)
-    values = weight(s) * curvature(base[:, None] + step * s)
-    return step**2 * (values * (half * _WEIGHTS).reshape(len(base), -1)).sum(axis=1)
+    values = weight(s) * curvature(base + step * s)
+    return step[:, 0] ** 2 * (values * (half * _WEIGHTS).reshape(len(base), -1)).sum(axis=1)
 
 
-def _rising(orders: FloatArray, base: float, step: float, curvature: Curvature) -> FloatArray:
-    """What a coordinate adds that is base + step under P and base under Q."""
-    s = orders - 1.0
-    ones = np.ones_like(orders)
-    near = _along(base * ones[:1], step, ones[:1], lambda t: t, curvature)
-    far = _along((base + step) * ones, step, s, lambda t: (s[:, None] - t) / s[:, None], curvature)
-    return near + far
+def _rising(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
+    """What a coordinate adds that is base + step under P and base under Q, at orders 1 + s; all of shape (rows, 1)."""
+    near = _along(base, step, np.ones_like(s), lambda t: t, curvature)
+    return near + _along(base + step, step, s, lambda t: (s - t) / s, curvature)
 
 
-def _falling(orders: FloatArray, base: float, step: float, curvature: Curvature) -> FloatArray:
+def _falling(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
     """What a coordinate adds that is base under P and base + step under Q; +inf where the blend is not positive."""
-    s = orders - 1.0
-    ones = np.ones_like(orders)
     blend = base - s * step
     valid = blend > 0
-    near = _along(base * ones[:1], step, ones[:1], lambda t: 1.0 - t, curvature)
+    near = _along(base, step, np.ones_like(s), lambda t: 1.0 - t, curvature)
     safe, length = np.where(valid, blend, base), np.where(valid, s, 1.0)
-    far = _along(safe, step, length, lambda t: t / length[:, None], curvature)
-    return np.where(valid, near + far, np.inf)
+    far = _along(safe, step, length, lambda t: t / length, curvature)
+    return np.where(valid[:, 0], near + far, np.inf)
 
 
-def _log_gamma_density(shape: float, z: FloatArray) -> FloatArray:
+def _columns(*arrays: FloatArray | float) -> tuple[tuple[int, ...], list[FloatArray]]:
+    """The common shape, and each array broadcast to it as a column (rows, 1)."""
+    full = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
+    return full[0].shape, [array.reshape(-1, 1) for array in full]
+
+
+def _rounded(integral: FloatArray, threshold: FloatArray, size: FloatArray) -> FloatArray:
+    """The integral with what the log density lost to rounding; `size` is the total of P's parameters. All (rows,)."""
+    lost = 16 * _EPS * np.sqrt(size) * (1 + np.abs(threshold) * np.sqrt(size))
+    return np.minimum(integral + lost, 0.0)
+
+
+def _log_gamma_density(shape: FloatArray | float, z: FloatArray) -> FloatArray:
     """Log density of log X - log shape at z, X ~ Gamma(shape): concave, zero derivative at z = 0."""
     return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * (z - np.expm1(z))
 
 
-def _log_beta_density(a: float, b: float, z: FloatArray) -> FloatArray:
+def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     """Log density of logit X - log(a/b) at z, X ~ Beta(a, b): concave, zero derivative at z = 0."""
     p, q = a / (a + b), b / (a + b)
     near = np.clip(z, -30.0, 30.0)
@@ -78,56 +90,32 @@ def _log_beta_density(a: float, b: float, z: FloatArray) -> FloatArray:
     return constant - a * down - b * up
 
 
-class _ConjugatePair(LossPair):
-    """Common to the three: orders of any shape, epsilons of any shape, the ends of the privacy curve."""
+def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
+    """R_order of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
+    shape, (a, b, step, orders) = _columns(a, b, step, orders)
+    below = (orders < 1.0 + b / step)[:, 0]
+    s = np.where(below[:, None], orders - 1.0, b / step / 2)
+    total = _rising(s, a, step, _trigamma) + _falling(s, b, step, _trigamma)
+    return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
 
-    __slots__ = ()
 
-    @abstractmethod
-    def _divergence(self, orders: FloatArray) -> FloatArray:
-        """Renyi divergence at a flat array of orders below the limit."""
-
-    @abstractmethod
-    def _threshold(self, epsilon: float) -> float:
-        """Where the loss is epsilon, as an offset from the centre of P; -inf where all of P lies beyond it."""
-
-    @abstractmethod
-    def _log_beyond(self, threshold: float, u: FloatArray) -> FloatArray:
-        """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
-
-    @property
-    @abstractmethod
-    def _size(self) -> float:
-        """The total of P's parameters, which sets the rounding error of its log density."""
-
-    def renyi(self, orders: FloatArray) -> FloatArray:
-        """Integral form without cancellation; relative error below 1e-10."""
-        flat = np.ravel(np.asarray(orders, dtype=np.float64))
-        result = np.full(flat.shape, np.inf)
-        below = flat < self.order_limit
-        if below.any():
-            result[below] = checked_divergence(self._divergence(flat[below]))
-        return result.reshape(np.shape(orders))
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Quadrature of a positive integrand, rounded up by its error bound."""
-        epsilon = np.asarray(epsilon, dtype=np.float64)
-        return np.array([self._log_delta(float(e)) for e in epsilon.ravel()]).reshape(epsilon.shape)
-
-    def _log_delta(self, epsilon: float) -> float:
-        if epsilon >= self.max_loss:
-            return -np.inf
-        threshold = self._threshold(epsilon)
-        if np.isneginf(threshold):
-            return float(log1mexp(np.float64(min(epsilon, 0.0))))
-        with np.errstate(over="ignore"):
-            integral = log_integral(lambda u: self._log_beyond(threshold, u))
-        return min(integral + 16 * _EPS * np.sqrt(self._size) * (1 + abs(threshold) * np.sqrt(self._size)), 0.0)
+def beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
+    shape, (a, b, step, epsilon) = _columns(a, b, step, epsilon)
+    threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
+    with np.errstate(over="ignore"):
+        integral = log_integral(
+            lambda u: _log_beta_density(a + step, b, threshold + u) + log1mexp(-step * u), len(threshold)
+        )
+    return _rounded(integral, threshold[:, 0], (a + b + step)[:, 0]).reshape(shape)
 
 
 @value
-class BetaPair(_ConjugatePair):
-    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure. Mirrored, it is its reverse."""
+class BetaPair(LossPair):
+    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure. Mirrored, it is its reverse.
+
+    The loss is step * logit(theta) plus a constant: unbounded both ways.
+    """
 
     a: float
     b: float
@@ -143,27 +131,100 @@ class BetaPair(_ConjugatePair):
 
     @property
     def max_loss(self) -> float:
-        """Unbounded: the loss is step * logit(theta) plus a constant."""
+        """Unbounded."""
         return np.inf
 
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Integral form without cancellation; relative error below 1e-10."""
+        return _beta_renyi(self.a, self.b, self.step, orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Quadrature of a positive integrand, rounded up by its error bound."""
+        return beta_log_delta(self.a, self.b, self.step, epsilon)
+
+    @classmethod
+    def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
+        """All pairs in one call."""
+        return _beta_renyi(*_stacked(pairs, np.ndim(orders)), orders).max(axis=0)
+
+    @classmethod
+    def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
+        """All pairs in one call."""
+        return beta_log_delta(*_stacked(pairs, np.ndim(epsilon)), epsilon).max(axis=0)
+
+
+def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:
+    """a, b and step, each (pairs, 1, ..., 1) with `dimensions` ones."""
+    table = np.array([(pair.a, pair.b, pair.step) for pair in pairs])
+    return [column.reshape(-1, *[1] * dimensions) for column in table.T]
+
+
+class _GammaPair(LossPair):
+    """Common to the two Gamma pairs: one falling or rising coordinate, one threshold."""
+
+    __slots__ = ()
+    shape: float
+    step: float
+    rising: bool
+
     @property
-    def _size(self) -> float:
-        return self.a + self.b + self.step
+    @abstractmethod
+    def _moving(self) -> float:
+        """The smaller of the two parameters that differ."""
 
-    def _divergence(self, orders: FloatArray) -> FloatArray:
-        return _rising(orders, self.a, self.step, _trigamma) + _falling(orders, self.b, self.step, _trigamma)
+    @abstractmethod
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        """Second derivative of the log normalizer in the parameter that differs."""
 
-    def _threshold(self, epsilon: float) -> float:
-        growth = log_gamma_growth(self.a, self.step) - log_gamma_growth(self.b, self.step)
-        return float((epsilon + growth) / self.step - np.log1p(self.step / self.a))
+    @abstractmethod
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
+        """Where the loss is epsilon, as an offset from the centre of P; -inf where all of P lies beyond it."""
 
-    def _log_beyond(self, threshold: float, u: FloatArray) -> FloatArray:
-        return _log_beta_density(self.a + self.step, self.b, threshold + u) + log1mexp(-self.step * u)
+    @abstractmethod
+    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
+
+    @property
+    def order_limit(self) -> float:
+        """1 + the smaller parameter / step where P has it, else +inf."""
+        return np.inf if self.rising else 1.0 + self._moving / self.step
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded, unless a subclass says otherwise."""
+        return np.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Integral form without cancellation; relative error below 1e-10."""
+        shape, (base, step, alpha) = _columns(self._moving, self.step, orders)
+        below = (alpha < self.order_limit)[:, 0]
+        s = np.where(below[:, None], alpha - 1.0, base / step / 2)
+        total = (_rising if self.rising else _falling)(s, base, step, self._curvature)
+        return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Quadrature of a positive integrand, rounded up by its error bound."""
+        flat = np.ravel(np.asarray(epsilon, dtype=np.float64))
+        inside = flat < self.max_loss
+        with np.errstate(divide="ignore", invalid="ignore"):
+            threshold = self._threshold(flat)
+        whole = inside & np.isneginf(threshold)
+        result = np.where(whole, log1mexp(np.minimum(flat, 0.0)), -np.inf)
+        proper = inside & ~whole
+        if proper.any():
+            at = threshold[proper][:, None]
+            with np.errstate(over="ignore"):
+                integral = log_integral(lambda u: self._log_beyond(at, u), len(at))
+            result[proper] = _rounded(integral, at[:, 0], np.float64(self.shape + self.step))
+        return result.reshape(np.shape(epsilon))
 
 
 @value
-class GammaShapePair(_ConjugatePair):
-    """Gamma laws of one rate with shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller."""
+class GammaShapePair(_GammaPair):
+    """Gamma laws of one rate with shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller.
+
+    The loss is linear in the logarithm of the parameter: unbounded both ways.
+    """
 
     shape: float
     step: float
@@ -173,29 +234,19 @@ class GammaShapePair(_ConjugatePair):
         put(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
 
     @property
-    def order_limit(self) -> float:
-        """1 + shape/step where P has the smaller shape."""
-        return np.inf if self.rising else 1.0 + self.shape / self.step
+    def _moving(self) -> float:
+        return self.shape
 
-    @property
-    def max_loss(self) -> float:
-        """Unbounded: the loss is linear in the logarithm of theta."""
-        return np.inf
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        return _trigamma(u)
 
-    @property
-    def _size(self) -> float:
-        return self.shape + self.step
-
-    def _divergence(self, orders: FloatArray) -> FloatArray:
-        return (_rising if self.rising else _falling)(orders, self.shape, self.step, _trigamma)
-
-    def _threshold(self, epsilon: float) -> float:
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
         growth = log_gamma_growth(self.shape, self.step)
         if self.rising:
-            return float((epsilon + growth) / self.step - np.log1p(self.step / self.shape))
-        return float((growth - epsilon) / self.step)
+            return (epsilon + growth) / self.step - np.log1p(self.step / self.shape)
+        return (growth - epsilon) / self.step
 
-    def _log_beyond(self, threshold: float, u: FloatArray) -> FloatArray:
+    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         weight = log1mexp(-self.step * u)
         if self.rising:
             return _log_gamma_density(self.shape + self.step, threshold + u) + weight
@@ -203,7 +254,7 @@ class GammaShapePair(_ConjugatePair):
 
 
 @value
-class GammaRatePair(_ConjugatePair):
+class GammaRatePair(_GammaPair):
     """Gamma laws of one shape with rates `rate` and `rate` + step; P has the larger one if `rising`, else the smaller."""
 
     shape: float
@@ -216,33 +267,27 @@ class GammaRatePair(_ConjugatePair):
         put(self, rising=bool(self.rising))
 
     @property
-    def order_limit(self) -> float:
-        """1 + rate/step where P has the smaller rate."""
-        return np.inf if self.rising else 1.0 + self.rate / self.step
+    def _moving(self) -> float:
+        return self.rate
+
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        return self.shape / u / u
 
     @property
     def max_loss(self) -> float:
         """shape log(1 + step/rate) where P has the larger rate, else unbounded."""
         return float(self.shape * np.log1p(self.step / self.rate)) if self.rising else np.inf
 
-    @property
-    def _size(self) -> float:
-        return self.shape
-
-    def _divergence(self, orders: FloatArray) -> FloatArray:
-        kind = _rising if self.rising else _falling
-        return kind(orders, self.rate, self.step, lambda u: self.shape / u / u)
-
-    def _threshold(self, epsilon: float) -> float:
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
         ratio = self.step / self.rate
-        excess = float(log1p_excess(np.float64(ratio)))
+        excess = log1p_excess(np.float64(ratio))
         if self.rising:
             offset = np.log1p(ratio) - (excess + epsilon * (1 + ratio) / self.shape) / ratio
         else:
             offset = (epsilon / self.shape - excess) / ratio
-        return float(np.log1p(offset)) if offset > -1.0 else -np.inf
+        return np.log1p(np.maximum(offset, -1.0))
 
-    def _log_beyond(self, threshold: float, u: FloatArray) -> FloatArray:
+    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         ratio = self.step / self.rate
         at_threshold = self.shape * np.exp(threshold)
         if self.rising:

@@ -1,6 +1,8 @@
 """The primitive: the law of the privacy loss of a dominating pair."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +35,32 @@ class LossPair(ABC):
     def order_limit(self) -> float:
         """Orders below it have finite divergence."""
         return np.inf
+
+    @classmethod
+    def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
+        """The largest divergence of several pairs of this kind, at each order."""
+        result: FloatArray = np.max([pair.renyi(orders) for pair in pairs], axis=0)
+        return result
+
+    @classmethod
+    def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
+        """The largest privacy curve of several pairs of this kind, at each epsilon."""
+        result: FloatArray = np.max([pair.log_delta(epsilon) for pair in pairs], axis=0)
+        return result
+
+
+def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:
+    """The largest divergence of several pairs, at each order."""
+    kinds = dict.fromkeys(type(pair) for pair in pairs)
+    found = [kind.worst_renyi([pair for pair in pairs if type(pair) is kind], orders) for kind in kinds]
+    return found[0] if len(found) == 1 else np.max(found, axis=0)
+
+
+def worst_log_delta(pairs: Sequence[LossPair], epsilon: FloatArray) -> FloatArray:
+    """The largest privacy curve of several pairs, at each epsilon."""
+    kinds = dict.fromkeys(type(pair) for pair in pairs)
+    found = [kind.worst_log_delta([pair for pair in pairs if type(pair) is kind], epsilon) for kind in kinds]
+    return found[0] if len(found) == 1 else np.max(found, axis=0)
 
 
 def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> FloatArray:

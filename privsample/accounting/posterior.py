@@ -12,8 +12,8 @@ from privsample._checks import FloatArray, positive_integer, share
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair
-from privsample.accounting.loss import LossPair
+from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair, beta_log_delta
+from privsample.accounting.loss import LossPair, worst_log_delta
 from privsample.distributions.families import (
     BetaBernoulli,
     DirichletCategorical,
@@ -24,8 +24,8 @@ from privsample.distributions.families import (
 )
 from privsample.relations import ReplaceOne
 
-_TOLERANCE = 1e-9  # of the privacy curve, where records are real numbers and no finite set of pairs is the worst
-_BLOCKS = 4000
+_TOLERANCE = 1e-9  # of the privacy curve, where records are real numbers: a block next to an end is never below the end
+_ROUNDS, _BLOCKS = 40, 2000
 
 
 @value
@@ -74,15 +74,16 @@ class PosteriorAccountant(Accountant):
                 return np.inf
 
     def _log_curve_draft(self, epsilon: FloatArray) -> FloatArray:
-        result: FloatArray = np.max([pair.log_delta(epsilon) for pair in self.pairs], axis=0)
-        return result
+        family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
+        ends = worst_log_delta(self.pairs, epsilon)
+        return ends if family is None or family.whole else np.minimum(ends + _TOLERANCE, 0.0)
 
     def _log_curve(self, epsilon: FloatArray) -> FloatArray:
-        e, ends = np.asarray(epsilon, dtype=np.float64), self._log_curve_draft(epsilon)
+        e, draft = np.asarray(epsilon, dtype=np.float64), np.asarray(self._log_curve_draft(epsilon))
         family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
         if family is None:
-            return ends
-        values = [family.log_delta(float(x), float(top)) for x, top in zip(e.ravel(), ends.ravel(), strict=True)]
+            return draft
+        values = [family.log_delta(float(x), float(top)) for x, top in zip(e.ravel(), draft.ravel(), strict=True)]
         return np.array(values).reshape(e.shape)
 
 
@@ -100,46 +101,55 @@ class BetaFamily:
     n: int
     whole: bool
 
-    def log_delta(self, epsilon: float, ends: float) -> float:
-        """The privacy curve of the whole family at epsilon, given its value at the ends: certified, rounded up."""
-        return max(self._certify(self.a, self.b, epsilon, ends), self._certify(self.b, self.a, epsilon, ends))
+    def log_delta(self, epsilon: float, goal: float) -> float:
+        """The privacy curve of the whole family at epsilon, certified: `goal`, its value at the ends, or above it.
 
-    def _certify(self, a: float, b: float, epsilon: float, ends: float) -> float:
-        """Split [0, n-1] into blocks until each block's bound is at most the ends' value."""
-        last, worst = self.n - 1, ends
-        goal = ends if self.whole else ends + _TOLERANCE
-        if np.isneginf(ends) or last == 0:
-            return ends
-        open_blocks: list[tuple[float, float]] = [(1, last - 1)] if self.whole else [(0.0, float(last))]
-        for _ in range(_BLOCKS):
-            if not open_blocks:
-                return max(worst, goal)
-            low, high = open_blocks.pop()
-            if low > high:
-                continue
-            pair = BetaPair(a=a + self.step * low, b=b + self.step * (last - high), step=self.step)
-            bound = float(pair.log_delta(np.float64(epsilon)))
-            if bound <= goal:
-                continue
-            if high <= low or high - low < 1e-12 * last:
-                worst = goal = max(worst, bound)
-                continue
-            open_blocks += self._halves(low, high, last)
-        return max(worst, float(BetaPair(a=a, b=b, step=self.step).log_delta(np.float64(epsilon))))
+        Blocks of sums are split until each one's bound is at most the goal; what will not go below it raises the result.
+        """
+        last = self.n - 1
+        low, high = self._first_blocks(last)
+        worst, left = goal, _ROUNDS
+        while low.size:
+            left -= 1
+            bound = self._bounds(low, high, last, epsilon)
+            single = high - low <= (0.0 if self.whole else 1e-9 * last)
+            worst = max(worst, float(np.max(bound, where=single, initial=-np.inf)))
+            stays = (bound > worst) & ~single
+            if left == 0 or stays.sum() > _BLOCKS:
+                return max(worst, float(np.max(bound)))
+            low, high = self._split(low[stays], high[stays])
+        return worst
 
-    def _halves(self, low: float, high: float, last: int) -> list[tuple[float, float]]:
-        """Blocks shorter towards the ends, where the bound is nearly attained."""
-        from_left, from_right = max(low, 0.0), max(last - high, 0.0)
-        if from_left < from_right and high > 4 * (low + 1e-9):
-            cut = max(2 * low, low + (high - low) * 2.0**-6)
-        elif from_right < from_left and last - low > 4 * (last - high + 1e-9):
-            cut = high - max(last - high, (high - low) * 2.0**-6)
-        else:
-            cut = low / 2 + high / 2
+    def _bounds(self, low: FloatArray, high: FloatArray, last: int, epsilon: float) -> FloatArray:
+        """What dominates each block, both directions."""
+        up, down = self.step * low, self.step * (last - high)
+        parts = (beta_log_delta(x, y, self.step, epsilon) for x, y in _both(self.a, self.b, up, down))
+        return np.maximum(*parts)
+
+    def _first_blocks(self, last: int) -> tuple[FloatArray, FloatArray]:
+        """Blocks that grow from both ends by a quarter: single sums first where sums are whole."""
         if self.whole:
-            cut = float(np.floor(cut))
-            return [(low, cut), (cut + 1, high)]
-        return [(low, cut), (cut, high)]
+            growth = np.unique(np.floor(1.25 ** np.arange(np.log(max(last / 2, 1)) / np.log(1.25) + 1)))
+            cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
+            return cuts[:-1], cuts[1:] - 1
+        growth = last / 2 * np.append(0.0, 1.25 ** -np.arange(110.0)[::-1])
+        cuts = np.unique(np.concatenate([growth, last - growth]))
+        return cuts[:-1], cuts[1:]
+
+    def _split(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Each block in eight, or in single sums."""
+        shares = np.arange(9) / 8
+        if self.whole:
+            cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)
+            first, last = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
+            return first[first <= last], last[first <= last]
+        cuts = low[:, None] + (high - low)[:, None] * shares
+        return cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
+
+
+def _both(a: float, b: float, up: FloatArray, down: FloatArray) -> tuple[tuple[FloatArray, FloatArray], ...]:
+    """The block's pair and its mirror."""
+    return (a + up, b + down), (b + down, a + up)
 
 
 @singledispatch
