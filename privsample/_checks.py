@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+Real = FloatArray | np.float64 | float
 
 
 def _single(named: dict[str, Any]) -> tuple[str, Any]:
@@ -115,7 +116,7 @@ def renyi_orders(orders: ArrayLike) -> FloatArray:
     """Orders of Renyi divergences: finite and above one, any shape."""
     result = real_array(orders=orders)
     if not np.all((result > 1.0) & (result < np.inf)):
-        raise ValueError("orders must be finite and > 1; as an order grows, rdp approaches the pure guarantee epsilon(0)")
+        raise ValueError("orders must be finite and > 1; towards infinity rdp approaches the pure guarantee epsilon(0)")
     return result
 
 
@@ -140,5 +141,5 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
         return rng
     raise TypeError(
         f"rng must be a numpy.random.Generator or None, got {type(rng).__name__}: a seeded release is not private. "
-        "Leave rng out to draw from the operating system's entropy; in a simulation pass numpy.random.default_rng(seed)."
+        "Leave rng out to draw from the system's entropy; in a simulation pass numpy.random.default_rng(seed)."
     )

@@ -1,4 +1,4 @@
-"""Records in: anything with the array protocol or an Arrow stream, one column, in chunks; nothing else of Arrow is used."""
+"""Records in: one column of anything with the array protocol or an Arrow stream, in chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,17 +28,17 @@ def _is_numpy(data: Any) -> bool:
 
 def _from_array(data: Any) -> Iterator[NDArray[Any]]:
     if isinstance(data, np.ma.MaskedArray):
-        data = data.astype(np.float64).filled(np.nan)
+        data = np.ma.filled(data.astype(np.float64), np.nan)
     if isinstance(data, (str, bytes)) or not (hasattr(data, "__array__") or isinstance(data, (list, tuple))):
         raise SchemaError(f"data must be an array or an Arrow stream of one column, got {type(data).__name__}")
     try:
         array = np.asarray(data)
-    except Exception:  # the library's own message may show a record
+    except Exception:  # noqa: BLE001 - the library's own message may show a record
         raise SchemaError("data must be one column of numbers; it could not be read as an array") from None
     if array.ndim != 1:
         raise SchemaError(f"data must be one column, shape (n,), got shape {array.shape}; select a column first")
     if array.dtype.kind not in "biufO":
-        raise SchemaError(f"data must be numbers or booleans, got type {array.dtype}; encode it with a public rule first")
+        raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
     for start in range(0, len(array), ROWS):
         yield _plain(array[start : start + ROWS])
 
@@ -57,7 +57,7 @@ def _float(item: Any) -> float:
         return float(item)
     except OverflowError:
         return np.inf if item > 0 else -np.inf
-    except Exception:  # total: whatever a record holds, it is only not a number
+    except Exception:  # noqa: BLE001 - total: whatever a record holds, it is only not a number
         return np.nan
 
 
@@ -87,7 +87,7 @@ def _check_type(kind: Any) -> None:
 
     accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     if not any(accept(kind) for accept in accepted):
-        raise SchemaError(f"data must be numbers or booleans, got Arrow type {kind}; encode it with a public rule first")
+        raise SchemaError(f"data must be numbers or booleans, got {kind}; encode it by a public rule first")
 
 
 def _numbers(array: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 
@@ -64,9 +65,9 @@ class SystemBits:
 
 
 def system_generator() -> np.random.Generator:
-    """A fresh generator: AES in counter mode keyed by the operating system where `randomgen` is installed, else its raw words."""
+    """A fresh generator: AES in counter mode keyed by the system where `randomgen` is installed, else raw words."""
     try:
         from randomgen import AESCounter
     except ImportError:
         return np.random.Generator(SystemBits())  # type: ignore[arg-type]
-    return np.random.Generator(AESCounter())
+    return np.random.Generator(AESCounter(key=secrets.randbits(256)))

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, Real
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
@@ -11,14 +11,14 @@ _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
 _NODES = _NODES + 0.5
 
 
-def log1mexp(x: FloatArray) -> FloatArray:
+def log1mexp(x: Real) -> FloatArray:
     """log(1 - e^x) for x <= 0; -inf at 0."""
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.where(x > -0.693, np.log(-np.expm1(np.minimum(x, 0.0))), np.log1p(-np.exp(np.minimum(x, -0.693))))
 
 
-def expm1_excess(x: FloatArray) -> FloatArray:
+def expm1_excess(x: Real) -> FloatArray:
     """e^x - 1 - x, never negative; +inf where it overflows."""
     x = np.asarray(x, dtype=np.float64)
     small = np.clip(x, -0.5, 0.5)
@@ -29,7 +29,7 @@ def expm1_excess(x: FloatArray) -> FloatArray:
         return np.where(np.abs(x) < 0.5, small * small * series, np.expm1(x) - x)
 
 
-def log1p_excess(x: FloatArray) -> FloatArray:
+def log1p_excess(x: Real) -> FloatArray:
     """x - log(1 + x) for x > -1, never negative."""
     x = np.asarray(x, dtype=np.float64)
     small = np.clip(x, -0.1, 0.1)
@@ -39,7 +39,7 @@ def log1p_excess(x: FloatArray) -> FloatArray:
     return np.where(np.abs(x) < 0.1, small * small * series, x - np.log1p(x))
 
 
-def stirling_remainder(x: FloatArray) -> FloatArray:
+def stirling_remainder(x: Real) -> FloatArray:
     """log Gamma(x) - [(x - 1/2) log x - x + log(2 pi)/2] for x > 0."""
     x = np.asarray(x, dtype=np.float64)
     large = np.maximum(x, 16.0)
@@ -52,7 +52,7 @@ def stirling_remainder(x: FloatArray) -> FloatArray:
     return np.where(x >= 16.0, series / large, direct)
 
 
-def log_gamma_growth(x: FloatArray, step: FloatArray) -> FloatArray:
+def log_gamma_growth(x: Real, step: Real) -> FloatArray:
     """log Gamma(x + step) - log Gamma(x) - step log x for x, step > 0: what remains beyond the leading term."""
     x, step = np.asarray(x, dtype=np.float64), np.asarray(step, dtype=np.float64)
     ratio = step / x

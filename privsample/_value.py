@@ -15,7 +15,7 @@ def _content(item: Any) -> Hashable:
         return (item.shape, item.dtype.str, item.tobytes())
     if isinstance(item, dict):
         return tuple((key, _content(item[key])) for key in sorted(item))
-    return item  # type: ignore[no-any-return]
+    return item
 
 
 def _key(value: Any) -> tuple[Hashable, ...]:
@@ -38,7 +38,7 @@ def value(cls: type[T]) -> type[T]:
     made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
     made.__eq__ = _equal
     made.__hash__ = _hash
-    return final(made)  # type: ignore[no-any-return]
+    return final(made)
 
 
 def put(instance: object, **fields_: Any) -> None:

@@ -18,7 +18,7 @@ _TRUSTED = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
 @value
 class GaussianPair(LossPair):
-    """N(mu, 1) against N(0, 1): every Gaussian mechanism whose shift is mu noise standard deviations. Its own reverse."""
+    """N(mu, 1) against N(0, 1): a shift of mu noise standard deviations. Its own reverse."""
 
     mu: float
 
@@ -35,7 +35,7 @@ class GaussianPair(LossPair):
         return np.asarray(orders) * (self.mu * self.mu / 2)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) (Balle and Wang 2018, Theorem 8), as a difference of Mills ratios."""
+        """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = self._log_delta_above(np.abs(e))
         return np.where(e >= 0, above, delta_below_zero(e, above)) + 1e-13 * (1 + np.abs(e))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, deltas, real_array, renyi_orders
+from privsample._checks import FloatArray, Real, deltas, real_array, renyi_orders
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
@@ -98,13 +98,13 @@ class Accountant(ABC):
         """The Renyi curve beside `failure`; orders already checked."""
         return worst_renyi(self.pairs, orders)
 
-    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve(self, epsilon: Real) -> FloatArray:
         """log of the privacy curve from the loss pairs; +inf where none is known."""
         if not self.pairs:
             return np.full(np.shape(epsilon), np.inf)
-        return worst_log_delta(self.pairs, epsilon)
+        return worst_log_delta(self.pairs, np.asarray(epsilon))
 
-    def _log_curve_draft(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         """A faster curve that guides a search; every answer is checked against `_log_curve`."""
         return self._log_curve(epsilon)
 
@@ -162,10 +162,12 @@ class Accountant(ABC):
         return tuple(sorted(self._routes(float(deltas(delta)), every=True), key=lambda route: route.epsilon))
 
     def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
-        routes = [Route(name="pure guarantee", epsilon=self.max_loss if delta >= self.failure else np.inf, kind="exact")]
+        pure = self.max_loss if delta >= self.failure else np.inf
+        routes = [Route(name="pure guarantee", epsilon=pure, kind="exact")]
         if delta > self.failure:
             if self._has_curve:
-                routes.append(Route(name="privacy curve", epsilon=self._curve_epsilon(delta), kind=self.kind("epsilon")))
+                epsilon = self._curve_epsilon(delta)
+                routes.append(Route(name="privacy curve", epsilon=epsilon, kind=self.kind("epsilon")))
             if every or not self._has_curve:
                 beside = np.log(delta - self.failure) - np.log1p(-self.failure)
                 epsilon = epsilon_from_renyi(self._renyi, self._renyi_limit, beside)
@@ -195,10 +197,11 @@ class Accountant(ABC):
         """
         if relation == self.relation:
             return self
-        if isinstance(self.relation, AddRemove) and isinstance(relation, ReplaceOne) and self.relation.unit == relation.unit:
+        mine = self.relation
+        if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and mine.unit == relation.unit:
             return self.group(2)._under(relation)
         raise RelationMismatch(
-            f"no step is known from {self.relation} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
+            f"no step is known from {mine} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
         )
 
     def _under(self, relation: Relation) -> Self:
@@ -250,11 +253,10 @@ def same_relation(members: "tuple[Accountant, ...]") -> Relation:
     relations = {member.relation for member in members}
     if len(relations) != 1:
         names = ", ".join(sorted(map(str, relations)))
-        raise RelationMismatch(f"only guarantees under one relation can be put together, got {names}; convert with .to(...)")
+        raise RelationMismatch(f"only guarantees under one relation can be put together, got {names}; see .to(...)")
     return relations.pop()
 
 
 def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
     """The union of what the members assume."""
     return frozenset().union(*(member.assumptions for member in members))
-

@@ -1,7 +1,7 @@
 """Accounts put together: one after the other on the same records, or side by side on parts of them."""
 
 from dataclasses import replace
-from itertools import combinations_with_replacement
+from itertools import combinations
 from typing import Self
 
 import numpy as np
@@ -29,10 +29,9 @@ class Composed(Accountant):
     def __post_init__(self) -> None:
         counts: dict[Accountant, int] = {}
         for account, times in self.entries:
-            times = positive_integer(times=times)
             inner = account.entries if isinstance(account, Composed) else ((account, 1),)
             for member, own in inner:
-                counts[member] = counts.get(member, 0) + own * times
+                counts[member] = counts.get(member, 0) + own * positive_integer(times=times)
         if not counts:
             raise ValueError("entries must name at least one account")
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
@@ -48,11 +47,12 @@ class Composed(Accountant):
     @property
     def source(self) -> str:
         """The rule and the members' sources."""
-        return "; ".join(["Mironov 2017, Proposition 1 (composition)", *dict.fromkeys(a.source for a, _ in self.entries)])
+        members = dict.fromkeys(account.source for account, _ in self.entries)
+        return "; ".join(["Mironov 2017, Proposition 1 (composition)", *members])
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """The one member's pairs, or one Gaussian pair where all members are Gaussian; else none is known in closed form."""
+        """The one member's, or one Gaussian pair where all members are Gaussian; else no closed form is known."""
         if len(self.entries) == 1 and self.entries[0][1] == 1:
             return self.entries[0][0].pairs
         total = 0.0
@@ -103,8 +103,8 @@ class Composed(Accountant):
 class Parallel(Accountant):
     """Accounts of releases from disjoint parts of the records: the worst of the parts at every order and epsilon.
 
-    Under AddRemove a record lies in one part, wherever its own contents put it. Under ReplaceOne the parts must be fixed
-    by public positions (assumption FIXED_PARTS); a record that can move between parts touches two, so account for that
+    Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
+    public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
     with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
     Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
     """
@@ -114,40 +114,44 @@ class Parallel(Accountant):
     moved: bool = False
 
     def __post_init__(self) -> None:
-        flat: dict[Accountant, None] = {}
-        for part in self.parts:
-            flat.update(dict.fromkeys(part.parts if isinstance(part, Parallel) and not part.moved else (part,)))
-        parts, counted = tuple(flat), self.parts
+        flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
+        parts = tuple(part for group in flat for part in group)
         if not parts:
             raise ValueError("parts must name at least one account")
-        if all(isinstance(part.relation, ReplaceOne) for part in parts):
-            units = {part.relation.unit for part in parts if isinstance(part.relation, ReplaceOne)}
+        more: frozenset[Assumption] = frozenset()
+        if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.moved:
+            more = frozenset({Assumption.FIXED_PARTS})
+            units = {str(getattr(part.relation, "unit", "")) for part in parts}
             if len(units) != 1:
                 raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
-            more = frozenset() if self.moved else frozenset({Assumption.FIXED_PARTS})
-            parts = counted  # equal parts are still different records: their sizes add
         else:
             same_relation(parts)
-            more = frozenset()
         put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    @property
+    def _kinds(self) -> tuple[Accountant, ...]:
+        """The parts that differ."""
+        return tuple(dict.fromkeys(self.parts))
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
         """The parts' relation; under ReplaceOne their sizes add up."""
         first = self.parts[0].relation
         if isinstance(first, ReplaceOne) and not self.moved:
-            return ReplaceOne(n=sum(p.relation.n for p in self.parts if isinstance(p.relation, ReplaceOne)), unit=first.unit)
+            sizes = [part.relation.n for part in self.parts if isinstance(part.relation, ReplaceOne)]
+            return ReplaceOne(n=sum(sizes), unit=first.unit)
         return first
 
     @property
     def source(self) -> str:
         """The rule and the parts' sources."""
-        return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *dict.fromkeys(p.source for p in self.parts)])
+        members = dict.fromkeys(part.source for part in self.parts)
+        return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """All parts' pairs, where every part has some."""
-        found = [part.pairs for part in self.parts]
+        found = [part.pairs for part in self._kinds]
         return tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
 
     @property
@@ -174,28 +178,28 @@ class Parallel(Accountant):
         return "exact" if all(part.kind(view) == "exact" for part in self.parts) else "upper bound"
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        result: FloatArray = np.max([part._renyi(orders) for part in self.parts], axis=0)
+        result: FloatArray = np.max([part._renyi(orders) for part in self._kinds], axis=0)
         return result
 
     def log_delta(self, epsilon: object) -> FloatArray:
         """The worst part's."""
-        result: FloatArray = np.max([part.log_delta(epsilon) for part in self.parts], axis=0)  # type: ignore[arg-type]
+        result: FloatArray = np.max([part.log_delta(epsilon) for part in self._kinds], axis=0)  # type: ignore[arg-type]
         return result[()]
 
     def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
         """The routes of the part that costs most at this delta."""
-        by_part = [part._routes(delta, every=every) for part in self.parts]
+        by_part = [part._routes(delta, every=every) for part in self._kinds]
         return max(by_part, key=lambda routes: min(route.epsilon for route in routes))
 
     def to(self, relation: Relation) -> Accountant:
         """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and mine.unit == relation.unit):
-            return super(Parallel, self).to(relation)
-        within = [part.to(relation) for part in self.parts]
-        between = [
-            (one + other)._under(relation) for one, other in combinations_with_replacement(self.parts, 2) if one != other
-        ]
+            return Accountant.to(self, relation)
+        kinds = self._kinds
+        twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
+        within = [part.to(relation) for part in kinds]
+        between = [(one + other)._under(relation) for one, other in [*combinations(kinds, 2), *twice]]
         return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
 
     def group(self, size: int) -> Accountant:

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, positive
+from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
 from privsample._value import put, value
 from privsample.accounting.loss import LossPair, checked_divergence
@@ -34,7 +34,7 @@ def _along(
     weight: Callable[[FloatArray], FloatArray],
     curvature: Curvature,
 ) -> FloatArray:
-    """Integral over s in [0, length] of weight(s) * step^2 * curvature(base + step * s), panels doubling from base/step.
+    """Integral over s in [0, length] of weight(s) step^2 curvature(base + step s), panels doubling from base/step.
 
     base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
     """
@@ -63,19 +63,19 @@ def _falling(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curva
     return np.where(valid[:, 0], near + far, np.inf)
 
 
-def _columns(*arrays: FloatArray | float) -> tuple[tuple[int, ...], list[FloatArray]]:
+def _columns(*arrays: Real) -> tuple[tuple[int, ...], list[FloatArray]]:
     """The common shape, and each array broadcast to it as a column (rows, 1)."""
     full = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
     return full[0].shape, [array.reshape(-1, 1) for array in full]
 
 
-def _rounded(integral: FloatArray, threshold: FloatArray, size: FloatArray) -> FloatArray:
+def _rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
     """The integral with what the log density lost to rounding; `size` is the total of P's parameters. All (rows,)."""
     lost = 16 * _EPS * np.sqrt(size) * (1 + np.abs(threshold) * np.sqrt(size))
     return np.minimum(integral + lost, 0.0)
 
 
-def _log_gamma_density(shape: FloatArray | float, z: FloatArray) -> FloatArray:
+def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
     """Log density of log X - log shape at z, X ~ Gamma(shape): concave, zero derivative at z = 0."""
     return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * (z - np.expm1(z))
 
@@ -86,11 +86,12 @@ def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray
     near = np.clip(z, -30.0, 30.0)
     up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
     down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
-    constant = 0.5 * np.log(p / (2 * np.pi) * b) + stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
+    remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
+    constant = 0.5 * np.log(p / (2 * np.pi) * b) + remainders
     return constant - a * down - b * up
 
 
-def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
+def _beta_renyi(a: Real, b: Real, step: Real, orders: Real) -> FloatArray:
     """R_order of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
     shape, (a, b, step, orders) = _columns(a, b, step, orders)
     below = (orders < 1.0 + b / step)[:, 0]
@@ -99,7 +100,7 @@ def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArr
     return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
 
 
-def beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: FloatArray) -> FloatArray:
+def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
     """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
     shape, (a, b, step, epsilon) = _columns(a, b, step, epsilon)
     threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
@@ -112,9 +113,9 @@ def beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Floa
 
 @value
 class BetaPair(LossPair):
-    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure. Mirrored, it is its reverse.
+    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure.
 
-    The loss is step * logit(theta) plus a constant: unbounded both ways.
+    Mirrored (a and b exchanged) it is its own reverse. The loss is step * logit(theta) plus a constant: unbounded.
     """
 
     a: float
@@ -145,12 +146,14 @@ class BetaPair(LossPair):
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
         """All pairs in one call."""
-        return _beta_renyi(*_stacked(pairs, np.ndim(orders)), orders).max(axis=0)
+        a, b, step = _stacked(pairs, np.ndim(orders))
+        return _beta_renyi(a, b, step, orders).max(axis=0)
 
     @classmethod
     def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
         """All pairs in one call."""
-        return beta_log_delta(*_stacked(pairs, np.ndim(epsilon)), epsilon).max(axis=0)
+        a, b, step = _stacked(pairs, np.ndim(epsilon))
+        return beta_log_delta(a, b, step, epsilon).max(axis=0)
 
 
 def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:
@@ -221,7 +224,7 @@ class _GammaPair(LossPair):
 
 @value
 class GammaShapePair(_GammaPair):
-    """Gamma laws of one rate with shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller.
+    """Gamma laws of one rate, shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller.
 
     The loss is linear in the logarithm of the parameter: unbounded both ways.
     """
@@ -255,7 +258,7 @@ class GammaShapePair(_GammaPair):
 
 @value
 class GammaRatePair(_GammaPair):
-    """Gamma laws of one shape with rates `rate` and `rate` + step; P has the larger one if `rising`, else the smaller."""
+    """Gamma laws of one shape, rates `rate` and `rate` + step; P has the larger one if `rising`, else the smaller."""
 
     shape: float
     rate: float

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, Real, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -70,7 +70,7 @@ class Group(Accountant):
         return self._chain(orders, self.size, _SPLITS)
 
     def _chain(self, orders: FloatArray, size: int, splits: FloatArray) -> FloatArray:
-        """R_a over `size` steps <= (a - 1/p)/(a - 1) R_pa over the first half + R_(pa-1)/(p-1) over the second, any p > 1."""
+        """R_a <= (a - 1/p)/(a - 1) R_pa over the first half + R_q over the second, q = (pa - 1)/(p - 1), any p > 1."""
         if size == 1:
             return self.base._renyi(orders)
         first, second = size - size // 2, size // 2
@@ -87,7 +87,7 @@ class Group(Accountant):
         result: FloatArray = np.where(inside, bound, np.inf).min(axis=-1)
         return result
 
-    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve(self, epsilon: Real) -> FloatArray:
         e = np.asarray(epsilon, dtype=np.float64)
         each = np.abs(e) / self.size
         with np.errstate(divide="ignore", invalid="ignore"):

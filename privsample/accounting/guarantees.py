@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, nonnegative, positive, positive_integer, probability
+from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
@@ -92,10 +92,11 @@ class ApproximateAccountant(Accountant):
         return binary_pair(self.stated_epsilon).renyi(orders)
 
     def group(self, size: int) -> "ApproximateAccountant":
-        """size * epsilon, and delta (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan 2017, Lemma 2.2). Kind: upper bound."""
+        """size * epsilon and delta (e^(size epsilon) - 1)/(e^epsilon - 1), an upper bound (Vadhan 2017, Lemma 2.2)."""
         size, epsilon = positive_integer(size=size), self.stated_epsilon
         with np.errstate(over="ignore"):
-            ratio = float(size) if epsilon == 0 else float(np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon) / np.expm1(-epsilon))
+            sums = np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon)
+            ratio = float(size) if epsilon == 0 else float(sums / np.expm1(-epsilon))
         delta = min(self.stated_delta * ratio, 1 - 2.0**-53) if self.stated_delta else 0.0
         relation = self.relation.group(size)
         if delta >= 1 - 2.0**-53:
@@ -177,7 +178,7 @@ class BoundedRangeAccountant(Accountant):
         s = a - 1.0
         return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
 
-    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve(self, epsilon: Real) -> FloatArray:
         """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
         x = np.asarray(epsilon, dtype=np.float64)
         inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
@@ -189,8 +190,8 @@ class BoundedRangeAccountant(Accountant):
         return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
 
 
-def _sinhc_growth(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
-    """S(high) - S(low) for high - low = width, S(x) = log(sinh(x/2)/(x/2)); by quadrature of S' where they are close."""
+def _sinhc_growth(low: FloatArray, high: FloatArray, width: Real) -> FloatArray:
+    """S(high) - S(low), high - low = width, S(x) = log(sinh(x/2)/(x/2)); by quadrature of S' where they are close."""
     middle, half = (low + high)[..., None] / 2, np.asarray(width)[..., None] / 2
     near = (_sinhc_slope(np.maximum(middle + half * _NODES, 0.0)) * half) @ _WEIGHTS
     return np.where(np.asarray(width) < 2.0, near, _log_sinhc(high) - _log_sinhc(low))

@@ -20,7 +20,7 @@ class LossPair(ABC):
 
     @abstractmethod
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log of the hockey-stick divergence D_{e^epsilon}(P || Q), any real epsilon, rounded up; -inf where it is zero."""
+        """log of the hockey-stick divergence D_{e^epsilon}(P || Q), any real epsilon, rounded up; -inf at zero."""
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -129,7 +129,7 @@ class DiscretePair(LossPair):
 
 
 def _log_masses(**named: ArrayLike) -> FloatArray:
-    ((name, item),) = named.items()
+    ((name, _),) = named.items()
     result = real_array(**named).copy()
     if result.ndim != 1 or not abs(np.logaddexp.reduce(result)) <= 1e-9:
         raise ValueError(f"{name} must be the log masses of one law, shape (outcomes,), adding up to one")

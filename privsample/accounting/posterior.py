@@ -8,7 +8,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive_integer, share
+from privsample._checks import FloatArray, Real, positive_integer, share
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption
@@ -24,7 +24,7 @@ from privsample.distributions.families import (
 )
 from privsample.relations import ReplaceOne
 
-_TOLERANCE = 1e-9  # of the privacy curve, where records are real numbers: a block next to an end is never below the end
+_TOLERANCE = 1e-9  # of the privacy curve where records are real: a block next to an end is never below the end
 _ROUNDS, _BLOCKS = 40, 2000
 
 
@@ -32,8 +32,8 @@ _ROUNDS, _BLOCKS = 40, 2000
 class PosteriorAccountant(Accountant):
     """One draw from the posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
 
-    rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal; for
-    Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
+    rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
+    for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
     """
 
     model: Model
@@ -47,7 +47,9 @@ class PosteriorAccountant(Accountant):
         if not isinstance(self.model, Model):
             raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
         put(self, n=positive_integer(n=self.n))
-        put(self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor))
+        put(
+            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+        )
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -73,12 +75,12 @@ class PosteriorAccountant(Accountant):
             case _:
                 return np.inf
 
-    def _log_curve_draft(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
-        ends = worst_log_delta(self.pairs, epsilon)
+        ends = worst_log_delta(self.pairs, np.asarray(epsilon))
         return ends if family is None or family.whole else np.minimum(ends + _TOLERANCE, 0.0)
 
-    def _log_curve(self, epsilon: FloatArray) -> FloatArray:
+    def _log_curve(self, epsilon: Real) -> FloatArray:
         e, draft = np.asarray(epsilon, dtype=np.float64), np.asarray(self._log_curve_draft(epsilon))
         family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
         if family is None:
@@ -89,10 +91,10 @@ class PosteriorAccountant(Accountant):
 
 @value
 class BetaFamily:
-    """All pairs Beta(a + r s + r, b + r (n-1-s)) against Beta(a + r s, b + r (n-1-s) + r) and their mirrors, s in [0, n-1].
+    """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = n - 1 - s, and their mirrors.
 
-    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-1-high): adding independent Gamma variables
-    to both sides of the Beta's quotient is post-processing (docs/notes/posterior.md, Lemma 2).
+    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-1-high): adding independent Gamma
+    variables to both sides of the Beta's quotient is post-processing (docs/notes/posterior.md, Lemma 2).
     """
 
     a: float
@@ -104,7 +106,7 @@ class BetaFamily:
     def log_delta(self, epsilon: float, goal: float) -> float:
         """The privacy curve of the whole family at epsilon, certified: `goal`, its value at the ends, or above it.
 
-        Blocks of sums are split until each one's bound is at most the goal; what will not go below it raises the result.
+        Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
         """
         last = self.n - 1
         low, high = self._first_blocks(last)
@@ -158,12 +160,14 @@ def extreme_pairs(model: Model, n: int, r: float, m: float) -> tuple[LossPair, .
 
     A new model registers its own. Raises: TypeError, for a model without one.
     """
+    del n, r, m
     raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
 
 
 @singledispatch
 def interior(model: Model, n: int, r: float, m: float) -> BetaFamily | None:
     """The family that the privacy curve has to range over, where the extreme pairs are not proven to be its worst."""
+    del model, n, r, m
     return None
 
 
@@ -203,6 +207,7 @@ def _(model: DirichletCategorical, n: int, r: float, m: float) -> BetaFamily | N
 
 @extreme_pairs.register
 def _(model: GammaPoisson, n: int, r: float, m: float) -> tuple[LossPair, ...]:
+    del n  # other records only raise the shape, which is post-processing
     return tuple(GammaShapePair(shape=model.shape / m, step=r * model.upper, rising=up) for up in (True, False))
 
 

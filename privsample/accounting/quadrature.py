@@ -32,7 +32,8 @@ def log_integral(log_f: LogFunctions, rows: int) -> FloatArray:
     split = len(_FINE[0])
     fine = (values[:, :, :split] @ _FINE[1]).sum(axis=1)
     coarse = (values[:, :, split:] @ _COARSE[1]).sum(axis=1)
-    error = np.abs(fine - coarse) + 2 * np.exp(-DROP) * (high - low)  # a tail is below its height times its fall's width
+    # a log-concave tail is below its height times the width of its fall
+    error = np.abs(fine - coarse) + 2 * np.exp(-DROP) * (high - low)
     nowhere = np.isneginf(peak)
     if not np.all(nowhere | (error <= 1e-3 * fine)):
         raise NumericalFailure("quadrature of a privacy curve did not converge; no guarantee is claimed")

@@ -7,7 +7,7 @@ from privsample.accounting.base import Accountant
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
-    """A plain-words statement of the account at this delta: whom it protects, from what, and what it takes for granted."""
+    """The account at this delta in plain words: whom it protects, from what, and what it takes for granted."""
     failure = float(deltas(delta))
     epsilon = float(account.epsilon(failure))
     if np.isinf(epsilon):

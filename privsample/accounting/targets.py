@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from privsample._checks import nonnegative, number, positive, probability, renyi_orders
+from privsample._checks import number, positive, probability, renyi_orders
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.conversion import crossing, log_delta_from_renyi, safe_side
@@ -117,16 +117,22 @@ def require(target: Target, account: Accountant, advice: str) -> None:
         return
     reason = ""
     if isinstance(target, RDP) and target.order >= account.order_limit:
-        reason = f": its Renyi divergence is infinite from order {account.order_limit:g} on, and order {target.order:g} was asked"
+        limit = account.order_limit
+        reason = f": its Renyi divergence is infinite from order {limit:g} on, and order {target.order:g} was asked for"
     elif isinstance(target, DP) and target.delta == 0.0 and np.isinf(account.max_loss):
         reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
     elif isinstance(target, ZCDP) and np.isfinite(account.order_limit):
-        reason, advice = f": its Renyi divergence is infinite from order {account.order_limit:g} on", "ask for RDP or DP"
+        reason, advice = (
+            f": its Renyi divergence is infinite from order {account.order_limit:g} on",
+            "ask for RDP or DP",
+        )
     raise UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
 
 
-def largest(build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, most: float, advice: str) -> M:
-    """The mechanism with the largest parameter in (0, most] whose account meets the target; cost grows with the parameter.
+def largest(
+    build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, most: float, advice: str
+) -> M:
+    """The mechanism with the largest parameter in (0, most] whose account meets the target; cost grows with it.
 
     Within 1e-9 relative of the true parameter, and certified: the returned account was checked.
     Raises: UnreachableTarget, with `advice`.
@@ -144,7 +150,7 @@ def largest(build: Callable[[float], M], account: Callable[[M], Accountant], tar
 
 
 def smallest(build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, advice: str) -> M:
-    """The mechanism with the smallest positive parameter whose account meets the target; cost falls with the parameter.
+    """The mechanism with the smallest parameter > 0 whose account meets the target; cost falls with the parameter.
 
     Accuracy, certificate and errors as `largest`.
     """

@@ -93,7 +93,9 @@ class BetaBernoulli(Model):
         """The proportion."""
         return "theta"
 
-    def posterior(self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0) -> Beta:
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Beta:
         """Beta(alpha/m + r s, beta/m + r (n - s))."""
         s = float(statistic)
         return Beta(a=self.alpha / prior_divisor + data_weight * s, b=self.beta / prior_divisor + data_weight * (n - s))
@@ -115,7 +117,9 @@ class DirichletCategorical(Model):
     alpha: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        alpha = tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(np.atleast_1d(np.asarray(self.alpha, dtype=object))))
+        alpha = tuple(
+            positive(**{f"alpha[{i}]": a}) for i, a in enumerate(np.atleast_1d(np.asarray(self.alpha, dtype=object)))
+        )
         if not len(alpha) >= 2:
             raise ValueError(f"alpha must have at least two categories, got {len(alpha)}")
         put(self, alpha=alpha)
@@ -144,6 +148,7 @@ class DirichletCategorical(Model):
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> Dirichlet:
         """Dirichlet(alpha/m + r counts)."""
+        del n  # the counts say it
         return Dirichlet(alpha=tuple(np.array(self.alpha) / prior_divisor + data_weight * statistic))
 
     def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
@@ -177,7 +182,9 @@ class GammaPoisson(Model):
         """The mean count."""
         return "rate"
 
-    def posterior(self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0) -> Gamma:
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Gamma:
         """Gamma(shape/m + r s, rate/m + r n)."""
         shape = self.shape / prior_divisor + data_weight * float(statistic)
         return Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * n)
@@ -213,7 +220,9 @@ class GammaExponential(Model):
         """The rate of the exponential law."""
         return "rate"
 
-    def posterior(self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0) -> Gamma:
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Gamma:
         """Gamma(shape/m + r n, rate/m + r s)."""
         rate = self.rate / prior_divisor + data_weight * float(statistic)
         return Gamma(shape=self.shape / prior_divisor + data_weight * n, rate=rate)
@@ -230,7 +239,7 @@ class GammaExponential(Model):
 
 @value
 class NormalKnownVariance(Model):
-    """Records clipped to `bounds`, normal with known `noise_variance` and a Normal(mean, variance) prior on their mean."""
+    """Records clipped to `bounds`, normal of known `noise_variance`, with a Normal(mean, variance) prior on their mean."""
 
     mean: float
     variance: float
@@ -252,7 +261,9 @@ class NormalKnownVariance(Model):
         """The mean."""
         return "mean"
 
-    def posterior(self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0) -> Normal:
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Normal:
         """Precision 1/(m variance) + r n / noise_variance, mean weighted by precision."""
         own, theirs = 1 / (prior_divisor * self.variance), data_weight / self.noise_variance
         precision = own + theirs * n

@@ -54,13 +54,13 @@ class Beta(Law):
     @property
     def mean(self) -> FloatArray:
         """a / (a + b)."""
-        return np.float64(self.a / (self.a + self.b))
+        return np.asarray(self.a / (self.a + self.b))
 
     @property
     def variance(self) -> FloatArray:
         """ab / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
-        return np.float64(self.a / total * (self.b / total) / (total + 1))
+        return np.asarray(self.a / total * (self.b / total) / (total + 1))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Shape (size,)."""
@@ -117,7 +117,9 @@ class Dirichlet(Law):
         """Standard; accurate to about 1e-16 of the log-Gamma terms."""
         assert isinstance(other, Dirichlet)
         p, q = np.array(self.alpha), np.array(other.alpha)
-        constants = special.gammaln(p.sum()) - special.gammaln(q.sum()) + (special.gammaln(q) - special.gammaln(p)).sum()
+        constants = (
+            special.gammaln(p.sum()) - special.gammaln(q.sum()) + (special.gammaln(q) - special.gammaln(p)).sum()
+        )
         return max(0.0, float(constants + ((p - q) * (special.digamma(p) - special.digamma(p.sum()))).sum()))
 
 
@@ -134,12 +136,12 @@ class Gamma(Law):
     @property
     def mean(self) -> FloatArray:
         """shape / rate."""
-        return np.float64(self.shape / self.rate)
+        return np.asarray(self.shape / self.rate)
 
     @property
     def variance(self) -> FloatArray:
         """shape / rate^2."""
-        return np.float64(self.shape / self.rate / self.rate)
+        return np.asarray(self.shape / self.rate / self.rate)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Shape (size,)."""
@@ -176,12 +178,12 @@ class Normal(Law):
     @property
     def mean(self) -> FloatArray:
         """location."""
-        return np.float64(self.location)
+        return np.asarray(self.location)
 
     @property
     def variance(self) -> FloatArray:
         """scale squared."""
-        return np.float64(self.scale**2)
+        return np.asarray(self.scale**2)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Shape (size,)."""

@@ -15,11 +15,12 @@ from privsample.mechanisms.base import Mechanism, charged, repeated
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
+_DEFAULT = AddRemove()
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
 
 
 class AdditiveNoise(Mechanism):
-    """`draws` noisy copies of a statistic of public shape. What is not a finite number counts as 0, the public default."""
+    """`draws` noisy copies of a statistic of public shape; what is not a finite number counts as 0."""
 
     __slots__ = ()
     shape: tuple[int, ...]
@@ -34,7 +35,7 @@ class AdditiveNoise(Mechanism):
         source, account = generator(rng), charged(self, rng)
         try:
             statistic = np.asarray(data, dtype=np.float64)
-        except Exception:  # the message could show the statistic
+        except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
@@ -51,7 +52,7 @@ def _normalize(self: Any) -> None:
 
 @value
 class GaussianMechanism(AdditiveNoise):
-    """Normal noise of standard deviation `noise_std`; `sensitivity` is the most one neighbour moves the statistic in L2."""
+    """Normal noise of deviation `noise_std`; `sensitivity` is the most that one neighbour moves the statistic in L2."""
 
     sensitivity: float
     noise_std: float
@@ -59,7 +60,8 @@ class GaussianMechanism(AdditiveNoise):
     shape: tuple[int, ...] = ()
     draws: int = 1
 
-    __post_init__ = _normalize
+    def __post_init__(self) -> None:
+        _normalize(self)
 
     @property
     def accountant(self) -> Accountant:
@@ -76,7 +78,7 @@ class GaussianMechanism(AdditiveNoise):
         *,
         sensitivity: float,
         target: Target,
-        relation: Relation = AddRemove(),
+        relation: Relation = _DEFAULT,
         shape: tuple[int, ...] = (),
         draws: int = 1,
     ) -> Self:
@@ -98,7 +100,8 @@ class LaplaceMechanism(AdditiveNoise):
     shape: tuple[int, ...] = ()
     draws: int = 1
 
-    __post_init__ = _normalize
+    def __post_init__(self) -> None:
+        _normalize(self)
 
     @property
     def accountant(self) -> Accountant:
@@ -115,7 +118,7 @@ class LaplaceMechanism(AdditiveNoise):
         *,
         sensitivity: float,
         target: Target,
-        relation: Relation = AddRemove(),
+        relation: Relation = _DEFAULT,
         shape: tuple[int, ...] = (),
         draws: int = 1,
     ) -> Self:

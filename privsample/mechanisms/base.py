@@ -26,7 +26,7 @@ class Mechanism(ABC):
         """Draw once. Total on the public schema: no record's value can make it fail.
 
         Parameters: rng, a numpy Generator (which adds the assumption RNG_FRESH) or None for the system's entropy.
-        Raises: SchemaError, for data of another shape, type or public size; TypeError, for a seed. Nothing is drawn then.
+        Raises: SchemaError, for data of another shape, type or public size; TypeError, for a seed. Nothing is drawn.
         """
 
 

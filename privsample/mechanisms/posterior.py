@@ -57,7 +57,7 @@ class PosteriorMechanism(Mechanism):
         return repeated(one, self.draws)
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Draw from the posterior of `data`: n records in one column, array protocol or Arrow stream, read once in chunks.
+        """Draw from the posterior of `data`: n records in one column (array protocol or Arrow stream), read once.
 
         Returns: draws of the model's parameter, shape (draws,) or (draws, K). Raises: SchemaError, TypeError.
         """
@@ -87,7 +87,9 @@ class PosteriorMechanism(Mechanism):
 
     def _check_size(self, count: int) -> None:
         if count != self.n:
-            raise SchemaError(f"n = {self.n} records were declared, the data hold {count}; declare n as it is, or fix the data")
+            raise SchemaError(
+                f"n = {self.n} records were declared, the data hold {count}; declare n as it is, or fix the data"
+            )
 
 
 def _calibrated(cls: type[P], free: str, fixed: dict[str, Any], target: Target) -> P:
@@ -111,7 +113,8 @@ class DirectPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
 
-    __post_init__ = _common
+    def __post_init__(self) -> None:
+        _common(self)
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -175,7 +178,7 @@ class ConcentratedPosterior(PosteriorMechanism):
 
 @value
 class BetaQuery(PosteriorMechanism):
-    """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), Beta(alpha, beta) prior on its mean.
+    """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), with a Beta(alpha, beta) prior.
 
     The draw `rho` lies in (0, 1); low + (high - low) rho is the column's mean.
     Source: Geumlek 2022 (thesis), Algorithm 4.
@@ -192,7 +195,9 @@ class BetaQuery(PosteriorMechanism):
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))
-        put(self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor))
+        put(
+            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+        )
         _common(self)
 
     @property
@@ -237,7 +242,7 @@ class BetaQuery(PosteriorMechanism):
         unit: str = "record",
         by: Literal["data_weight", "prior_divisor"] = "data_weight",
     ) -> Self:
-        """The largest data weight (or prior divisor) that meets the target, on the safe side. Raises: UnreachableTarget."""
+        """The largest data weight (or prior divisor) that meets the target, on the safe side."""
         if by not in ("data_weight", "prior_divisor"):
             raise ValueError(f"by must be 'data_weight' or 'prior_divisor', got {by!r}")
         fixed: dict[str, Any] = {"alpha": alpha, "beta": beta, "bounds": bounds, "n": n, "draws": draws, "unit": unit}

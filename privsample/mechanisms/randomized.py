@@ -7,7 +7,6 @@ import numpy as np
 from privsample._checks import FloatArray, generator, positive_integer
 from privsample._data import chunks
 from privsample._value import put, value
-from privsample.accounting.base import Accountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.accounting.targets import Target, largest
 from privsample.distributions.domains import Domain
@@ -42,7 +41,9 @@ class RandomizedResponse(Mechanism):
                 put(self, slots=n)
             case AddRemove():
                 if self.slots is None:
-                    raise ValueError("slots must be given under AddRemove: how many answers come out, whatever the data hold")
+                    raise ValueError(
+                        "slots must be given under AddRemove: how many answers come out, whatever the data hold"
+                    )
                 put(self, slots=positive_integer(slots=self.slots))
             case _:
                 raise ValueError(f"relation must be ReplaceOne or AddRemove, got {self.relation}")
@@ -79,7 +80,7 @@ class RandomizedResponse(Mechanism):
         return float(-np.expm1(-self.log_odds) / (1 + (self.categories - 1) * np.exp(-self.log_odds)))
 
     def frequencies(self, release: Release) -> FloatArray:
-        """Unbiased estimates of the share of each category among the slots, from a release: post-processing, no cost."""
+        """Unbiased estimates of each category's share of the slots, from a release: post-processing, no cost."""
         seen = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
         return (seen - (1 - self._honesty) / self.categories) / self._honesty
 

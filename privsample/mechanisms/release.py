@@ -65,7 +65,9 @@ class Release:
         try:
             document = json.loads(text)
         except ValueError:
-            raise ValueError("this is not a whole release file: it is cut short or not JSON; write the release again") from None
+            raise ValueError(
+                "this is not a whole release file: it is cut short or not JSON; write the release again"
+            ) from None
         return _read(document, None)
 
     def to_arviz(self) -> Any:
@@ -143,10 +145,10 @@ def write_whole(target: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         except BaseException:
-            os.unlink(file.name)
+            Path(file.name).unlink()
             raise
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, target)
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(target)
 
 
 def _digest(draws: Mapping[str, NDArray[Any]]) -> str:
@@ -164,7 +166,9 @@ def _read(document: Any, draws: dict[str, NDArray[Any]] | None) -> Release:
     if not isinstance(document, dict) or "format" not in document:
         raise ValueError("this JSON is not a privsample release")
     if document["format"] != FORMAT:
-        raise ValueError(f"this release has format {document['format']!r}; this version reads {FORMAT}: upgrade privsample")
+        raise ValueError(
+            f"this release has format {document['format']!r}; this version reads {FORMAT}: upgrade privsample"
+        )
     try:
         tables = document.get("draws", {})
         found = draws if draws is not None else {n: _table(t) for n, t in tables.items()}
