@@ -129,12 +129,12 @@ class BetaFamily:
         return np.maximum(*parts)
 
     def _first_blocks(self, last: int) -> tuple[FloatArray, FloatArray]:
-        """Blocks that grow from both ends by a quarter: single sums first where sums are whole."""
+        """Blocks that grow threefold from both ends: single sums first where sums are whole."""
         if self.whole:
-            growth = np.unique(np.floor(1.25 ** np.arange(np.log(max(last / 2, 1)) / np.log(1.25) + 1)))
+            growth = np.unique(np.floor(3.0 ** np.arange(np.log(max(last / 2, 1)) / np.log(3.0) + 1)))
             cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
             return cuts[:-1], cuts[1:] - 1
-        growth = last / 2 * np.append(0.0, 1.25 ** -np.arange(110.0)[::-1])
+        growth = last / 2 * np.append(0.0, 3.0 ** -np.arange(22.0)[::-1])
         cuts = np.unique(np.concatenate([growth, last - growth]))
         return cuts[:-1], cuts[1:]
 

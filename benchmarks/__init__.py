@@ -1,0 +1,1 @@
+"""Speed and accuracy as ratios against a named peer or limit, measured in one run: `make bench`."""

@@ -1,0 +1,25 @@
+"""Run all benchmarks, or those named: `python -m benchmarks draws calibration`."""
+
+import sys
+
+from benchmarks import calibration, draws, imports, peers
+from benchmarks.measure import HEADER
+
+ALL = {"imports": imports.rows, "calibration": calibration.rows, "peers": peers.rows, "draws": draws.rows}
+
+
+def main(names: list[str]) -> int:
+    """Print each figure as soon as it is measured."""
+    unknown = sorted(set(names) - set(ALL))
+    if unknown:
+        print(f"unknown benchmarks {unknown}; there are {sorted(ALL)}", file=sys.stderr)
+        return 2
+    print(HEADER, flush=True)
+    for name in names or ALL:
+        for row in ALL[name]():
+            print(row.text(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""A release of a million draws against numpy's own sampler, and a long Parquet column against its reader."""
+
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import privsample as ps
+from benchmarks.measure import Row, milliseconds, paired
+from privsample._entropy import system_generator
+
+DRAWS = 1_000_000
+ROWS = 100_000_000
+
+
+def rows() -> Iterator[Row]:
+    """Draws with the same kind of generator on both sides, then the reading."""
+    data = np.ones(100)
+    laws = {
+        "Beta": (ps.BetaBernoulli(alpha=6, beta=12), lambda g: g.beta(106.0, 12.0, DRAWS)),
+        "Gamma": (ps.GammaPoisson(shape=3, rate=1, upper=5), lambda g: g.gamma(103.0, 1 / 101, DRAWS)),
+        "Normal": (
+            ps.NormalKnownVariance(mean=0, variance=1, noise_variance=4, bounds=(-1, 1)),
+            lambda g: g.normal(1.0, 0.2, DRAWS),
+        ),
+        "Dirichlet": (ps.DirichletCategorical(alpha=(1, 2, 3)), lambda g: g.dirichlet((1.0, 102.0, 3.0), DRAWS)),
+    }
+    for name, (model, peer) in laws.items():
+        mechanism = ps.DirectPosterior(model=model, n=100, draws=DRAWS)
+        rng = np.random.default_rng(1)
+        ours, theirs = paired(lambda m=mechanism, g=rng: m.release(data, rng=g), lambda p=peer, g=rng: p(g))
+        yield _row(f"1e6 {name} draws, caller's generator", ours, theirs, "numpy, same generator", "at most 1.3")
+    mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=100, draws=DRAWS)
+    rng, secure = np.random.default_rng(1), system_generator()
+    ours, theirs = paired(lambda: mechanism.release(data), lambda: secure.beta(106.0, 12.0, DRAWS))
+    yield _row("1e6 Beta draws, system entropy", ours, theirs, "numpy over the same AES", "at most 1.3")
+    ours, theirs = paired(lambda: mechanism.release(data), lambda: rng.beta(106.0, 12.0, DRAWS))
+    yield _row("1e6 Beta draws, system entropy", ours, theirs, "numpy over PCG64", "none set")
+    yield from parquet()
+
+
+def _row(name: str, ours: float, theirs: float, peer: str, target: str) -> Row:
+    return Row(
+        name=name, ours=milliseconds(ours), peer=f"{milliseconds(theirs)} {peer}", ratio=ours / theirs, target=target
+    )
+
+
+def parquet(count: int = ROWS) -> Iterator[Row]:
+    """One column of zeros and ones, as bytes and as doubles, read in batches."""
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, size in (("int8", count), ("float64", count)):
+            path = Path(folder) / f"{kind}.parquet"
+            _write(path, kind, size)
+            mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=size)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            ours, theirs = paired(lambda m=mechanism, p=path: m.release(_Reader(p)), lambda p=path: _drain(p), runs=2)
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (
+                1 if sys.platform == "darwin" else 1024
+            )
+            name = f"release from {size:.0e} {kind} Parquet rows"
+            yield _row(name, ours, theirs, "reading alone", "about 1")
+            yield Row(
+                name="  memory grown meanwhile", ours=f"{grown / 2**20:.0f} MiB", peer="", ratio=None, target="constant"
+            )
+            path.unlink()
+
+
+def _write(path: Path, kind: str, size: int) -> None:
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("x", kind)])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, size, 1 << 22):
+            block = rng.integers(0, 2, min(1 << 22, size - start)).astype(kind)
+            writer.write_table(pa.table({"x": block}, schema=schema))
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    return pq.ParquetFile(path).iter_batches(batch_size=1 << 18, columns=["x"])
+
+
+class _Reader:
+    """A stream that starts anew each time it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __arrow_c_stream__(self, requested: object = None) -> object:
+        schema = pq.read_schema(self.path)
+        return pa.RecordBatchReader.from_batches(schema, _batches(self.path)).__arrow_c_stream__(requested)
+
+
+def _drain(path: Path) -> int:
+    return sum(batch.num_rows for batch in _batches(path))

@@ -1,0 +1,44 @@
+"""Paired timing: two functions in turn, best of several, so that the machine's drift cancels."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One figure: ours beside the peer's, and what was asked for."""
+
+    name: str
+    ours: str
+    peer: str
+    ratio: float | None
+    target: str
+
+    def text(self) -> str:
+        """One line of the table."""
+        ratio = "" if self.ratio is None else f"{self.ratio:9.3g}"
+        return f"{self.name:<58} {self.ours:>24} {self.peer:>26} {ratio:>9}  {self.target}"
+
+
+HEADER = f"{'what':<58} {'ours':>24} {'peer':>26} {'ratio':>9}  target"
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def paired(ours: Callable[[], object], peer: Callable[[], object], *, runs: int = 5) -> tuple[float, float]:
+    """Best times of the two, called in turn after one warm-up of each."""
+    ours()
+    peer()
+    pairs = [(seconds(ours), seconds(peer)) for _ in range(runs)]
+    return min(a for a, _ in pairs), min(b for _, b in pairs)
+
+
+def milliseconds(duration: float) -> str:
+    """A duration for the table."""
+    return f"{duration * 1e3:.3g} ms"
