@@ -6,61 +6,19 @@ Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from scipy import special
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
 from privsample._value import put, value
+from privsample.accounting.curvature import falling, rising, trigamma
 from privsample.accounting.loss import LossPair, checked_divergence
 from privsample.accounting.quadrature import log_integral
 
-Curvature = Callable[[FloatArray], FloatArray]
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _EPS = float(np.finfo(float).eps)
-
-
-def _trigamma(u: FloatArray) -> FloatArray:
-    return special.zeta(2.0, u)
-
-
-def _along(
-    base: FloatArray,
-    step: FloatArray,
-    length: FloatArray,
-    weight: Callable[[FloatArray], FloatArray],
-    curvature: Curvature,
-) -> FloatArray:
-    """Integral over s in [0, length] of weight(s) step^2 curvature(base + step s), panels doubling from base/step.
-
-    base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
-    """
-    unit = base / step
-    count = int(np.ceil(np.log2(np.max(length / unit) + 1.0))) + 1
-    edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    s = (edges[:, :-1, None] + half * (_NODES + 1)).reshape(len(base), -1)
-    values = weight(s) * curvature(base + step * s)
-    return step[:, 0] ** 2 * (values * (half * _WEIGHTS).reshape(len(base), -1)).sum(axis=1)
-
-
-def _rising(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
-    """What a coordinate adds that is base + step under P and base under Q, at orders 1 + s; all of shape (rows, 1)."""
-    near = _along(base, step, np.ones_like(s), lambda t: t, curvature)
-    return near + _along(base + step, step, s, lambda t: (s - t) / s, curvature)
-
-
-def _falling(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
-    """What a coordinate adds that is base under P and base + step under Q; +inf where the blend is not positive."""
-    blend = base - s * step
-    valid = blend > 0
-    near = _along(base, step, np.ones_like(s), lambda t: 1.0 - t, curvature)
-    safe, length = np.where(valid, blend, base), np.where(valid, s, 1.0)
-    far = _along(safe, step, length, lambda t: t / length, curvature)
-    return np.where(valid[:, 0], near + far, np.inf)
 
 
 def _columns(*arrays: Real) -> tuple[tuple[int, ...], list[FloatArray]]:
@@ -96,7 +54,7 @@ def _beta_renyi(a: Real, b: Real, step: Real, orders: Real) -> FloatArray:
     shape, (a, b, step, orders) = _columns(a, b, step, orders)
     below = (orders < 1.0 + b / step)[:, 0]
     s = np.where(below[:, None], orders - 1.0, b / step / 2)
-    total = _rising(s, a, step, _trigamma) + _falling(s, b, step, _trigamma)
+    total = rising(s, a, step, trigamma) + falling(s, b, step, trigamma)
     return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
 
 
@@ -202,7 +160,7 @@ class _GammaPair(LossPair):
         shape, (base, step, alpha) = _columns(self._moving, self.step, orders)
         below = (alpha < self.order_limit)[:, 0]
         s = np.where(below[:, None], alpha - 1.0, base / step / 2)
-        total = (_rising if self.rising else _falling)(s, base, step, self._curvature)
+        total = (rising if self.rising else falling)(s, base, step, self._curvature)
         return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
@@ -241,7 +199,7 @@ class GammaShapePair(_GammaPair):
         return self.shape
 
     def _curvature(self, u: FloatArray) -> FloatArray:
-        return _trigamma(u)
+        return trigamma(u)
 
     def _threshold(self, epsilon: FloatArray) -> FloatArray:
         growth = log_gamma_growth(self.shape, self.step)
