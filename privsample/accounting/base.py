@@ -125,7 +125,7 @@ class Accountant(ABC):
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
-        e = real_array(epsilon=epsilon)
+        e = np.maximum(real_array(epsilon=epsilon), -1e300)  # at -inf delta is one
         result = self._log_curve(e)
         if not self._has_curve:
             by_order = np.array([log_delta_from_renyi(self._renyi, self._renyi_limit, float(x)) for x in e.ravel()])

@@ -6,31 +6,49 @@ Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
 from privsample._value import put, value
 from privsample.accounting.curvature import falling, rising, trigamma
-from privsample.accounting.loss import LossPair, checked_divergence
+from privsample.accounting.loss import LossPair, checked_divergence, delta_below_zero
 from privsample.accounting.quadrature import log_integral
 
 _EPS = float(np.finfo(float).eps)
+_LEAST, _DEEP = -1e300, -1e5
+_BLOCK = 2048
 
 
-def _columns(*arrays: Real) -> tuple[tuple[int, ...], list[FloatArray]]:
-    """The common shape, and each array broadcast to it as a column (rows, 1)."""
-    full = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
-    return full[0].shape, [array.reshape(-1, 1) for array in full]
+def _by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:
+    """function(columns) for the arrays broadcast to columns (rows, 1), a block at a time; in their common shape."""
+    full = np.broadcast_arrays(*[np.asarray(array, dtype=np.float64) for array in arrays])
+    columns = [array.reshape(-1, 1) for array in full]
+    starts = range(0, len(columns[0]), _BLOCK)
+    found = [function(*(column[start : start + _BLOCK] for column in columns)) for start in starts]
+    return np.concatenate([np.empty(0), *found]).reshape(full[0].shape)
+
+
+def _deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Rows whose threshold lies so deep in P's tail that nothing smaller matters, and density/slope, which bounds them.
+
+    log_density and slope (how fast it falls) are taken at the threshold, as columns; the bound is that of a log-concave
+    tail. What underflows even as a logarithm is not zero: it becomes the least logarithm that is told apart from it.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        bound = (log_density * (1 - 1e-13) - np.log(slope))[:, 0]
+    return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], np.where(bound > _LEAST, np.minimum(bound, 0.0), _LEAST)
 
 
 def _rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
-    """The integral with what the log density lost to rounding; `size` is the total of P's parameters. All (rows,)."""
+    """The integral with what the log density lost to rounding; `size` is the total of P's parameters, a column."""
     lost = 16 * _EPS * np.sqrt(size) * (1 + np.abs(threshold) * np.sqrt(size))
-    return np.minimum(integral + lost, 0.0)
+    return np.minimum(integral + lost[:, 0], 0.0)
 
 
 def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
@@ -49,24 +67,41 @@ def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray
     return constant - a * down - b * up
 
 
-def _beta_renyi(a: Real, b: Real, step: Real, orders: Real) -> FloatArray:
-    """R_order of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
-    shape, (a, b, step, orders) = _columns(a, b, step, orders)
-    below = (orders < 1.0 + b / step)[:, 0]
-    s = np.where(below[:, None], orders - 1.0, b / step / 2)
+def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
+    """R_order of Beta(a + step, b) from Beta(a, b + step), for columns."""
+    below = orders < 1.0 + b / step
+    s = np.where(below, orders - 1.0, b / step / 2)
     total = rising(s, a, step, trigamma) + falling(s, b, step, trigamma)
-    return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
+    return checked_divergence(np.where(below[:, 0], total, np.inf))
+
+
+def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step), for columns and epsilon >= 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
+        p, q = (a + step) / (a + b + step), b / (a + b + step)
+        slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
+        deep, result = _deep_tail(_log_beta_density(a + step, b, threshold), slope)
+    if not deep.all():
+        result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
+    return result
+
+
+def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        integral = log_integral(
+            lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
+            len(threshold),
+        )
+    return _rounded(integral, threshold, a + b + step)
 
 
 def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
-    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast."""
-    shape, (a, b, step, epsilon) = _columns(a, b, step, epsilon)
-    threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
-    with np.errstate(over="ignore"):
-        integral = log_integral(
-            lambda u: _log_beta_density(a + step, b, threshold + u) + log1mexp(-step * u), len(threshold)
-        )
-    return _rounded(integral, threshold[:, 0], (a + b + step)[:, 0]).reshape(shape)
+    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast, any real epsilon."""
+    turned = np.asarray(epsilon) < 0  # the mirrored pair, at -epsilon
+    first, second = np.where(turned, b, a), np.where(turned, a, b)
+    above = _by_rows(_beta_log_delta, first, second, step, np.abs(epsilon))
+    return np.where(turned, delta_below_zero(np.asarray(epsilon), above), above)
 
 
 @value
@@ -95,7 +130,7 @@ class BetaPair(LossPair):
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Integral form without cancellation; relative error below 1e-10."""
-        return _beta_renyi(self.a, self.b, self.step, orders)
+        return _by_rows(_beta_renyi, self.a, self.b, self.step, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Quadrature of a positive integrand, rounded up by its error bound."""
@@ -105,7 +140,7 @@ class BetaPair(LossPair):
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
         """All pairs in one call."""
         a, b, step = _stacked(pairs, np.ndim(orders))
-        return _beta_renyi(a, b, step, orders).max(axis=0)
+        return _by_rows(_beta_renyi, a, b, step, orders).max(axis=0)
 
     @classmethod
     def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
@@ -139,11 +174,21 @@ class _GammaPair(LossPair):
 
     @abstractmethod
     def _threshold(self, epsilon: FloatArray) -> FloatArray:
-        """Where the loss is epsilon, as an offset from the centre of P; -inf where all of P lies beyond it."""
+        """Where the loss is epsilon >= 0, as an offset from the centre of P."""
 
     @abstractmethod
-    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
-        """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        """Loss minus epsilon at distance u > 0 beyond the threshold."""
+
+    @property
+    @abstractmethod
+    def _shape_of_p(self) -> float:
+        """P's shape."""
+
+    @property
+    @abstractmethod
+    def _upper(self) -> bool:
+        """Whether the loss exceeds epsilon above the threshold, not below it."""
 
     @property
     def order_limit(self) -> float:
@@ -155,29 +200,46 @@ class _GammaPair(LossPair):
         """Unbounded, unless a subclass says otherwise."""
         return np.inf
 
+    @abstractmethod
+    def _reversed(self) -> "_GammaPair":
+        """(Q, P)."""
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Integral form without cancellation; relative error below 1e-10."""
-        shape, (base, step, alpha) = _columns(self._moving, self.step, orders)
-        below = (alpha < self.order_limit)[:, 0]
-        s = np.where(below[:, None], alpha - 1.0, base / step / 2)
+        return _by_rows(self._renyi_column, orders)
+
+    def _renyi_column(self, orders: FloatArray) -> FloatArray:
+        below = orders < self.order_limit
+        base, step = np.full_like(orders, self._moving), np.full_like(orders, self.step)
+        s = np.where(below, orders - 1.0, base / step / 2)
         total = (rising if self.rising else falling)(s, base, step, self._curvature)
-        return checked_divergence(np.where(below, total, np.inf)).reshape(shape)
+        return checked_divergence(np.where(below[:, 0], total, np.inf))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Quadrature of a positive integrand, rounded up by its error bound."""
-        flat = np.ravel(np.asarray(epsilon, dtype=np.float64))
-        inside = flat < self.max_loss
-        with np.errstate(divide="ignore", invalid="ignore"):
-            threshold = self._threshold(flat)
-        whole = inside & np.isneginf(threshold)
-        result = np.where(whole, log1mexp(np.minimum(flat, 0.0)), -np.inf)
-        proper = inside & ~whole
-        if proper.any():
-            at = threshold[proper][:, None]
-            with np.errstate(over="ignore"):
-                integral = log_integral(lambda u: self._log_beyond(at, u), len(at))
-            result[proper] = _rounded(integral, at[:, 0], np.float64(self.shape + self.step))
-        return result.reshape(np.shape(epsilon))
+        e = np.asarray(epsilon, dtype=np.float64)
+        result = np.full(e.shape, -np.inf)
+        for sign, pair in ((e >= 0, self), (e < 0, self._reversed())):
+            if sign.any():
+                result[sign] = _by_rows(pair._log_delta_column, np.abs(e[sign]))
+        return np.where(e < 0, delta_below_zero(e, result), result)
+
+    def _log_delta_column(self, epsilon: FloatArray) -> FloatArray:
+        """For epsilon >= 0."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            threshold = self._threshold(epsilon)
+            slope = self._shape_of_p * (np.expm1(threshold) if self._upper else -np.expm1(threshold))
+            deep, result = _deep_tail(_log_gamma_density(self._shape_of_p, threshold), slope)
+            if not deep.all():
+                starts = threshold[~deep]
+                integral = log_integral(lambda at, u: self._log_beyond(starts[at], u), len(starts))
+                result[~deep] = _rounded(integral, starts, np.full_like(starts, self._shape_of_p))
+        return np.where(epsilon[:, 0] < self.max_loss, result, -np.inf)
+
+    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
+        z = threshold + u if self._upper else threshold - u
+        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._gap(threshold, u))
 
 
 @value
@@ -198,6 +260,17 @@ class GammaShapePair(_GammaPair):
     def _moving(self) -> float:
         return self.shape
 
+    @property
+    def _shape_of_p(self) -> float:
+        return self.shape + self.step if self.rising else self.shape
+
+    @property
+    def _upper(self) -> bool:
+        return self.rising
+
+    def _reversed(self) -> "GammaShapePair":
+        return replace(self, rising=not self.rising)
+
     def _curvature(self, u: FloatArray) -> FloatArray:
         return trigamma(u)
 
@@ -207,11 +280,9 @@ class GammaShapePair(_GammaPair):
             return (epsilon + growth) / self.step - np.log1p(self.step / self.shape)
         return (growth - epsilon) / self.step
 
-    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
-        weight = log1mexp(-self.step * u)
-        if self.rising:
-            return _log_gamma_density(self.shape + self.step, threshold + u) + weight
-        return _log_gamma_density(self.shape, threshold - u) + weight
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        del threshold
+        return self.step * u
 
 
 @value
@@ -231,6 +302,17 @@ class GammaRatePair(_GammaPair):
     def _moving(self) -> float:
         return self.rate
 
+    @property
+    def _shape_of_p(self) -> float:
+        return self.shape
+
+    @property
+    def _upper(self) -> bool:
+        return not self.rising
+
+    def _reversed(self) -> "GammaRatePair":
+        return replace(self, rising=not self.rising)
+
     def _curvature(self, u: FloatArray) -> FloatArray:
         return self.shape / u / u
 
@@ -246,12 +328,9 @@ class GammaRatePair(_GammaPair):
             offset = np.log1p(ratio) - (excess + epsilon * (1 + ratio) / self.shape) / ratio
         else:
             offset = (epsilon / self.shape - excess) / ratio
-        return np.log1p(np.maximum(offset, -1.0))
+        return np.log1p(np.maximum(offset, -1.0 + _EPS))  # at the largest loss the offset is -1; see log_delta
 
-    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         ratio = self.step / self.rate
-        at_threshold = self.shape * np.exp(threshold)
-        if self.rising:
-            gap = ratio / (1 + ratio) * at_threshold * -np.expm1(-u)
-            return _log_gamma_density(self.shape, threshold - u) + log1mexp(-gap)
-        return _log_gamma_density(self.shape, threshold + u) + log1mexp(-ratio * at_threshold * np.expm1(u))
+        at_threshold = ratio * self.shape * np.exp(threshold)
+        return at_threshold / (1 + ratio) * -np.expm1(-u) if self.rising else at_threshold * np.expm1(u)

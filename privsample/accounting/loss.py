@@ -68,7 +68,8 @@ def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> Flo
 
     Source: Balle, Barthe and Gaboardi 2018, section 2 (any real epsilon).
     """
-    return np.logaddexp(log1mexp(np.minimum(epsilon, 0.0)), epsilon + log_delta_reversed)
+    below = np.minimum(epsilon, 0.0)
+    return np.minimum(np.logaddexp(log1mexp(below), below + log_delta_reversed), 0.0)
 
 
 def checked_divergence(divergence: FloatArray) -> FloatArray:

@@ -3,42 +3,60 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
 
+Rows = NDArray[np.intp]
+LogFunctions = Callable[[Rows, FloatArray], FloatArray]
+
 DROP = 60.0  # beyond where the integrand has fallen by e^-60 only a bounded tail is left
 _FINE, _COARSE = np.polynomial.legendre.leggauss(20), np.polynomial.legendre.leggauss(14)
 _NODES = np.concatenate([_FINE[0], _COARSE[0]]) + 1.0
-_RELATIVE_ERROR = 1e-11
+_SETTLED, _RELATIVE_ERROR = 1e-12, 1e-11
 _HALVINGS = np.ldexp(1.0, -np.arange(56))
-
-LogFunctions = Callable[[FloatArray], FloatArray]
 
 
 def log_integral(log_f: LogFunctions, rows: int) -> FloatArray:
-    """log of the integrals of f_1 ... f_rows over (0, inf), rounded up; each log-concave, analytic and falling to zero.
+    """log of the integrals of f_0 ... f_(rows-1) over (0, inf), rounded up; each log-concave and falling to zero.
 
-    `log_f` maps positive numbers, shape (rows, points), to log f of each row; f may vanish at 0. Each result adds the
-    difference of two Gauss-Legendre rules, a bound on the dropped tails (log-concavity) and a relative 1e-11.
-    Raises: NumericalFailure, where a support is not found or the two rules disagree.
+    `log_f(at, u)` gives log f_at[i](u[i]) for row numbers `at`, shape (k,), and positive `u`, shape (k, points); f may
+    vanish at 0. Panels are halved until two Gauss-Legendre rules agree; each result adds their remaining difference, a
+    bound on the dropped tails (log-concavity) and a relative 1e-11.
+    Raises: NumericalFailure, where a support is not found or the two rules go on to disagree.
     """
     low, mode, high, peak = _support(log_f, rows)
-    edges = _panels(log_f, low, mode, high, peak)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    points = (edges[:, :-1, None] + half * _NODES).reshape(rows, -1)
-    with np.errstate(invalid="ignore"):
-        values = np.exp(log_f(points) - peak[:, None]).reshape(*half.shape[:2], -1) * half
-    split = len(_FINE[0])
-    fine = (values[:, :, :split] @ _FINE[1]).sum(axis=1)
-    coarse = (values[:, :, split:] @ _COARSE[1]).sum(axis=1)
-    # a log-concave tail is below its height times the width of its fall
-    error = np.abs(fine - coarse) + 2 * np.exp(-DROP) * (high - low)
     nowhere = np.isneginf(peak)
-    if not np.all(nowhere | (error <= 1e-3 * fine)):
+    shift = np.where(nowhere, 0.0, peak)
+    at, left, right = _panels(log_f, low, mode, high, shift)
+    total = np.zeros(rows)
+    error = 2 * np.exp(-DROP) * (high - low)  # a log-concave tail is below its height times the width of its fall
+    for halving in range(60):
+        fine, gap = _two_rules(log_f, at, left, right, shift)
+        known = total + np.bincount(at, fine, rows)
+        settled = (gap <= _SETTLED * known[at]) | (halving == 59)
+        total += np.bincount(at[settled], fine[settled], rows)
+        error += np.bincount(at[settled], gap[settled], rows)
+        if settled.all():
+            break
+        at, left, right = at[~settled], left[~settled], right[~settled]
+        middle = left / 2 + right / 2
+        at, left, right = np.tile(at, 2), np.concatenate([left, middle]), np.concatenate([middle, right])
+    if not np.all(nowhere | (error <= 1e-6 * total)):
         raise NumericalFailure("quadrature of a privacy curve did not converge; no guarantee is claimed")
-    safe = np.where(nowhere, 1.0, fine + error)
-    return np.where(nowhere, -np.inf, peak + np.log(safe) + _RELATIVE_ERROR)
+    return np.where(nowhere, -np.inf, shift + np.log(np.where(nowhere, 1.0, total + error)) + _RELATIVE_ERROR)
+
+
+def _two_rules(
+    log_f: LogFunctions, at: Rows, left: FloatArray, right: FloatArray, shift: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The integral of e^(log f - shift) over each panel by the finer rule, and how far the coarser one lies from it."""
+    half = (right - left)[:, None] / 2
+    values = np.exp(log_f(at, left[:, None] + half * _NODES) - shift[at][:, None])
+    split = len(_FINE[0])
+    fine, coarse = values[:, :split] @ _FINE[1], values[:, split:] @ _COARSE[1]
+    return fine * half[:, 0], np.abs(fine - coarse) * half[:, 0]
 
 
 def _support(log_f: LogFunctions, rows: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -46,7 +64,7 @@ def _support(log_f: LogFunctions, rows: int) -> tuple[FloatArray, FloatArray, Fl
     grid = np.broadcast_to(np.ldexp(1.0, np.arange(-1000, 1000, 8)), (rows, 250))
     at = np.arange(rows)
     for _ in range(200):
-        values = log_f(grid)
+        values = log_f(at, grid)
         if np.isnan(values).any():
             raise NumericalFailure("a log density came out as NaN; no guarantee is claimed")
         top, peak = values.argmax(axis=1), values.max(axis=1)
@@ -61,17 +79,21 @@ def _support(log_f: LogFunctions, rows: int) -> tuple[FloatArray, FloatArray, Fl
     raise NumericalFailure("the support of a privacy curve's integrand was not found; no guarantee is claimed")
 
 
-def _panels(log_f: LogFunctions, low: FloatArray, mode: FloatArray, high: FloatArray, peak: FloatArray) -> FloatArray:
-    """Edges (rows, panels + 1) that double in width away from the mode, from a quarter of where f first falls by e."""
-    falls = []
+def _panels(
+    log_f: LogFunctions, low: FloatArray, mode: FloatArray, high: FloatArray, peak: FloatArray
+) -> tuple[Rows, FloatArray, FloatArray]:
+    """Row, left and right end of panels that double in width away from the mode, from where f first falls by e."""
+    at, falls = np.arange(len(low)), []
     for width, sign in ((mode - low, -1.0), (high - mode, 1.0)):
         points = mode[:, None] + sign * width[:, None] * _HALVINGS
-        fallen = (log_f(np.maximum(points, np.finfo(float).tiny)) < peak[:, None] - 1.0).sum(axis=1)
+        fallen = (log_f(at, np.maximum(points, np.finfo(float).tiny)) < peak[:, None] - 1.0).sum(axis=1)
         falls.append(np.where(width > 0, width * _HALVINGS[np.maximum(fallen - 1, 0)], np.inf))
     step = np.minimum(*falls)
-    step = np.where(np.isfinite(step) & (step > 0), step, 1.0)[:, None] / 4
-    left, right = (_doubling(step, width[:, None]) for width in (mode - low, high - mode))
-    return np.concatenate([mode[:, None] - left[:, :0:-1], mode[:, None] + right], axis=1)
+    step = np.where(np.isfinite(step) & (step > 0), step, 1.0)[:, None] / 2
+    before, after = (_doubling(step, width[:, None]) for width in (mode - low, high - mode))
+    edges = np.concatenate([mode[:, None] - before[:, :0:-1], mode[:, None] + after], axis=1)
+    used = np.diff(edges, axis=1) > 0
+    return np.nonzero(used)[0], edges[:, :-1][used], edges[:, 1:][used]
 
 
 def _doubling(step: FloatArray, length: FloatArray) -> FloatArray:

@@ -4,8 +4,6 @@ Generation 0 (ArviZ 0.23, with PyMC 5) keeps draws in an InferenceData, generati
 xarray DataTree. Both write netCDF4 files with a group `posterior`, so each reads the files of the other.
 """
 
-import importlib.metadata
-import importlib.util
 import logging
 import os
 import re
@@ -14,6 +12,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 SAMPLE_DIMS = ("chain", "draw")
-HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# Written by ArviZ itself, or taken out of the attributes by xarray (coordinates).
-RESERVED = frozenset(
-    {"arviz_version", "coordinates", "created_at", "sample_dims"}
-    | {"creation_library", "creation_library_language", "creation_library_version"}
-)
+CREATION = {"created_at", "creation_library", "creation_library_language", "creation_library_version"}
+RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # all ArviZ's own; xarray takes out the last one
 
 
 def arviz_generation() -> int:
     """0 for ArviZ 0.x, 1 for ArviZ 1 and later, without importing it. Raises: ImportError, ArviZ is not installed."""
-    return int(importlib.metadata.version("arviz").split(".")[0] != "0")
+    return int(metadata.version("arviz").split(".")[0] != "0")
 
 
 def to_arviz(
@@ -42,28 +37,20 @@ def to_arviz(
 ) -> Any:
     """An InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`, of one chain.
 
-    Parameters: draws: name -> (draws, ...) numbers, the same number of draws >= 1 for all; booleans are stored as the
-    integers 0 and 1, because ArviZ 1 cannot summarise booleans. attributes: name -> text; they go to the group and to
-    the root. dims: name of a variable -> one name for each axis after the first. coords: name of a dim -> its labels.
+    Parameters: draws: name -> (draws, ...) numbers, with one number of draws >= 1; booleans and integers become int64
+    (ArviZ 1 has no summary of booleans, ArviZ 0 no plot of unsigned). attributes: name -> text, on group and root.
+    dims: name of a variable -> one name for each axis after the first. coords: name of a dim -> its labels.
     Raises: TypeError or ValueError, for draws, names or lengths that a netCDF file could not give back unchanged.
     """
-    dims, coords = {k: list(v) for k, v in (dims or {}).items()}, {k: list(v) for k, v in (coords or {}).items()}
-    data = {name: _one_chain(name, values) for name, values in draws.items()}
-    if len({values.shape[1] for values in data.values()}) != 1:
-        shapes = {name: values.shape[1:] for name, values in data.items()}
-        raise ValueError(f"draws must hold variables with the same number of draws, got the shapes {shapes}")
-    _check_dims(data, dims, coords)
-    for name, text in attributes.items():
-        _check_name(name)
-        if not isinstance(text, str):
-            raise TypeError(f"attribute {name} must be text, got {type(text).__name__}")
-        if name in RESERVED or "\0" in text or text.encode("utf-8", "ignore").decode() != text:
-            raise ValueError(f"attribute {name} must hold no NUL or lone surrogate, and not be one of {sorted(RESERVED)}")
-    attrs = dict(attributes)
+    data = {_name(name): _one_chain(name, values) for name, values in draws.items()}
+    if len(numbers := {values.shape[1] for values in data.values()}) != 1:
+        raise ValueError(f"draws must hold variables with one common number of draws, got {sorted(numbers)}")
+    attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
+    axes = _axes(data, dims or {}, coords or {})
     az = _arviz()
     if arviz_generation() == 0:  # groups are keywords: a dict of groups would become one variable of objects
-        return az.from_dict(posterior=data, posterior_attrs=attrs, attrs=attrs, dims=dims, coords=coords)
-    return az.from_dict({"posterior": data}, attrs={"posterior": attrs, "/": attrs}, dims=dims, coords=coords)
+        return az.from_dict(posterior=data, posterior_attrs=attrs, attrs=attrs, **axes)
+    return az.from_dict({"posterior": data}, attrs={"posterior": attrs, "/": attrs}, **axes)
 
 
 def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
@@ -71,11 +58,13 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
 
     Raises: ImportError, no netCDF library; TypeError, not a tree with a posterior; OSError, the folder or the disk.
     """
-    _posterior(tree)
+    if not (hasattr(tree, "to_netcdf") and hasattr(tree, "posterior")):
+        raise TypeError(f"tree must be what to_arviz returns, with a group 'posterior', got {type(tree).__name__}")
     engine, target = _engine(), Path(path)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        tree.to_netcdf(str(temporary), engine=engine)
+        # What ArviZ 0.23 calls compression makes the file of a short release twice as long.
+        tree.to_netcdf(str(temporary), engine=engine, **({} if arviz_generation() else {"compress": False}))
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -88,32 +77,26 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
 
     Raises: ImportError, no netCDF library; OSError, the file cannot be opened; ValueError, it is broken or foreign.
     """
-    engine, source = _engine(), Path(path)
+    engine, source, load = _engine(), Path(path), import_module("xarray").load_dataset
     with source.open("rb") as file:
-        start = file.read(len(HDF5_SIGNATURE))
-    if start != HDF5_SIGNATURE:
-        raise _unreadable(source, "it is empty" if not start else "it does not begin as a netCDF4 (HDF5) file does")
-    import xarray
-
-    options = {"engine": engine, "mask_and_scale": False, "decode_times": False}
+        if file.read(8) != b"\x89HDF\r\n\x1a\n":
+            raise _unreadable(source, "it does not begin as a netCDF4 (HDF5) file does")
     try:
-        if engine == "h5netcdf":  # h5netcdf would also print a traceback when its half-opened file is collected
-            import h5py
-
-            h5py.File(source, "r").close()
-        with xarray.open_dataset(str(source), group="posterior", **options) as posterior:
-            posterior.load()
+        if engine == "h5netcdf":  # h5netcdf also prints a traceback when a file that it failed to open is collected
+            with import_module("h5py").File(source, "r") as probe:
+                dict(probe.items())
+        options = {"engine": engine, "mask_and_scale": False, "decode_times": False}
+        posterior = load(str(source), group="posterior", **options)
     except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
-        reason = " ".join(str(error).split())[:200]
-        raise _unreadable(source, f"reading it stopped with {type(error).__name__}: {reason}") from None
+        raise _unreadable(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
     draws = {}
     for name, variable in posterior.data_vars.items():
         if not set(SAMPLE_DIMS) <= set(variable.dims) or variable.dtype.kind not in "biuf":
-            raise _unreadable(source, f"variable {name!r} is no array of numbers over {SAMPLE_DIMS}")
+            raise _unreadable(source, f"its variable {name!r} is no array of numbers over {SAMPLE_DIMS}")
         values = variable.transpose(*SAMPLE_DIMS, ...).values
         draws[str(name)] = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     if not draws:
-        raise _unreadable(source, "its group 'posterior' is missing or empty")
+        raise _unreadable(source, "its group 'posterior' is empty")
     return draws, {k: v for k, v in posterior.attrs.items() if isinstance(v, str) and k not in RESERVED}
 
 
@@ -124,10 +107,7 @@ def summary(tree: Any) -> Any:
 
 
 def plot_posterior(tree: Any) -> Any:
-    """The axes of `az.plot_posterior` (generation 0) or the PlotCollection of `az.plot_dist` (generation 1).
-
-    Raises: ImportError, no plotting library is installed.
-    """
+    """Axes of `az.plot_posterior` or a PlotCollection of `az.plot_dist`. Raises: ImportError, no plotting library."""
     az = _arviz()
     if az.rcParams["plot.backend"] == "none":
         raise ImportError("plots need a plotting library: pip install 'privsample[report]'")
@@ -147,77 +127,73 @@ def _arviz() -> Any:
 
 def _engine() -> str:
     """The netCDF library to use; h5netcdf alone is not enough, it reads and writes through h5py."""
-    if all(importlib.util.find_spec(name) for name in ("h5netcdf", "h5py")):
+    if util.find_spec("h5netcdf") and util.find_spec("h5py"):
         return "h5netcdf"
-    if importlib.util.find_spec("netCDF4"):
+    if util.find_spec("netCDF4"):
         return "netcdf4"
     raise ImportError("netCDF files need h5netcdf with h5py, or netCDF4: pip install 'privsample[netcdf]'")
 
 
+def _name(name: str) -> str:
+    if not re.fullmatch(r"[^\W_][^/\x00-\x1f\x7f]*(?<! )", name) or not unicodedata.is_normalized("NFC", name):
+        raise ValueError(f"names must be NFC text from a letter or digit on, without '/' or end space, got {name!r}")
+    return name
+
+
+def _text(name: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"attribute {name} must be text, got {type(text).__name__}")
+    if name in RESERVED or "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"attribute {name} must have no NUL or lone surrogate, nor a name in {sorted(RESERVED)}")
+    return text
+
+
 def _one_chain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """(draws, ...) -> (1, draws, ...), a copy in native byte order."""
-    _check_name(name)
+    """(draws, ...) -> (1, draws, ...), a copy as int64, float32 or float64."""
     array = np.asarray(values)
-    if array.ndim == 0 or array.shape[0] == 0:
-        raise ValueError(f"{name} must have shape (draws, ...) with at least one draw, got shape {array.shape}")
-    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
-        raise TypeError(f"{name} must hold booleans, integers, or floats of 4 or 8 bytes, got type {array.dtype}")
-    kind = np.dtype(np.int64) if array.dtype.kind == "b" else array.dtype.newbyteorder("=")
+    if array.ndim == 0 or array.size == 0:
+        raise ValueError(f"{name} must have shape (draws, ...) with no axis of length 0, got shape {array.shape}")
+    kind = np.dtype("i8") if np.can_cast(array.dtype, "i8") else array.dtype.newbyteorder("=")
+    if kind not in {np.dtype("i8"), np.dtype("f4"), np.dtype("f8")}:
+        raise TypeError(f"{name} must hold booleans, signed integers or floats of 4 or 8 bytes, got {array.dtype}")
     return np.array(array, dtype=kind)[np.newaxis]
 
 
-def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[^\W_][^/\x00-\x1f\x7f]*(?<! )", name) or not unicodedata.is_normalized("NFC", name):
-        raise ValueError(f"a netCDF name must be NFC text from a letter or digit on, without '/' or end space: {name!r}")
-
-
-def _check_dims(data: dict[str, NDArray[Any]], dims: dict[str, list[str]], coords: dict[str, list[Any]]) -> None:
+def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments dims and coords of ArviZ, checked against the data."""
     sizes: dict[str, int] = {}
     for name, names in dims.items():
-        axes = data[name].shape[2:] if name in data else None
-        if axes is None or len(axes) != len(set(names)) or len(axes) != len(names):
-            raise ValueError(f"dims[{name!r}] must name each axis of the draws after the first, got {names} for {axes}")
-        for dim, size in zip(names, axes, strict=True):
-            _check_name(dim)
-            if sizes.setdefault(dim, size) != size:
-                raise ValueError(f"dim {dim!r} must have one size, got {sizes[dim]} and {size}")
+        shape = data[name].shape[2:] if name in data else ()
+        if name not in data or not len(shape) == len(names) == len(set(names)):
+            raise ValueError(f"dims[{name!r}] must name each axis of a variable after the first, got {names}")
+        if any(sizes.setdefault(_name(dim), size) != size for dim, size in zip(names, shape, strict=True)):
+            raise ValueError(f"dims must have one size each, got the axes {shape} for {names} next to {sizes}")
     if reused := sorted((sizes.keys() | data.keys()) & {*SAMPLE_DIMS} | sizes.keys() & data.keys()):
-        raise ValueError(f"variables and dims must differ in name, and from {SAMPLE_DIMS}, got {reused} twice")
-    for dim, labels in coords.items():
-        if sizes.get(dim) != len(labels):
-            raise ValueError(f"coords[{dim!r}] must label each place of a dim in dims, got {len(labels)} for {sizes}")
-
-
-def _posterior(tree: Any) -> Any:
-    if not (hasattr(tree, "to_netcdf") and hasattr(tree, "posterior")):
-        raise TypeError(f"tree must be what to_arviz returns, with a group 'posterior', got {type(tree).__name__}")
-    return tree.posterior
+        raise ValueError(f"variables and dims must differ in name, also from {SAMPLE_DIMS}, got {reused}")
+    if any(sizes.get(dim) != len(labels) for dim, labels in coords.items()):
+        raise ValueError(f"coords must label each place of a dim; the dims and their sizes are {sizes}, got {coords}")
+    return {"dims": {k: list(v) for k, v in dims.items()}, "coords": {k: list(v) for k, v in coords.items()}}
 
 
 def _unreadable(path: Path, wrong: str) -> ValueError:
-    return ValueError(
-        f"{path} cannot be read: {wrong}. Expected a whole netCDF4 file with a group 'posterior' of draws, "
-        "as write_netcdf makes it; copy the file again from its source, or write it again."
-    )
+    expected = "Expected a whole netCDF4 file with a group 'posterior' of draws, as write_netcdf makes it"
+    return ValueError(f"{path} cannot be read: {wrong}. {expected}; copy the file again, or write it again.")
 
 
 @contextmanager
 def _quiet(tree: Any) -> Iterator[None]:
     """Without the warnings and log lines whose only cause is that there is one chain, or one draw."""
-    sizes, loggers = _posterior(tree).sizes, [logging.getLogger(n) for n in ("arviz", "arviz_stats.base.stats_utils")]
+    logger = logging.getLogger("arviz_stats.base.stats_utils") if arviz_generation() else _arviz()._log
 
     def keep(record: logging.LogRecord) -> bool:
         return "Shape validation failed" not in record.getMessage()
 
-    for logger in loggers:
-        logger.addFilter(keep)
+    logger.addFilter(keep)
     try:
         with warnings.catch_warnings():
-            if sizes["chain"] * sizes["draw"] == 1:
-                few = r"Degrees of freedom <= 0|invalid value encountered in (scalar )?divide"
-                warnings.filterwarnings("ignore", few, RuntimeWarning)
+            if tree.posterior.sizes["chain"] * tree.posterior.sizes["draw"] == 1:
+                warnings.filterwarnings("ignore", "Degrees of freedom <= 0|invalid value encountered", RuntimeWarning)
                 warnings.filterwarnings("ignore", "Your data appears to have a single value", UserWarning)
             yield
     finally:
-        for logger in loggers:
-            logger.removeFilter(keep)
+        logger.removeFilter(keep)
