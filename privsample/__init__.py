@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
     from privsample.relations import AddRemove, ReplaceOne
+    from privsample.simulations.audit import Verdict, audit
+    from privsample.simulations.compare import compare
 
 _HOMES = {
     "privsample.relations": ("AddRemove", "ReplaceOne"),
@@ -63,6 +65,8 @@ _HOMES = {
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
     "privsample.mechanisms.randomized": ("RandomizedResponse",),
     "privsample.mechanisms.release": ("Release", "to_arviz"),
+    "privsample.simulations.audit": ("Verdict", "audit"),
+    "privsample.simulations.compare": ("compare",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605

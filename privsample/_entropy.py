@@ -70,4 +70,4 @@ def system_generator() -> np.random.Generator:
         from randomgen import AESCounter
     except ImportError:
         return np.random.Generator(SystemBits())  # type: ignore[arg-type]
-    return np.random.Generator(AESCounter(key=secrets.randbits(256)))
+    return np.random.Generator(AESCounter(key=secrets.randbits(128)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 SUITE_FALSE_ALARM_RATE = 1e-6
 _COUNT = pytest.StashKey[int]()
@@ -16,7 +16,8 @@ settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
-    max_examples=25,
+    max_examples=15,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -38,7 +38,8 @@ class GaussianPair(LossPair):
         """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = self._log_delta_above(np.abs(e))
-        return np.where(e >= 0, above, delta_below_zero(e, above)) + 1e-13 * (1 + np.abs(e))
+        result = np.where(e >= 0, above, delta_below_zero(e, above))
+        return np.where(np.isneginf(result), result, result + 2e-13 * (1 + np.abs(e)) - 2e-15 * result)
 
     def _log_delta_above(self, e: FloatArray) -> FloatArray:
         low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2

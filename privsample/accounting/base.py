@@ -92,6 +92,9 @@ class Accountant(ABC):
         """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
         if view not in ("rdp", "delta", "epsilon"):
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
+        return self._kind(view)
+
+    def _kind(self, view: View) -> Kind:
         return "exact" if view == "rdp" or self._has_curve else "upper bound"
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
@@ -125,7 +128,7 @@ class Accountant(ABC):
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
-        e = np.maximum(real_array(epsilon=epsilon), -1e300)  # at -inf delta is one
+        e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
         result = self._log_curve(e)
         if not self._has_curve:
             by_order = np.array([log_delta_from_renyi(self._renyi, self._renyi_limit, float(x)) for x in e.ravel()])
@@ -145,8 +148,10 @@ class Accountant(ABC):
         Raises: ValueError, for NaN.
         """
         log_delta = self.log_delta(epsilon)
-        rounded = np.nextafter(np.exp(log_delta), 1.0)
-        return np.where(np.isneginf(log_delta), 0.0, np.minimum(rounded, 1.0))[()]
+        with np.errstate(invalid="ignore"):
+            lost = 4 * np.finfo(float).eps * (1.0 - log_delta)  # what exp loses of a logarithm
+            rounded = np.minimum(np.nextafter(np.exp(log_delta) * (1.0 + lost), 1.0), 1.0)
+        return np.where(np.isneginf(log_delta), 0.0, rounded)[()]
 
     def epsilon(self, delta: ArrayLike) -> FloatArray:
         """The least epsilon >= 0 at delta over all valid routes, rounded up.

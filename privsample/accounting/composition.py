@@ -83,7 +83,7 @@ class Composed(Accountant):
         """The sum."""
         return sum(times * account.zcdp for account, times in self.entries)
 
-    def kind(self, view: View) -> Kind:
+    def _kind(self, view: View) -> Kind:
         """A repeated member has an exact Renyi curve; a mixture of members or a converted view is an upper bound."""
         single = self.entries[0][0].kind(view) if len(self.entries) == 1 else "upper bound"
         return single if self.pairs or view == "rdp" else "upper bound"
@@ -173,7 +173,7 @@ class Parallel(Accountant):
         """The worst part's."""
         return max(part.zcdp for part in self.parts)
 
-    def kind(self, view: View) -> Kind:
+    def _kind(self, view: View) -> Kind:
         """Exact where every part is."""
         return "exact" if all(part.kind(view) == "exact" for part in self.parts) else "upper bound"
 

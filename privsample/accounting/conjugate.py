@@ -46,8 +46,8 @@ def _deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.b
 
 
 def _rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
-    """The integral with what the log density lost to rounding; `size` is the total of P's parameters, a column."""
-    lost = 16 * _EPS * np.sqrt(size) * (1 + np.abs(threshold) * np.sqrt(size))
+    """The integral with what log density and threshold lost to rounding; `size`, a column: the density's curvature."""
+    lost = 16 * _EPS * (1 + np.sqrt(size) + np.abs(threshold) * size)
     return np.minimum(integral + lost[:, 0], 0.0)
 
 
@@ -93,7 +93,7 @@ def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: Fl
             lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
         )
-    return _rounded(integral, threshold, a + b + step)
+    return _rounded(integral, threshold, (a + step) * (b / (a + b + step)))
 
 
 def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:

@@ -8,30 +8,41 @@ from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
 
 Curve = Callable[[FloatArray], FloatArray]
-_MARGIN = 1e-13
+_PADDING = 2e-15  # of the terms: more than rounding can take away
 
 
 def _least(objective: Curve, order_limit: float) -> float:
-    """The least of objective(orders) over (1, order_limit), by repeated zooming in log(order - 1).
+    """The least of objective(orders) over (1, order_limit): a scan of log(order - 1), then Brent around its best point.
 
     Every order gives a valid bound, so a missed minimum only loosens. Raises: NumericalFailure, on NaN.
     """
     if not order_limit > 1.0:
         return np.inf
+    from scipy.optimize import minimize_scalar
+
     top = 40.0 if np.isinf(order_limit) else np.log(order_limit - 1.0)
-    x, best = np.append(np.linspace(-25.0, top, 96), top - np.ldexp(1.0, -np.arange(2, 40, 2))), np.inf
-    x.sort()
-    for _ in range(5):
-        orders = 1.0 + np.exp(x)
-        values = np.full_like(x, np.inf)
-        inside = (orders > 1.0) & (orders < order_limit)
-        values[inside] = objective(orders[inside])
-        if np.isnan(values).any():
-            raise NumericalFailure("a Renyi curve came out as NaN; no guarantee is claimed")
-        at = int(values.argmin())
-        best = min(best, float(values[at]))
-        x = np.linspace(x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)], 17)
-    return best
+    x = np.sort(np.append(np.linspace(-25.0, top, 40), top - np.ldexp(1.0, -np.arange(1, 40, 3))))
+    values = _at(objective, x, order_limit)
+    at = int(values.argmin())
+    around = (x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)])
+    found = minimize_scalar(
+        lambda y: float(_at(objective, np.array([y]), order_limit)[0]),
+        bounds=around,
+        method="bounded",
+        options={"xatol": 1e-7},
+    )
+    return float(min(values[at], found.fun))
+
+
+def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
+    """objective at orders 1 + e^x; +inf where they are not inside (1, order_limit)."""
+    orders = 1.0 + np.exp(x)
+    inside = (orders > 1.0) & (orders < order_limit)
+    values = np.full_like(x, np.inf)
+    values[inside] = objective(orders[inside])
+    if np.isnan(values).any():
+        raise NumericalFailure("a Renyi curve came out as NaN; no guarantee is claimed")
+    return values
 
 
 def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
@@ -41,8 +52,9 @@ def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> fl
     """
 
     def objective(orders: FloatArray) -> FloatArray:
-        s = orders - 1.0
-        return s * (curve(orders) - epsilon) - np.log(orders) + s * (np.log(s) - np.log(orders))
+        s, renyi = orders - 1.0, curve(orders)
+        padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
+        return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
 
     return min(_least(objective, order_limit), 0.0)
 
@@ -54,10 +66,16 @@ def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> fl
     """
 
     def objective(orders: FloatArray) -> FloatArray:
-        s = orders - 1.0
-        return curve(orders) + np.log(s) - np.log(orders) - (log_delta + np.log(orders)) / s
+        s, renyi = orders - 1.0, curve(orders)
+        padding = _PADDING * (renyi + (1.0 + np.log(orders) - log_delta) / s)
+        return renyi + _log_share(orders) - (log_delta + np.log(orders)) / s + padding
 
-    return max(_least(objective, order_limit), 0.0) * (1.0 + _MARGIN)
+    return max(_least(objective, order_limit), 0.0)
+
+
+def _log_share(orders: FloatArray) -> FloatArray:
+    """log((order - 1)/order)."""
+    return np.where(orders < 2.0, np.log(orders - 1.0) - np.log(orders), np.log1p(-1.0 / np.maximum(orders, 2.0)))
 
 
 def crossing(excess: Callable[[float], float], start: float) -> float:

@@ -60,14 +60,14 @@ class Group(Accountant):
     def _has_curve(self) -> bool:
         return True
 
-    def kind(self, view: View) -> Kind:
+    def _kind(self, view: View) -> Kind:
         """Always an upper bound, unless the group is one."""
         return self.base.kind(view) if self.size == 1 else "upper bound"
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         if not self._chains:
             return np.full(orders.shape, np.inf)
-        return self._chain(orders, self.size, _SPLITS)
+        return np.minimum(self._chain(orders, self.size, _SPLITS), self.max_loss)
 
     def _chain(self, orders: FloatArray, size: int, splits: FloatArray) -> FloatArray:
         """R_a <= (a - 1/p)/(a - 1) R_pa over the first half + R_q over the second, q = (pa - 1)/(p - 1), any p > 1."""
@@ -76,9 +76,9 @@ class Group(Accountant):
         first, second = size - size // 2, size // 2
         limit_first, limit_second = (_limit(self.base._renyi_limit, part) for part in (first, second))
         a = orders[..., None]
-        low, high = (a - 1) / (limit_second - a), limit_first / a - 1  # where both orders stay below their limits
-        with np.errstate(invalid="ignore"):
-            inside = low < high
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low, high = (a - 1) / (limit_second - a), limit_first / a - 1  # where both orders stay below their limits
+            inside = (low < high) & (a < limit_second)
         best = second / first * (a - 1) / a * splits
         x = np.where(inside, np.clip(best, low * (1 + 1e-9), np.where(np.isinf(high), best, high * (1 - 1e-9))), 1.0)
         share = (a - 1 / (1 + x)) / (a - 1)

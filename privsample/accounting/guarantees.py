@@ -77,7 +77,8 @@ class ApproximateAccountant(Accountant):
         fail, keep = np.log(self.stated_delta), np.log1p(-self.stated_delta)
         log_p = np.concatenate([[fail, -np.inf], keep + rest.log_p])
         log_q = np.concatenate([[-np.inf, fail], keep + rest.log_q])
-        return (DiscretePair(log_p=log_p, log_q=log_q),)
+        loss = np.concatenate([[np.inf, -np.inf], rest.loss])
+        return (DiscretePair(log_p=log_p, log_q=log_q, loss=loss),)
 
     @property
     def max_loss(self) -> float:
@@ -194,12 +195,9 @@ def _sinhc_growth(low: FloatArray, high: FloatArray, width: Real) -> FloatArray:
     """S(high) - S(low), high - low = width, S(x) = log(sinh(x/2)/(x/2)); by quadrature of S' where they are close."""
     middle, half = (low + high)[..., None] / 2, np.asarray(width)[..., None] / 2
     near = (_sinhc_slope(np.maximum(middle + half * _NODES, 0.0)) * half) @ _WEIGHTS
-    return np.where(np.asarray(width) < 2.0, near, _log_sinhc(high) - _log_sinhc(low))
-
-
-def _log_sinhc(x: FloatArray) -> FloatArray:
-    safe = np.maximum(x, 1e-5)
-    return np.where(x < 1e-5, x * x / 24, safe / 2 + np.log(-np.expm1(-safe)) - np.log(safe))
+    from_zero = np.maximum(low, 1e-9)  # S is flat there: S(1e-9) is below 1e-19
+    far = width / 2 + log1mexp(-high) - log1mexp(-from_zero) - np.log(high / from_zero)
+    return np.where(np.asarray(width) < 2.0, near, far)
 
 
 def _sinhc_slope(x: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Self
 
 import numpy as np
@@ -86,32 +87,36 @@ def checked_divergence(divergence: FloatArray) -> FloatArray:
 class DiscretePair(LossPair):
     """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
 
+    `loss` is log_p - log_q; give it where it is known better than that difference.
     Source: definitions; the Renyi form is log1p of positive terms (MATH section 1), so tiny losses keep full precision.
     """
 
     log_p: FloatArray
     log_q: FloatArray
+    loss: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         p, q = (_log_masses(log_p=self.log_p), _log_masses(log_q=self.log_q))
         if p.shape != q.shape:
             raise ValueError(f"log_p and log_q must have one shape, got {p.shape} and {q.shape}")
-        put(self, log_p=p, log_q=q)
-
-    def _loss(self) -> FloatArray:
         with np.errstate(invalid="ignore"):
-            return np.where(np.isneginf(self.log_p), -np.inf, self.log_p - self.log_q)
+            computed = np.where(np.isneginf(p), -np.inf, p - q)
+            loss = np.array(self.loss, dtype=np.float64) if np.size(self.loss) else computed
+            if loss.shape != p.shape or not np.all((loss == computed) | (np.abs(loss - computed) <= 1e-9)):
+                raise ValueError("loss must be log_p - log_q")
+        loss.flags.writeable = False
+        put(self, log_p=p, log_q=q, loss=loss)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Sum of [p - e^eps q]_+."""
-        gap = np.minimum(np.asarray(epsilon)[..., None] - self._loss(), 0.0)
+        gap = np.minimum(np.asarray(epsilon)[..., None] - self.loss, 0.0)
         terms = self.log_p + log1mexp(gap)
         return np.asarray(np.logaddexp.reduce(terms, axis=-1))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """log(sum p e^{(a-1) L}) / (a-1)."""
         s = np.asarray(orders)[..., None] - 1.0
-        loss = self._loss()
+        loss = self.loss
         if np.isposinf(loss).any():
             return np.full(np.shape(orders), np.inf)
         present = ~np.isneginf(loss)
@@ -126,7 +131,7 @@ class DiscretePair(LossPair):
     @property
     def max_loss(self) -> float:
         """The largest loss."""
-        return float(self._loss().max())
+        return float(self.loss.max())
 
 
 def _log_masses(**named: ArrayLike) -> FloatArray:
@@ -143,5 +148,5 @@ def binary_pair(epsilon: float) -> DiscretePair:
 
     Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
     """
-    log_true, log_false = -np.logaddexp(0.0, -epsilon), -np.logaddexp(0.0, epsilon)
-    return DiscretePair(log_p=np.array([log_true, log_false]), log_q=np.array([log_false, log_true]))
+    log_p = np.array([-np.logaddexp(0.0, -epsilon), -np.logaddexp(0.0, epsilon)])
+    return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=np.array([epsilon, -epsilon]))

@@ -15,6 +15,7 @@ DROP = 60.0  # beyond where the integrand has fallen by e^-60 only a bounded tai
 _FINE, _COARSE = np.polynomial.legendre.leggauss(20), np.polynomial.legendre.leggauss(14)
 _NODES = np.concatenate([_FINE[0], _COARSE[0]]) + 1.0
 _SETTLED, _RELATIVE_ERROR = 1e-12, 1e-11
+_MOST_PANELS = 500_000
 _HALVINGS = np.ldexp(1.0, -np.arange(56))
 
 
@@ -40,6 +41,8 @@ def log_integral(log_f: LogFunctions, rows: int) -> FloatArray:
         error += np.bincount(at[settled], gap[settled], rows)
         if settled.all():
             break
+        if len(at) > _MOST_PANELS:
+            raise NumericalFailure("quadrature of a privacy curve did not converge; no guarantee is claimed")
         at, left, right = at[~settled], left[~settled], right[~settled]
         middle = left / 2 + right / 2
         at, left, right = np.tile(at, 2), np.concatenate([left, middle]), np.concatenate([middle, right])

@@ -36,6 +36,6 @@ class RandomizedResponseAccountant(Accountant):
         log_true = -np.logaddexp(0.0, others - self.log_odds)
         log_false = log_true - self.log_odds
         rest = [np.log(self.categories - 2.0) + log_false] if self.categories > 2 else []
-        return (
-            DiscretePair(log_p=np.array([log_true, log_false, *rest]), log_q=np.array([log_false, log_true, *rest])),
-        )
+        log_p, log_q = np.array([log_true, log_false, *rest]), np.array([log_false, log_true, *rest])
+        loss = np.array([self.log_odds, -self.log_odds, *(0.0 for _ in rest)])
+        return (DiscretePair(log_p=log_p, log_q=log_q, loss=loss),)

@@ -13,11 +13,12 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     if np.isinf(epsilon):
         promise = f"At a failure probability of {failure:g} nothing is promised."
     else:
-        factor = f"{np.exp(epsilon):.3g}" if epsilon < 50 else "e to the power epsilon"
+        shown = _shown(account, epsilon, failure)
+        factor = f"{_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
         unless = f", except with probability {failure:g}" if failure else ""
         promise = (
             f"Whatever was released here, seeing it shifts the odds between any two versions of one {_unit(account)} "
-            f"by a factor of at most {factor} (epsilon = {_up(epsilon)}){unless}."
+            f"by a factor of at most {factor} (epsilon = {shown:.4g}){unless}."
         )
     limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "nothing"
     return (
@@ -30,9 +31,15 @@ def _unit(account: Accountant) -> str:
     return str(getattr(account.relation, "unit", "record"))
 
 
-def _up(x: float) -> str:
-    """Four significant digits, rounded up."""
-    if x == 0:
-        return "0"
-    scale = 10.0 ** (np.floor(np.log10(x)) - 3)
-    return f"{np.ceil(x / scale) * scale:.4g}"
+def _shown(account: Accountant, epsilon: float, delta: float) -> float:
+    """epsilon with four digits: the nearest such number where the account certifies it too, else the next above."""
+    nearest = float(f"{epsilon:.4g}")
+    if nearest >= epsilon or (delta > 0 and account.log_delta(nearest) <= np.log(delta)):
+        return nearest
+    return _up(epsilon, 4)
+
+
+def _up(x: float, digits: int) -> float:
+    """x > 0 rounded up to some significant digits."""
+    unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)
+    return float(f"{np.ceil(x / unit) * unit:.{digits}g}")

@@ -115,9 +115,8 @@ def require(target: Target, account: Accountant, advice: str) -> None:
     """Raise UnreachableTarget, with the order limit and the advice, unless the account meets the target."""
     if target.met_by(account):
         return
-    reason = ""
-    if isinstance(target, RDP) and target.order >= account.order_limit:
-        limit = account.order_limit
+    reason, limit = "", account.order_limit
+    if isinstance(target, RDP) and target.order >= limit:
         reason = f": its Renyi divergence is infinite from order {limit:g} on, and order {target.order:g} was asked for"
     elif isinstance(target, DP) and target.delta == 0.0 and np.isinf(account.max_loss):
         reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
@@ -126,6 +125,11 @@ def require(target: Target, account: Accountant, advice: str) -> None:
             f": its Renyi divergence is infinite from order {account.order_limit:g} on",
             "ask for RDP or DP",
         )
+    elif isinstance(target, DP) and target.delta > 0.0:
+        cost = float(account.epsilon(target.delta))
+        reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
+    elif isinstance(target, RDP):
+        reason = f": this mechanism costs {float(account.rdp(target.order)):.4g} at that order"
     raise UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
 
 

@@ -239,7 +239,7 @@ class GammaExponential(Model):
 
 @value
 class NormalKnownVariance(Model):
-    """Records clipped to `bounds`, normal of known `noise_variance`, with a Normal(mean, variance) prior on their mean."""
+    """Records clipped to `bounds`, normal of known `noise_variance`; a Normal(mean, variance) prior on their mean."""
 
     mean: float
     variance: float

@@ -34,12 +34,14 @@ class AdditiveNoise(Mechanism):
         """Add noise to the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (draws, *shape)."""
         source, account = generator(rng), charged(self, rng)
         try:
-            statistic = np.asarray(data, dtype=np.float64)
+            statistic = np.asarray(data)
         except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
+        if statistic.dtype.kind not in "biuf":
+            raise SchemaError(f"the statistic must be an array of real numbers, got type {statistic.dtype}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
-        statistic = np.where(np.isfinite(statistic), statistic, 0.0)
+        statistic = np.where(np.isfinite(statistic), statistic, 0.0).astype(np.float64)
         noisy = statistic + self._noise(source, (self.draws, *self.shape))
         return Release(mechanism=self, draws={"statistic": noisy}, account=account)
 

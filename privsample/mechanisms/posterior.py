@@ -1,6 +1,7 @@
 """Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from privsample.accounting.posterior import PosteriorAccountant
 from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.domains import Domain
 from privsample.distributions.families import BetaBernoulli, Model
+from privsample.distributions.laws import Beta
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged, repeated
 from privsample.mechanisms.notes import CuratorNotes
@@ -221,13 +223,23 @@ class BetaQuery(PosteriorMechanism):
         return Domain(low=low, high=high, missing=low)
 
     def _statistic(self, data: Any) -> FloatArray:
+        statistic, count = self._scaled_sum(data)
+        self._check_size(count)
+        return statistic
+
+    def _scaled_sum(self, data: Any) -> tuple[FloatArray, int]:
         low, high = self.bounds
         total, count = 0.0, 0
         for chunk in chunks(data):
             scaled = (self.domain.clean(chunk).astype(np.float64) - low) / (high - low)
             total, count = total + float(np.clip(scaled, 0.0, 1.0).sum()), count + len(chunk)
-        self._check_size(count)
-        return np.asarray(total)
+        return np.asarray(total), count
+
+    def with_public_data(self, data: Any) -> Self:
+        """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""
+        law = self.model.posterior(*self._scaled_sum(data))
+        assert isinstance(law, Beta)
+        return replace(self, alpha=law.a, beta=law.b)
 
     @classmethod
     def calibrate(

@@ -71,8 +71,10 @@ def renyi_discrete(order: Real, p: list[Real], q: list[Real]) -> Real:
 # Hockey-stick divergences: the integral of [p - e^epsilon q]_+ where the loss is monotone in one coordinate.
 
 
-def beyond(log_p: Log, log_q: Log, epsilon: Real, start: Real, direction: int, scale: Real) -> Real:
-    """log of the integral of [p - e^eps q]_+ over the half line from `start` in `direction`, which is where p > e^eps q.
+def beyond(  # noqa: C901 - a search for the window, then the integral
+    log_p: Log, log_q: Log, epsilon: Real, start: Real, direction: int, scale: Real
+) -> Real:
+    """log of the integral of [p - e^eps q]_+ over the half line from `start` in `direction`, where p > e^eps q.
 
     `scale` is any length within a factor of 1e40 of the integrand's width: the window is found from it.
     """
@@ -94,6 +96,8 @@ def beyond(log_p: Log, log_q: Log, epsilon: Real, start: Real, direction: int, s
             low = one
     mode = mp.exp((low + high) / 2)
     peak = log_f(mode)
+    if peak < -5000:
+        return peak  # nothing that a float could hold
     drop = 30 + mp.mp.dps * mp.log(10) / 2
 
     def fallen(inside: Real, outside: Real) -> Real:
@@ -135,7 +139,7 @@ def log_delta_beta(epsilon: Real, p: tuple[Real, Real], q: tuple[Real, Real]) ->
     norm_p, norm_q = (mp.loggamma(u) + mp.loggamma(v) - mp.loggamma(u + v) for u, v in ((a, b), (c, d)))
 
     def softplus(z: Real) -> Real:
-        return mp.log1p(mp.exp(max(z, -mp.mpf(10) ** 5))) if z < 0 else z + mp.log1p(mp.exp(-min(z, mp.mpf(10) ** 5)))
+        return mp.log1p(mp.exp(max(z, -(mp.mpf(10) ** 5)))) if z < 0 else z + mp.log1p(mp.exp(-min(z, mp.mpf(10) ** 5)))
 
     def log_p(z: Real) -> Real:
         return a * z - (a + b) * softplus(z) - norm_p
@@ -172,9 +176,14 @@ def log_delta_beta_by_tails(epsilon: Real, p: tuple[Real, Real], q: tuple[Real, 
     """As log_delta_beta, by two incomplete Beta functions: a check of the quadrature."""
     (a, b), (c, d) = [tuple(map(mp.mpf, pair)) for pair in (p, q)]
     t = (mp.mpf(epsilon) + mp.log(mp.beta(a, b)) - mp.log(mp.beta(c, d))) / (a - c)
-    theta = 1 / (1 + mp.exp(-t))
-    tail_p, tail_q = (mp.betainc(u, v, theta, 1, regularized=True) for u, v in ((a, b), (c, d)))
-    return mp.log(tail_p - mp.exp(mp.mpf(epsilon)) * tail_q)
+    theta, rest = 1 / (1 + mp.exp(-t)), 1 / (1 + mp.exp(t))
+
+    def tail(u: Real, v: Real) -> Real:
+        if rest < theta:
+            return mp.betainc(v, u, 0, rest, regularized=True)
+        return 1 - mp.betainc(u, v, 0, theta, regularized=True)
+
+    return mp.log(tail(a, b) - mp.exp(mp.mpf(epsilon)) * tail(c, d))
 
 
 def log_delta_gamma_by_tails(epsilon: Real, p: tuple[Real, Real], q: tuple[Real, Real]) -> Real:
@@ -183,6 +192,8 @@ def log_delta_gamma_by_tails(epsilon: Real, p: tuple[Real, Real], q: tuple[Real,
     constant = mp.loggamma(a) - a * mp.log(b) - mp.loggamma(c) + c * mp.log(d)
     t = mp.exp((mp.mpf(epsilon) + constant) / (a - c)) if a != c else (mp.mpf(epsilon) + constant) / (d - b)
     up = a > c or d > b
+    if a == c and t <= 0:  # the loss is bounded by less
+        return mp.log(-mp.expm1(mp.mpf(epsilon))) if up else -mp.inf
     tails = []
     for shape, rate in ((a, b), (c, d)):
         ends = (rate * t, mp.inf) if up else (0, rate * t)

@@ -1,0 +1,86 @@
+"""The command `privsample`."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from privsample.cli.errors import DataProblem, Stop, UsageProblem
+from privsample.cli.options import Parser, joined
+from privsample.errors import SchemaError
+
+_COMMANDS = ("release", "account", "compare", "validate")
+_DESCRIPTION = """\
+Draw from Bayesian posteriors so that nobody can tell much about any one record from the draws,
+and know exactly how much. Start with `compare` to choose a mechanism, `account` to see its price
+and `validate` to check the file; none of these reveals anything. Then `release`."""
+_EXAMPLE = """\
+example: was a treatment a success? 1000 patients, four draws of the rate
+  privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
+      --epsilon 1 --delta 1e-6
+  privsample validate patients.csv --column success --n 1000 \\
+      --model beta-bernoulli --prior 6,12
+  privsample release patients.csv --column success --n 1000 --unit patient \\
+      --model beta-bernoulli --prior 6,12 --mechanism diffused \\
+      --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
+
+exit codes: 0 done; 1 the data have problems; 2 the command line or the machine
+has; 130 stopped"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command. Returns: the exit code; every error is one line on standard error and shows no record."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+        return code
+    except Stop as stop:
+        return _failed(str(stop), stop.code)
+    except SchemaError as error:  # its messages name public facts only
+        return _failed(str(error), DataProblem.code)
+    except KeyboardInterrupt:
+        return _failed("stopped; whatever was not reported as written was not written", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UsageProblem.code
+    except MemoryError:
+        return _failed("there is not enough memory", UsageProblem.code)
+    except Exception as error:  # noqa: BLE001 (a message or traceback could show a record)
+        where = f"{type(error).__name__} inside privsample"
+        return _failed(f"{where}; this is a defect, please report the command without its data", UsageProblem.code)
+
+
+def _run(words: list[str]) -> int:
+    parser = _parser()
+    try:
+        args = parser.parse_args(joined(words))
+    except SystemExit as stop:  # --help and --version
+        return int(stop.code or 0)
+    if args.command is None:
+        parser.print_help()
+        return UsageProblem.code
+    code: int = args.run(args)
+    return code
+
+
+def _parser() -> Parser:
+    from privsample._version import __version__
+
+    parser = Parser(prog="privsample", description=_DESCRIPTION, epilog=_EXAMPLE)
+    parser.add_argument("--version", action="version", version=f"privsample {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    for name in _COMMANDS:
+        module = import_module(f"privsample.cli.{name}")
+        made = commands.add_parser(name, help=module.ABOUT, description=module.DESCRIPTION, epilog=module.EXAMPLE)
+        module.add(made)
+        made.set_defaults(run=module.run)
+    return parser
+
+
+def _failed(message: str, code: int) -> int:
+    print("privsample: error: " + " ".join(message.split()), file=sys.stderr)
+    return code

@@ -1,0 +1,112 @@
+"""Readers of file formats. Each yields the Arrow type of one column first, then its records, array by array."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from privsample.cli.errors import DataProblem, UsageProblem
+
+TEXT, PARQUET, ARROW = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
+_PACKED = (".gz", ".bz2", ".zst")
+_ROWS, _BYTES = 1 << 16, 1 << 20
+
+
+def ending(path: Path) -> str:
+    """The ending that names the format; text may also be compressed. Raises: UsageProblem, for another one."""
+    last, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    found = inner if last in _PACKED and inner in TEXT else last
+    if found not in TEXT + PARQUET + ARROW:
+        known = ", ".join(TEXT + PARQUET + ARROW)
+        raise UsageProblem(f"the name {path.name} must end in one of {known} (text also in {', '.join(_PACKED)})")
+    return found
+
+
+def read(path: Path, column: str, separator: str | None) -> Iterator[Any]:
+    """The column's Arrow type, then its records. Raises: UsageProblem, and pyarrow's own errors."""
+    kind = ending(path)
+    if kind in TEXT:
+        return _csv(path, column, separator or ("\t" if kind == ".tsv" else ","))
+    return (_parquet if kind in PARQUET else _arrow)(path, column)
+
+
+def unreadable(path: Path, error: Exception) -> DataProblem:
+    """What to say of a file that pyarrow gave up on; its own messages can show records."""
+    if ending(path) not in TEXT:
+        return DataProblem(f"{path.name} cannot be read: it is broken, only half written, or of another format")
+    if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
+        return DataProblem(
+            f"{path.name} has a row of {fields[2]} fields where the header has {fields[1]}; mend the file"
+        )
+    if "straddling" in str(error):
+        return DataProblem(
+            f"{path.name} has a row of more than 1 MB, or a quotation mark that is never closed; mend the file"
+        )
+    return DataProblem(f"{path.name} cannot be read as UTF-8 text with a header: it is broken, half written or no CSV")
+
+
+def _csv(path: Path, column: str, separator: str) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    block = csv.ReadOptions(block_size=_BYTES)
+    rows = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    with csv.open_csv(str(path), read_options=block, parse_options=rows) as reader:
+        _place(reader.schema.names, column, path)
+    # Bytes, not numbers: no record can fail, and text that is no number is missing (values.py).
+    convert = csv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
+    with csv.open_csv(str(path), read_options=block, parse_options=rows, convert_options=convert) as reader:
+        yield pa.binary()
+        for batch in reader:
+            yield batch.column(0)
+
+
+def _parquet(path: Path, column: str) -> Iterator[Any]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(str(path), pre_buffer=False, buffer_size=_BYTES) as file:
+        schema = file.schema_arrow
+        yield _plain_type(schema.field(_place(schema.names, column, path)).type)
+        for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
+            if batch.schema.names != [column]:  # 'a.b' can also mean b inside a
+                raise UsageProblem(f"{path.name} has more than one column that {column!r} can mean; rename it")
+            yield _plain(batch.column(0))
+
+
+def _arrow(path: Path, column: str) -> Iterator[Any]:
+    from pyarrow import OSFile, ipc
+
+    with OSFile(str(path)) as source:
+        place = _place(ipc.open_file(source).schema.names, column, path)
+        file = ipc.open_file(source, options=ipc.IpcReadOptions(included_fields=[place], use_threads=False))
+        yield _plain_type(file.schema.field(0).type)
+        for i in range(file.num_record_batches):
+            yield _plain(file.get_batch(i).column(0))
+
+
+def _place(names: Sequence[str], column: str, path: Path) -> int:
+    """The place of the column. Raises: UsageProblem, where there is none or more than one."""
+    if names.count(column) == 1:
+        return names.index(column)
+    if column in names:
+        raise UsageProblem(f"{path.name} has {names.count(column)} columns named {column!r}; rename all but one")
+    if ending(path) in TEXT and any(re.fullmatch(r"\s*|\s*[+-]?[\d.].*", name) for name in names):
+        raise UsageProblem(
+            f"{path.name} has no column {column!r}: its first line holds numbers or gaps, not names of columns; "
+            "give the file a header"
+        )
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    hint = "; is --separator right?" if len(names) == 1 and ending(path) in TEXT else ""
+    raise UsageProblem(f"{path.name} has no column {column!r}; it has: {shown}{hint}")
+
+
+def _plain(array: Any) -> Any:
+    from pyarrow import types
+
+    return array.dictionary_decode() if types.is_dictionary(array.type) else array
+
+
+def _plain_type(kind: Any) -> Any:
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind

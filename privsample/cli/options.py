@@ -1,0 +1,207 @@
+"""The options that commands share, and how their values are read."""
+
+import argparse
+import math
+import textwrap
+from typing import Any, NoReturn
+
+from privsample.cli.errors import UsageProblem
+
+MODELS = ("beta-bernoulli", "dirichlet-categorical", "gamma-poisson", "gamma-exponential", "normal-known-variance")
+MECHANISMS = ("direct", "diffused", "concentrated", "beta-query")
+_SIGNED: tuple[str, ...] = (
+    "--prior",
+    "--bounds",
+    "--epsilon",
+    "--delta",
+    "--order",
+    "--rdp-epsilon",
+    "--rho",
+    "--upper",
+)
+_SIGNED += ("--noise-variance", "--data-weight", "--prior-divisor", "--n", "--draws")
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps descriptions to the terminal; examples stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example"):
+            return super()._fill_text(text, width, indent)
+        return textwrap.fill(" ".join(text.split()), width, initial_indent=indent, subsequent_indent=indent)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and whose options cannot be shortened."""
+
+    def __init__(self, **settings: Any) -> None:
+        fixed: dict[str, Any] = {"allow_abbrev": False, "formatter_class": Formatter}
+        super().__init__(**fixed | settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Leave it to `main` to print and to choose the exit code."""
+        raise UsageProblem(f"{message} (see {self.prog} --help)")
+
+
+def joined(words: list[str]) -> list[str]:
+    """`--bounds -5,5` as `--bounds=-5,5`: argparse would take -5,5 for an option."""
+    result: list[str] = []
+    for word in words:
+        if result and result[-1] in _SIGNED and word[:1] == "-" and word[1:2] in set("0123456789.i"):
+            result[-1] += "=" + word
+        else:
+            result.append(word)
+    return result
+
+
+def number(text: str) -> float:
+    """A number, infinite or not; what it may be is checked where it is used."""
+    try:
+        result = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+    if math.isnan(result):
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+    return result
+
+
+def whole(text: str) -> int:
+    """A whole number of at least one."""
+    try:
+        result = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number such as 1000, got {text!r}") from None
+    if not result >= 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return result
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers with commas between them."""
+    return tuple(number(part.strip()) for part in text.split(","))
+
+
+def pair(text: str) -> tuple[float, float]:
+    """Two numbers with a comma between them."""
+    found = numbers(text)
+    if len(found) != 2:
+        raise argparse.ArgumentTypeError(f"expected two numbers such as 0,10, got {text!r}")
+    return found[0], found[1]
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Different names with commas between them."""
+    found = tuple(part.strip() for part in text.split(","))
+    if "" in found or len(set(found)) != len(found):
+        raise argparse.ArgumentTypeError(f"expected different names such as red,green,blue, got {text!r}")
+    return found
+
+
+def phrase(text: str) -> str:
+    """Words for one line."""
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError("expected a word or two, such as patient")
+    return text.strip()
+
+
+def add_model(parser: argparse.ArgumentParser, *, n: bool = True) -> None:
+    """What the records are and what was believed of them before."""
+    group = parser.add_argument_group("the data and the model")
+    if n:
+        group.add_argument("--n", type=whole, required=True, metavar="N", help="how many records there are (public)")
+    group.add_argument("--model", choices=MODELS, metavar="MODEL", help="one of " + ", ".join(MODELS))
+    group.add_argument(
+        "--prior",
+        type=numbers,
+        required=True,
+        metavar="A,B",
+        help="the prior's numbers: alpha,beta (beta-bernoulli, beta-query); one number for each category (dirichlet-"
+        "categorical); shape,rate (both gammas); mean,variance (normal-known-variance). A larger prior makes "
+        "stronger guarantees possible",
+    )
+    group.add_argument("--upper", type=number, metavar="B", help="gamma models: larger values count as B")
+    group.add_argument(
+        "--bounds",
+        type=pair,
+        metavar="LO,HI",
+        help="normal-known-variance, beta-query: values outside count as the nearer bound",
+    )
+    group.add_argument(
+        "--noise-variance", type=number, metavar="V", help="normal-known-variance: variance of one record"
+    )
+    group.add_argument("--fractional", action="store_true", help="beta-bernoulli: records are numbers from 0 to 1")
+    group.add_argument(
+        "--categories",
+        type=names,
+        metavar="A,B,C",
+        help="dirichlet-categorical: the public list of names in the column; missing and unknown names count as "
+        "the first. Without it the column holds 0, 1, 2, ...",
+    )
+    group.add_argument("--unit", type=phrase, default="record", metavar="WORD", help="what one record is, e.g. patient")
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Where the records are."""
+    parser.add_argument("file", metavar="FILE", help="CSV (with a header, also .gz), Parquet, Feather or Arrow file")
+    group = parser.add_argument_group("the file")
+    group.add_argument("--column", required=True, metavar="C", help="the column to use, by name; no other is read")
+    group.add_argument(
+        "--separator", type=_separator, metavar="S", help="between the fields of a CSV file (default: comma)"
+    )
+    group.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="show progress on standard error (default: if that is a terminal)",
+    )
+
+
+def _separator(text: str) -> str:
+    found = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(found) != 1 or found in '"\r\n' or not found.isascii():
+        raise argparse.ArgumentTypeError(f"expected one character such as ';' (or the word tab), got {text!r}")
+    return found
+
+
+def add_mechanism(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """How to draw."""
+    group = parser.add_argument_group("the mechanism")
+    text = (
+        "direct: the posterior as it is; diffused: every record counts less; concentrated: the prior counts more; "
+        "beta-query: the mean of a bounded column"
+    )
+    group.add_argument("--mechanism", choices=MECHANISMS, required=required, metavar="M", help=text)
+    group.add_argument(
+        "--data-weight", type=number, metavar="R", help="in place of a limit: how much a record counts, in (0, 1]"
+    )
+    group.add_argument(
+        "--prior-divisor", type=number, metavar="M", help="in place of a limit: divides the prior, in (0, 1]"
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """What it may cost."""
+    group = parser.add_argument_group("the limit to meet (one of three)")
+    group.add_argument("--epsilon", type=number, metavar="E", help="differential privacy; give --delta, too")
+    group.add_argument(
+        "--delta",
+        type=number,
+        metavar="D",
+        help="the probability with which epsilon may fail, e.g. 1e-6. With another limit: where costs are stated",
+    )
+    group.add_argument("--order", type=number, metavar="A", help="Renyi differential privacy: its order, above 1")
+    group.add_argument("--rdp-epsilon", type=number, metavar="E", help="Renyi differential privacy at --order")
+    group.add_argument("--rho", type=number, metavar="RHO", help="zero-concentrated differential privacy")
+
+
+def add_draws(parser: argparse.ArgumentParser) -> None:
+    """How many draws, and the form of the answer."""
+    parser.add_argument(
+        "--draws", type=whole, default=1, metavar="K", help="how many draws to release; each costs (default: 1)"
+    )
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The form of the answer."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

@@ -1,0 +1,233 @@
+"""Which mechanism to choose: expected errors at one target and one n, on simulated data. No private data are seen."""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from privsample._checks import FloatArray, generator, positive_integer
+from privsample._value import value
+from privsample.accounting.targets import Target
+from privsample.distributions.families import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    Model,
+    NormalKnownVariance,
+)
+from privsample.distributions.laws import Law
+from privsample.errors import UnreachableTarget
+from privsample.mechanisms.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.posterior import (
+    ConcentratedPosterior,
+    DiffusedPosterior,
+    DirectPosterior,
+    PosteriorMechanism,
+)
+from privsample.relations import ReplaceOne
+
+LARGEST = 20_000  # records that are simulated one by one
+_LEVELS = (np.arange(32) + 0.5) / 32
+Released = Callable[[FloatArray, np.random.Generator], Law]
+
+
+@value
+class Comparison:
+    """One mechanism at the target: what it releases, how far that is from the true posterior, and from the truth.
+
+    relative_entropy: mean KL(true posterior || released law) in nats. error: mean absolute distance of one released
+    draw from the parameter that made the data (mean over coordinates). floor: the same for one draw of the true
+    posterior. Simulated records are clipped as real ones are, and what that costs is in all numbers.
+    All are NaN where the target cannot be met; `reason` then says why.
+    """
+
+    name: str
+    parameter: str
+    amount: float
+    relative_entropy: float = np.nan
+    error: float = np.nan
+    floor: float = np.nan
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """error / floor: 1 where privacy costs no accuracy."""
+        return self.error / self.floor
+
+
+def compare(
+    *,
+    model: Model,
+    n: int,
+    target: Target,
+    draws: int = 1,
+    simulations: int = 200,
+    rng: np.random.Generator | None = None,
+) -> tuple[Comparison, ...]:
+    """Direct, diffused and concentrated posterior, and noisy statistics, each calibrated to the target, at n records.
+
+    Parameters come from the prior and data from the model, the same for every mechanism. A noisy statistic is released
+    once, whatever `draws` is: its posterior draws are post-processing. It is projected to feasible values first.
+
+    Bernoulli, categorical and Poisson statistics are drawn exactly from their law at any n, exponential and normal ones
+    exactly up to n = 20000 and by a normal approximation beyond; a rate is drawn from the prior. With `fractional` the
+    simulated records are 0 and 1.
+    """
+    n, simulations = positive_integer(n=n), positive_integer(simulations=simulations)
+    source = generator(rng) if rng is not None else np.random.default_rng()
+    found = [_calibrated(name, model, n, target, positive_integer(draws=draws)) for name in _CANDIDATES]
+    laws: dict[str, Released] = {row.name: law for row, law in found if law is not None}
+    entropies = dict.fromkeys(laws, 0.0)
+    errors = dict.fromkeys(["", *laws], 0.0)
+    for _ in range(simulations):
+        theta = model.prior.sample(1, source)[0]
+        statistic = simulated(model, theta, n, source)
+        posterior = model.posterior(statistic, n)
+        errors[""] += _distance(posterior, theta, source) / simulations
+        for name, law in laws.items():
+            released = law(statistic, source)
+            entropies[name] += posterior.relative_entropy(released) / simulations
+            errors[name] += _distance(released, theta, source) / simulations
+    return tuple(_filled(row, entropies, errors) for row, _ in found)
+
+
+def _distance(law: Law, theta: FloatArray, rng: np.random.Generator) -> float:
+    """Expected absolute error of a draw: over evenly spread quantiles; over draws where the parameter is a vector."""
+    points = law.sample(len(_LEVELS), rng) if law.mean.ndim else law.quantile(_LEVELS)
+    return float(np.abs(points - theta).mean())
+
+
+def _filled(row: Comparison, entropies: dict[str, float], errors: dict[str, float]) -> Comparison:
+    if row.name not in entropies:
+        return row
+    return Comparison(
+        name=row.name,
+        parameter=row.parameter,
+        amount=row.amount,
+        relative_entropy=entropies[row.name],
+        error=errors[row.name],
+        floor=errors[""],
+    )
+
+
+_CANDIDATES: dict[str, tuple[Any, str]] = {
+    "direct": (DirectPosterior, ""),
+    "diffused": (DiffusedPosterior, "data_weight"),
+    "concentrated": (ConcentratedPosterior, "prior_divisor"),
+    "noisy sum, Laplace": (LaplaceMechanism, "scale"),
+    "noisy sum, Gaussian": (GaussianMechanism, "noise_std"),
+}
+
+
+def _calibrated(name: str, model: Model, n: int, target: Target, draws: int) -> tuple[Comparison, Released | None]:
+    cls, parameter = _CANDIDATES[name]
+    try:
+        if issubclass(cls, PosteriorMechanism):
+            made = cls.calibrate(model=model, n=n, target=target, draws=draws)
+            law = _posterior_law(made)
+        else:
+            shape, total, euclidean = sensitivity(model)
+            size = total if cls is LaplaceMechanism else euclidean
+            made = cls.calibrate(sensitivity=size, target=target, relation=ReplaceOne(n=n), shape=shape)
+            law = _noisy_law(made, model, n)
+    except UnreachableTarget as error:
+        return Comparison(name=name, parameter=parameter, amount=np.nan, reason=str(error)), None
+    amount = float(getattr(made, parameter)) if parameter else np.nan
+    return Comparison(name=name, parameter=parameter, amount=amount), law
+
+
+def _posterior_law(made: PosteriorMechanism) -> Released:
+    weights = {f: getattr(made, f) for f in ("data_weight", "prior_divisor") if hasattr(made, f)}
+
+    def law(statistic: FloatArray, rng: np.random.Generator) -> Law:  # noqa: ARG001
+        return made.model.posterior(statistic, made.n, **weights)
+
+    return law
+
+
+def _noisy_law(made: AdditiveNoise, model: Model, n: int) -> Released:
+    def law(statistic: FloatArray, rng: np.random.Generator) -> Law:
+        noisy = made.release(statistic, rng=rng)["statistic"][0]
+        return model.posterior(feasible(model, noisy, n), n)
+
+    return law
+
+
+def sensitivity(model: Model) -> tuple[tuple[int, ...], float, float]:
+    """Shape of the statistic, and the most that replacing one record moves it in L1 and in L2."""
+    if isinstance(model, DirichletCategorical):
+        return (len(model.alpha),), 2.0, 2.0**0.5
+    width = model.domain.high - model.domain.low
+    return (), width, width
+
+
+def feasible(model: Model, noisy: FloatArray, n: int) -> FloatArray:
+    """The nearest statistic that n records can have."""
+    if not isinstance(model, DirichletCategorical):
+        return np.clip(noisy, n * model.domain.low, n * model.domain.high)
+    falling = np.sort(noisy)[::-1]
+    excess = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
+    last = np.flatnonzero(falling > excess)[-1]  # the coordinates that stay above zero
+    result: FloatArray = np.maximum(noisy - excess[last], 0.0)
+    return result
+
+
+@singledispatch
+def simulated(model: Model, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """The statistic of n records at parameter theta."""
+    return model.statistic(model.simulate(theta, n, rng))
+
+
+@simulated.register
+def _(_: BetaBernoulli, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(float(rng.binomial(n, float(theta))))
+
+
+@simulated.register
+def _(_: DirichletCategorical, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    return rng.multinomial(n, theta / theta.sum()).astype(np.float64)
+
+
+@simulated.register
+def _(model: GammaPoisson, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """A multinomial over the counts within 12 standard deviations of the mean; what lies beyond goes to the ends."""
+    rate = float(theta)
+    reach = 12 * (rate + 12) ** 0.5
+    low, high = (int(min(max(end, 0), model.upper)) for end in (rate - reach, rate + reach))
+    counts = np.arange(low, high + 1)
+    below = special.pdtr(counts, rate)
+    below[-1] = 1.0
+    shares = np.diff(below, prepend=0.0)
+    return np.asarray(float(rng.multinomial(n, shares / shares.sum()) @ counts))
+
+
+@simulated.register
+def _(model: GammaExponential, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    if n <= LARGEST:
+        return model.statistic(model.simulate(theta, n, rng))
+    reach = float(theta) * model.upper
+    stays = np.exp(-reach)  # of min(X, upper), in units of 1 / theta
+    mean, square = -np.expm1(-reach), 2 * (-np.expm1(-reach) - reach * stays)
+    return _bell(mean / theta, (square - mean**2) / theta**2, n, (0.0, model.upper), rng)
+
+
+@simulated.register
+def _(model: NormalKnownVariance, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    if n <= LARGEST:
+        return model.statistic(model.simulate(theta, n, rng))
+    scale = model.noise_variance**0.5
+    low, high = ((end - float(theta)) / scale for end in model.bounds)
+    below, above = float(special.ndtr(low)), float(special.ndtr(-high))
+    first = low * below + high * above + stats.norm.pdf(low) - stats.norm.pdf(high)
+    inner = 1 - below - above + low * stats.norm.pdf(low) - high * stats.norm.pdf(high)
+    square = low**2 * below + high**2 * above + inner
+    return _bell(float(theta) + scale * first, scale**2 * (square - first**2), n, model.bounds, rng)
+
+
+def _bell(mean: Any, variance: Any, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> FloatArray:
+    """The sum of n records with this mean and variance, by the central limit theorem."""
+    total = rng.normal(n * float(mean), (n * max(float(variance), 0.0)) ** 0.5)
+    return np.clip(np.asarray(total), n * bounds[0], n * bounds[1])

@@ -1,0 +1,132 @@
+"""The main job on real, public data: draw private samples, price them, try to refute the prices, write it all down.
+
+Run as `python -m privsample.simulations.demo FOLDER`.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.targets import DP
+from privsample.distributions.families import BetaBernoulli, DirichletCategorical
+from privsample.mechanisms.additive import GaussianMechanism
+from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior
+from privsample.mechanisms.release import Release, write_whole
+from privsample.relations import ReplaceOne
+from privsample.simulations.audit import audit, audit_curve, telling_epsilons
+from privsample.simulations.demo_page import Data, Trial, attempts, commands, curves, truth
+from privsample.simulations.report import amount, page, release_sections
+from privsample.simulations.words import name, small
+
+EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
+_INTRO = (
+    "Two public data sets that come with scikit-learn stand in for confidential ones: 569 breast tumours, malignant or "
+    "not, and 178 wines of three cultivars. From each, random values were released that show what the records say "
+    "together, while limiting what they give away about any single patient or wine. The pictures show what was "
+    "released, how close it is to the truth, what it costs in privacy, and an attempt to refute that cost."
+)
+
+
+def load() -> Data:
+    """Read them from scikit-learn; nothing is fetched."""
+    from sklearn.datasets import load_breast_cancer, load_wine
+
+    tumours, wines = load_breast_cancer(), load_wine()
+    radius = tumours.data[:, list(tumours.feature_names).index("mean radius")]
+    return Data(malignant=(tumours.target == 0).astype(float), radius=radius, cultivar=wines.target.astype(float))
+
+
+def draw(data: Data) -> list[Release]:
+    """Five releases, each at epsilon 1 and delta 1e-6, from the operating system's entropy."""
+    n, target = len(data.malignant), DP(epsilon=EPSILON, delta=DELTA)
+    share, wines = BetaBernoulli(alpha=6, beta=12), DirichletCategorical(alpha=(2, 2, 2))
+    common: dict[str, Any] = {"target": target, "draws": DRAWS}
+    return [
+        DiffusedPosterior.calibrate(model=share, n=n, unit="patient", **common).release(data.malignant),
+        ConcentratedPosterior.calibrate(model=share, n=n, unit="patient", **common).release(data.malignant),
+        BetaQuery.calibrate(alpha=2, beta=2, bounds=(5, 30), n=n, unit="patient", **common).release(data.radius),
+        GaussianMechanism.calibrate(
+            sensitivity=1, relation=ReplaceOne(n=n, unit="patient"), target=target
+        ).release(data.malignant.sum()),
+        DiffusedPosterior.calibrate(model=wines, n=len(data.cultivar), unit="wine", **common).release(data.cultivar),
+    ]  # fmt: skip
+
+
+def trials(releases: Sequence[Release], samples: int) -> list[Trial]:
+    """Audit the account of every release; simulated data only, so the generator may be seeded."""
+    found = []
+    for release, rng in zip(releases, np.random.default_rng(2017).spawn(len(releases)), strict=True):
+        mechanism = release.mechanism
+        points = telling_epsilons(mechanism)
+        verdicts = audit_curve(mechanism, epsilons=points, samples=samples, rng=rng)
+        false = verdicts[0].claim / 2
+        control = audit(mechanism, epsilon=points[0], samples=samples, rng=rng, claimed_delta=false)
+        found.append(Trial(verdicts=verdicts, control=control))
+    return found
+
+
+def run(folder: Path, *, samples: int = 400_000) -> list[str]:
+    """Draw, audit and write into the folder, over what an earlier run wrote there. Returns: a summary, in lines."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = load()
+    write_whole(folder / "breast-cancer.csv", _csv({"malignant": data.malignant, "mean_radius": data.radius}))
+    write_whole(folder / "wine.csv", _csv({"cultivar": data.cultivar}))
+    releases = draw(data)
+    releases[0].save(folder / "posterior.nc", force=True)
+    releases[0].save(folder / "release.json", force=True)
+    found = trials(releases, samples)
+    own = release_sections(releases, delta=DELTA)
+    sections = [truth(data, releases), attempts(releases, found), *own, curves(), commands(folder)]
+    write_whole(folder / "report.html", page(sections, title="Private samples from real data", intro=_INTRO))
+    return _summary(folder, releases, found)
+
+
+def _csv(columns: dict[str, FloatArray]) -> str:
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return "\n".join([",".join(columns), *(",".join(f"{x:g}" for x in row) for row in rows)]) + "\n"
+
+
+def _summary(folder: Path, releases: Sequence[Release], found: Sequence[Trial]) -> list[str]:
+    titles = [f"{name(release.mechanism)}, {amount(release)}" for release in releases]
+    width = max(len(title) for title in titles)
+    lines = [f"Five private releases at delta = {small(DELTA)}, and what a Monte-Carlo audit of one draw found:", ""]
+    for title, release, trial in zip(titles, releases, found, strict=True):
+        lines.append(f"  {title:<{width}}  epsilon {float(release.account.epsilon(DELTA)):.3f}  {trial.words}")
+    return [
+        *lines,
+        "",
+        f"  {folder / 'report.html'}    pictures and plain words: open it in a browser",
+        f"  {folder / 'posterior.nc'}   the diffused draws for ArviZ, with their account",
+        f"  {folder / 'release.json'}   the same as JSON; privsample.Release.load reads both",
+        "",
+        "The same from the command line, on a file of your own:",
+        "",
+        f"  privsample release {folder / 'breast-cancer.csv'} --column malignant --n 569 --model beta-bernoulli \\",
+        "    --prior 6,12 --mechanism diffused --epsilon 1 --delta 1e-6 --draws 4 --out draws.nc --report report.html",
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: one argument, the folder to write into."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if len(given) != 1 or given[0].startswith("-"):
+        print("usage: python -m privsample.simulations.demo FOLDER", file=sys.stderr)
+        return 2
+    start = time.perf_counter()
+    print("Drawing, accounting and auditing; this takes about half a minute ...", flush=True)
+    try:
+        lines = run(Path(given[0]))
+    except (OSError, ImportError) as error:
+        print(f"the demo could not run: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(["", *lines, "", f"Done in {time.perf_counter() - start:.0f} seconds."]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""What a mechanism does and what it costs, in words for someone who has never heard of either."""
+
+import math
+import re
+from functools import singledispatch
+
+import numpy as np
+
+from privsample.accounting.base import Accountant
+from privsample.distributions.families import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    Model,
+    NormalKnownVariance,
+)
+from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.posterior import (
+    BetaQuery,
+    ConcentratedPosterior,
+    DiffusedPosterior,
+    DirectPosterior,
+    PosteriorMechanism,
+)
+from privsample.mechanisms.randomized import RandomizedResponse
+
+
+@singledispatch
+def name(mechanism: Mechanism) -> str:
+    """The mechanism's name in words; a new mechanism registers its own, else its class is taken apart."""
+    return _apart(mechanism)
+
+
+def _apart(mechanism: Mechanism) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(mechanism).__name__).capitalize()
+
+
+@name.register
+def _(mechanism: PosteriorMechanism) -> str:
+    return f"{_apart(mechanism)} of {about(mechanism.model)}"
+
+
+@name.register
+def _(_: BetaQuery) -> str:
+    return "Mean of a bounded column"
+
+
+@name.register
+def _(_: GaussianMechanism) -> str:
+    return "Statistic with Gaussian noise"
+
+
+@name.register
+def _(_: LaplaceMechanism) -> str:
+    return "Statistic with Laplace noise"
+
+
+@singledispatch
+def how(_: Mechanism) -> str:
+    """How the mechanism protects a record, in one or two sentences."""
+    return "What was released depends partly on chance, and that hides what any single record holds."
+
+
+@how.register
+def _(mechanism: PosteriorMechanism) -> str:
+    return (
+        f"The {mechanism.n:,} records and a prior belief give {_belief(mechanism)}; random draws from it were released."
+    )
+
+
+def _belief(mechanism: PosteriorMechanism) -> str:
+    of = "the column's mean" if isinstance(mechanism, BetaQuery) else about(mechanism.model)
+    match mechanism:
+        case DirectPosterior():
+            return f"what one should believe about {of} (the posterior)"
+        case DiffusedPosterior(data_weight=weight) | BetaQuery(data_weight=weight, prior_divisor=1.0):
+            return f"a belief about {of} in which every record counts {100 * weight:.3g} % of a full one"
+        case ConcentratedPosterior(prior_divisor=divisor) | BetaQuery(prior_divisor=divisor, data_weight=1.0):
+            return f"a belief about {of} in which the prior counts {1 / divisor:.3g} times as much as usual"
+    return f"a weakened belief about {of}"
+
+
+@how.register
+def _(mechanism: GaussianMechanism) -> str:
+    return (
+        f"Normal noise of standard deviation {mechanism.noise_std:.4g} was added to a statistic that one record moves "
+        f"by at most {mechanism.sensitivity:g}."
+    )
+
+
+@how.register
+def _(mechanism: LaplaceMechanism) -> str:
+    return (
+        f"Laplace noise of scale {mechanism.scale:.4g} was added to a statistic that one record moves "
+        f"by at most {mechanism.sensitivity:g}."
+    )
+
+
+@how.register
+def _(mechanism: RandomizedResponse) -> str:
+    return (
+        f"Every record answered for itself: each answer is {np.exp(mechanism.log_odds):.3g} times as likely to be the "
+        "truth as any one other category."
+    )
+
+
+@singledispatch
+def about(_: Model) -> str:
+    """What a model's parameter is."""
+    return "the parameter"
+
+
+@about.register
+def _(_: BetaBernoulli) -> str:
+    return "the share of ones"
+
+
+@about.register
+def _(_: DirichletCategorical) -> str:
+    return "the share of each category"
+
+
+@about.register
+def _(_: GammaPoisson) -> str:
+    return "the mean count"
+
+
+@about.register
+def _(_: GammaExponential) -> str:
+    return "the rate"
+
+
+@about.register
+def _(_: NormalKnownVariance) -> str:
+    return "the mean"
+
+
+def rounded_up(x: float, digits: int = 4) -> str:
+    """A nonnegative number to this many significant digits, rounded up but for a billionth of it."""
+    if x == 0.0 or not math.isfinite(x):
+        return "0" if x == 0.0 else "infinite"
+    scale = 10.0 ** (math.floor(math.log10(x)) - digits + 1)
+    return f"{math.ceil(x / scale * (1 - 1e-9)) * scale:.{digits}g}"
+
+
+def small(x: float) -> str:
+    """A small number without padding: 1e-6."""
+    return re.sub(r"e-0+", "e-", f"{x:g}")
+
+
+def chance(delta: float) -> str:
+    """A small probability as one in so many."""
+    return f"{small(delta)}, one in {round(1 / delta):,}" if 0.0 < delta <= 0.1 else small(delta)
+
+
+def cost(account: Accountant, delta: float) -> tuple[str, ...]:
+    """What epsilon means: how far the odds of a guess about one record can move."""
+    epsilon, unit = float(account.epsilon(delta)), str(getattr(account.relation, "unit", "record"))
+    if math.isinf(epsilon):
+        return (f"With a failure probability of {chance(delta)}, nothing is promised: the cost is infinite.",)
+    if epsilon > 30:
+        return (f"Epsilon is {rounded_up(epsilon)}: so large that it protects next to nothing.",)
+    odds, sure = math.exp(epsilon), 100 / (1 + math.exp(-epsilon))
+    promise = (
+        f"Epsilon is {rounded_up(epsilon)}. Seeing this release can shift the odds of any guess about one {unit} by a "
+        f"factor of at most {rounded_up(odds, 3)} (e to the power epsilon)."
+    )
+    example = (
+        f"Someone to whom two versions of a {unit} seemed equally likely (50 : 50) can be at most "
+        f"{rounded_up(sure, 3)} % sure of one of them afterwards."
+    )
+    if delta > 0:
+        example += f" This may fail with probability delta, here {chance(delta)}."
+    return promise, example

@@ -1,0 +1,117 @@
+"""Accounts of every class, for property tests; and an exact account of finite mechanisms, for brute force."""
+
+from hypothesis import strategies as st
+
+from privsample import (
+    Accountant,
+    AddRemove,
+    ApproximateAccountant,
+    Assumption,
+    BetaBernoulli,
+    BoundedRangeAccountant,
+    Composed,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    GaussianAccountant,
+    Group,
+    LaplaceAccountant,
+    NormalKnownVariance,
+    Parallel,
+    PosteriorAccountant,
+    PureAccountant,
+    RandomizedResponseAccountant,
+    ReplaceOne,
+    ZCDPAccountant,
+)
+from privsample._value import value
+from privsample.accounting.loss import LossPair
+
+RELATIONS = [AddRemove(), ReplaceOne(n=5)]
+
+
+def positive(low=0.05, high=5.0):
+    return st.floats(low, high, allow_subnormal=False)
+
+
+def posteriors():
+    prior, weight = positive(0.1, 30.0), st.floats(0.01, 1.0)
+    models = st.one_of(
+        st.builds(BetaBernoulli, alpha=prior, beta=prior, fractional=st.booleans()),
+        st.builds(DirichletCategorical, alpha=st.lists(prior, min_size=2, max_size=4).map(tuple)),
+        st.builds(GammaPoisson, shape=prior, rate=prior, upper=st.integers(1, 5)),
+        st.builds(GammaExponential, shape=prior, rate=prior, upper=positive()),
+        st.builds(
+            NormalKnownVariance,
+            mean=st.floats(-1, 1),
+            variance=positive(),
+            noise_variance=positive(),
+            bounds=positive().map(lambda high: (-0.5, high)),
+        ),
+    )
+    return st.builds(PosteriorAccountant, model=models, n=st.just(5), data_weight=weight, prior_divisor=weight)
+
+
+def accounts(relation, *, failing=True):
+    """Accounts of one mechanism under this relation."""
+    at = {"relation": st.just(relation)}
+    kinds = [
+        st.builds(PureAccountant, stated_epsilon=positive(), **at),
+        st.builds(ZCDPAccountant, rho=positive(0.01, 3.0), **at),
+        st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive(), **at),
+        st.builds(LaplaceAccountant, sensitivity=positive(), scale=positive(0.5), **at),
+        st.builds(BoundedRangeAccountant, loss_range=positive(), **at),
+        st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 6), **at),
+    ]
+    if failing:
+        kinds.append(
+            st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
+        )
+    if isinstance(relation, ReplaceOne):
+        kinds.append(posteriors())
+    return st.one_of(kinds)
+
+
+def put_together(relation, *, failing=True):
+    """Compositions, parallel parts and groups of them."""
+    one = accounts(relation, failing=failing)
+    pairs = st.lists(st.tuples(one, st.integers(1, 3)), min_size=1, max_size=3)
+    return st.one_of(
+        pairs.map(lambda entries: Composed(entries=tuple(entries))),
+        st.lists(one, min_size=1, max_size=3).map(lambda parts: Parallel(parts=tuple(parts))),
+        st.builds(Group, base=one, size=st.integers(1, 3)),
+        st.tuples(one, st.integers(1, 3)).map(grouped),
+    )
+
+
+def grouped(pair):
+    """The account's own group; a failure probability may leave nothing to promise, then the account itself."""
+    account, size = pair
+    try:
+        return account.group(size)
+    except ValueError:
+        return account
+
+
+def every(relation=None, *, failing=True):
+    """Accounts of every class."""
+    if relation is None:
+        return st.sampled_from(RELATIONS).flatmap(lambda r: every(r, failing=failing))
+    return st.one_of(accounts(relation, failing=failing), put_together(relation, failing=failing))
+
+
+@value
+class Finite(Accountant):
+    """A mechanism on a finite set, by the loss pairs of all its neighbours: exact by enumeration."""
+
+    listed: tuple[LossPair, ...]
+    relation: AddRemove | ReplaceOne = AddRemove()
+    assumptions: frozenset[Assumption] = frozenset()
+
+    @property
+    def source(self):
+        return "enumeration"
+
+    @property
+    def pairs(self):
+        return self.listed

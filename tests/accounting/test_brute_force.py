@@ -1,0 +1,184 @@
+"""Composition, parallel parts, groups and vectors of noise against enumeration of every data set."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from privsample import (
+    AddRemove,
+    BetaBernoulli,
+    Composed,
+    Group,
+    LaplaceAccountant,
+    Parallel,
+    PosteriorAccountant,
+    PureAccountant,
+    ReplaceOne,
+)
+from privsample.accounting.loss import DiscretePair
+from tests.accounting.strategies import Finite
+
+EPSILONS = [-1.0, -0.2, 0.0, 0.1, 0.5, 1.0, 2.5]
+ORDERS = [1.01, 1.5, 2.0, 4.0, 20.0]
+SLACK = 1 + 1e-12
+
+
+def hockey_stick(p, q, epsilon):
+    return np.maximum(p - np.exp(epsilon) * q, 0).sum()
+
+
+def renyi(p, q, order):
+    return np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
+
+
+def law(rng, outcomes=3):
+    weights = rng.dirichlet(np.ones(outcomes)) + 0.02
+    return weights / weights.sum()
+
+
+def account(neighbours, relation):
+    """The exact account of these pairs of laws and their reverses."""
+    both = [pair for p, q in neighbours for pair in ((p, q), (q, p))]
+    pairs = tuple(DiscretePair(log_p=np.log(p), log_q=np.log(q)) for p, q in both)
+    return Finite(listed=pairs, relation=relation)
+
+
+def check(claim, neighbours, *, tight=False):
+    """No pair of neighbours, in either direction, costs more than the claim; if tight, one costs that much."""
+    both = [pair for p, q in neighbours for pair in ((p, q), (q, p))]
+    for epsilon in EPSILONS:
+        truth = max(hockey_stick(p, q, epsilon) for p, q in both)
+        assert truth <= claim.delta(epsilon) * SLACK + 1e-15
+        if tight:
+            assert claim.delta(epsilon) <= truth * (1 + 1e-9) + 1e-15
+        if 1e-9 < truth < 1 and epsilon >= 0:
+            assert claim.epsilon(truth) >= epsilon * (1 - 1e-9)
+    for order in ORDERS:
+        truth = max(renyi(p, q, order) for p, q in both)
+        assert truth <= claim.rdp(order) * SLACK
+        if tight:
+            assert claim.rdp(order) <= truth * (1 + 1e-9)
+
+
+def joint(*laws):
+    result = np.ones(1)
+    for one in laws:
+        result = np.outer(result, one).ravel()
+    return result
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_one_mechanism_on_bits(n, rng):
+    """A random channel from all n-bit data sets: the exact account, its group of two, and two runs of it."""
+    channel = {bits: law(rng) for bits in itertools.product((0, 1), repeat=n)}
+
+    def at_distance(most):
+        pairs = itertools.combinations(channel, 2)
+        return [(x, y) for x, y in pairs if 0 < sum(a != b for a, b in zip(x, y, strict=True)) <= most]
+
+    def laws(most, times=1):
+        return [(joint(*[channel[x]] * times), joint(*[channel[y]] * times)) for x, y in at_distance(most)]
+
+    claim = account(laws(1), ReplaceOne(n=n))
+    check(claim, laws(1), tight=True)
+    check(2 * claim, laws(1, times=2))
+    check(Group(base=claim, size=2), laws(2))
+    check(claim.group(3), laws(3))
+    check(2 * claim.group(2), laws(2, times=2))
+    check(PureAccountant(stated_epsilon=claim.max_loss, relation=ReplaceOne(n=n)).group(2), laws(2))
+
+
+def test_two_mechanisms_with_opposite_worst_directions(rng):
+    """Different members may be worst in opposite directions or at different records: the sum covers every mixture."""
+    for _ in range(5):
+        first, second = ([law(rng) for _ in range(4)] for _ in range(2))
+        pairs = list(itertools.combinations(range(4), 2))
+        claim = account([(first[i], first[j]) for i, j in pairs], ReplaceOne(n=1)) + account(
+            [(second[i], second[j]) for i, j in pairs], ReplaceOne(n=1)
+        )
+        check(claim, [(joint(first[i], second[i]), joint(first[j], second[j])) for i, j in pairs])
+
+
+def test_opposite_beta_posteriors():
+    """Beta(2, 20) from Beta(1, 21) with Beta(21, 1) from Beta(20, 2): 0.1786 at epsilon 2, not 0.1286."""
+    claim = 2 * PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=20)
+    assert claim.delta(2.0) >= 0.1786
+
+
+def test_parts_fixed_by_position(rng):
+    parts = [[law(rng) for _ in range(3)] for _ in range(2)]
+    claims = [account(itertools.combinations(part, 2), ReplaceOne(n=1)) for part in parts]
+    claim = claims[0] | claims[1]
+    neighbours = [(joint(p, same), joint(q, same)) for p, q in itertools.combinations(parts[0], 2) for same in parts[1]]
+    neighbours += [
+        (joint(same, p), joint(same, q)) for p, q in itertools.combinations(parts[1], 2) for same in parts[0]
+    ]
+    check(claim, neighbours, tight=True)
+    assert claim.relation == ReplaceOne(n=2)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_parts_decided_by_the_record(n, equal, rng):
+    """Records of type a0 or a1 go to the first part, b0 and b1 to the second; either part sees its counts.
+
+    With `equal` both parts use one channel, and so have one account.
+    """
+    counts = [c for c in itertools.product(range(n + 1), repeat=2) if sum(c) <= n]
+    first = {c: law(rng, 2) for c in counts}
+    second = first if equal else {c: law(rng, 2) for c in counts}
+    add = [
+        (c, d) for c, d in itertools.combinations(counts, 2) if sum(abs(x - y) for x, y in zip(c, d, strict=True)) == 1
+    ]
+    claim = Parallel(
+        parts=tuple(account([(part[c], part[d]) for c, d in add], AddRemove()) for part in (first, second))
+    )
+    data = [c + d for c in counts for d in counts]
+
+    def neighbours(sizes, distance):
+        return [
+            (joint(first[x[:2]], second[x[2:]]), joint(first[y[:2]], second[y[2:]]))
+            for x, y in itertools.combinations([x for x in data if sum(x) in sizes], 2)
+            if sum(abs(a - b) for a, b in zip(x, y, strict=True)) == distance
+        ]
+
+    check(claim, neighbours(range(n + 1), 1), tight=True)
+    check(claim.to(ReplaceOne(n=n)), neighbours([n], 2))
+    check(claim.group(2), neighbours(range(n + 1), 1) + neighbours(range(n + 1), 2))
+
+
+def laplace_vector(shifts, epsilon):
+    """The privacy curve of Laplace noises of scale one, integrated over one coordinate's loss at a time."""
+    s, rest = shifts[0], shifts[1:]
+    if not rest:
+        return np.where(epsilon > s, 0.0, np.where(epsilon < -s, -np.expm1(epsilon), -np.expm1((epsilon - s) / 2)))
+    kinks = [k for signs in itertools.product((-1, 1), repeat=len(rest)) for k in [epsilon + np.dot(signs, rest)]]
+    edges = np.unique(np.clip([-s, *kinks, s], -s, s))
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    inside = 0.0
+    for low, high in itertools.pairwise(edges):
+        losses = (low + high) / 2 + (high - low) / 2 * nodes
+        values = np.array([laplace_vector(rest, epsilon - loss) for loss in losses])
+        inside += (high - low) / 2 * (weights * values * np.exp((losses - s) / 2) / 4).sum()
+    atoms = laplace_vector(rest, epsilon - s) / 2 + np.exp(-s) / 2 * laplace_vector(rest, epsilon + s)
+    return inside + atoms
+
+
+@pytest.mark.parametrize("total", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("coordinates", [2, 3])
+def test_a_vector_of_laplace_noises_costs_at_most_one_coordinate_that_moves_as_far(coordinates, total, rng):
+    claim = LaplaceAccountant(sensitivity=total, scale=1.0)
+    splits = [np.full(coordinates, 1 / coordinates), *rng.dirichlet(np.ones(coordinates), 4)]
+    for split in splits:
+        shifts = tuple(split * total)
+        for epsilon in np.linspace(-1.3 * total, 1.2 * total, 11):
+            truth = laplace_vector(shifts, float(epsilon))
+            assert truth <= claim.delta(epsilon) + 1e-13
+    assert laplace_vector((total,), 0.3 * total) == pytest.approx(claim.delta(0.3 * total), rel=1e-9)
+
+
+def test_composition_flattens():
+    one, other = (LaplaceAccountant(sensitivity=1, scale=b) for b in (1.0, 2.0))
+    assert Composed(entries=((one + other, 2), (one, 1))) == 3 * one + 2 * other
+    assert (one | other | one).parts == (one, other, one)

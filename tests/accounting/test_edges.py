@@ -1,0 +1,180 @@
+"""Failures go upward: what cannot be computed raises or is infinite, and what makes no sense is refused."""
+
+import numpy as np
+import pytest
+
+from privsample import (
+    DP,
+    Accountant,
+    AddRemove,
+    ApproximateAccountant,
+    BetaBernoulli,
+    BoundedRangeAccountant,
+    Composed,
+    GaussianAccountant,
+    Group,
+    LaplaceAccountant,
+    Parallel,
+    PosteriorAccountant,
+    PureAccountant,
+    RandomizedResponseAccountant,
+    ReplaceOne,
+    privacy_statement,
+)
+from privsample._serial import encode
+from privsample.accounting import posterior
+from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.loss import DiscretePair, checked_divergence
+from privsample.accounting.quadrature import log_integral
+from privsample.errors import NumericalFailure, RelationMismatch
+from tests.accounting.strategies import Finite
+
+HALF = np.log([0.5, 0.5])
+PURE = [
+    PureAccountant(stated_epsilon=2.0),
+    LaplaceAccountant(sensitivity=2.0, scale=1.0),
+    BoundedRangeAccountant(loss_range=0.3),
+    BoundedRangeAccountant(loss_range=2.0),
+    BoundedRangeAccountant(loss_range=5.0),
+    RandomizedResponseAccountant(log_odds=2.0, categories=3, relation=AddRemove()),
+]
+
+
+@pytest.mark.parametrize("account", PURE, ids=lambda a: type(a).__name__)
+def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
+    values = account.rdp(np.array([1e9, 1e12, 1e15, 1e16, 1e17, 1e18]))
+    assert np.allclose(values, account.max_loss, rtol=1e-6)
+    assert (2 * account).epsilon(1e-300) == pytest.approx(2 * account.max_loss, rel=1e-6)
+    assert (100 * account).epsilon(1e-300) >= account.max_loss
+
+
+@pytest.mark.parametrize(
+    ("build", "match"),
+    [
+        (lambda: Composed(entries=()), "at least one"),
+        (lambda: Parallel(parts=()), "at least one"),
+        (lambda: RandomizedResponseAccountant(log_odds=1, categories=1, relation=AddRemove()), "at least 2"),
+        (lambda: DiscretePair(log_p=HALF, log_q=np.log([1.0])), "one shape"),
+        (lambda: DiscretePair(log_p=HALF, log_q=np.log([0.5, 0.6])), "adding up"),
+        (lambda: DiscretePair(log_p=HALF[None], log_q=HALF), "adding up"),
+        (lambda: GaussianAccountant(sensitivity=1e-300, noise_std=1e300), "must be finite and > 0"),
+        (lambda: LaplaceAccountant(sensitivity=1e300, scale=1e-300), "must be finite and > 0"),
+        (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
+        (lambda: ApproximateAccountant(stated_epsilon=-1, stated_delta=0.1), "must be finite"),
+        (lambda: Accountant.from_dict(encode(AddRemove())), "not an accountant"),
+        (lambda: Accountant.from_dict({"type": "Nothing"}), "no value of this version"),
+        (lambda: Accountant.from_dict({"type": "PureAccountant"}), "does not describe"),
+        (lambda: Accountant.from_dict({"type": "Assumption", "name": "HOPE"}), "does not describe"),
+        (lambda: Accountant.from_dict([1]), "not an accountant"),
+    ],
+)
+def test_refused(build, match):
+    with pytest.raises(ValueError, match=match):
+        build()
+
+
+def test_units_do_not_mix():
+    people, homes = (PureAccountant(stated_epsilon=1, relation=ReplaceOne(n=3, unit=u)) for u in ("person", "home"))
+    with pytest.raises(RelationMismatch, match="one unit"):
+        people | homes
+    both = people | people
+    assert "McSherry" in both.source
+    with pytest.raises(RelationMismatch):
+        both.to(ReplaceOne(n=4))
+    assert (people | people).relation == ReplaceOne(n=6, unit="person")
+
+
+def test_models_without_an_account():
+    with pytest.raises(TypeError, match="must be one of"):
+        PosteriorAccountant(model="beta", n=3)
+    with pytest.raises(TypeError, match="no account is known"):
+        posterior.extreme_pairs("beta", 1, 1.0, 1.0)
+
+
+def test_numbers_that_cannot_be_are_failures():
+    for impossible in (np.array([np.nan]), np.array([-1e-3])):
+        with pytest.raises(NumericalFailure):
+            checked_divergence(impossible)
+    assert checked_divergence(np.array([-1e-16])) == 0.0
+    with pytest.raises(NumericalFailure, match="NaN"):
+        log_delta_from_renyi(lambda orders: orders * np.nan, np.inf, 1.0)
+    with pytest.raises(NumericalFailure, match="NaN"):
+        log_integral(lambda *arguments: arguments[-1] * np.nan, 1)
+    with pytest.raises(NumericalFailure):
+        log_integral(lambda *arguments: 40 * np.sin(1e9 * arguments[-1]) - arguments[-1], 1)
+
+
+def test_no_order_is_no_bound():
+    assert epsilon_from_renyi(lambda orders: orders, 1.0, -1.0) == np.inf
+    assert log_delta_from_renyi(lambda orders: orders, 1.0, 1.0) == 0.0
+
+
+def test_roots():
+    assert crossing(lambda x: 1.0, 1.0) == np.inf
+    assert crossing(lambda x: -1.0, 1.0) == 0.0
+    assert crossing(lambda x: 5 - x, 1.0) == pytest.approx(5)
+    assert crossing(lambda x: 1e-9 - x, 1.0) == pytest.approx(1e-9)
+    assert safe_side(lambda x: True, np.inf, upward=True) == np.inf
+    assert safe_side(lambda x: True, np.inf, upward=False) == 0.0
+    assert safe_side(lambda x: False, 1.0, upward=True) == np.inf
+    assert safe_side(lambda x: False, 1.0, upward=False) == 0.0
+    assert safe_side(lambda x: x >= 1 + 1e-12, 1.0, upward=True) == pytest.approx(1.0)
+
+
+def test_a_loss_without_bound():
+    """An outcome that only one of two neighbours has gives everything away."""
+    p, q = np.log([0.5, 0.5]), np.array([0.0, -np.inf])
+    pair = DiscretePair(log_p=p, log_q=q)
+    assert np.isinf(pair.renyi(np.array([2.0]))).all()
+    assert pair.max_loss == np.inf
+    back = DiscretePair(log_p=q, log_q=p)
+    assert back.renyi(np.array([2.0])) == pytest.approx(np.log(2))
+    assert back.max_loss == pytest.approx(np.log(2))
+    account = Finite(listed=(pair, back))
+    assert account.delta(10.0) == pytest.approx(0.5)
+    assert np.isinf(account.epsilon(0.4))
+    assert DP(epsilon=1e3, delta=0.51).met_by(account)
+
+
+def test_pairs_one_by_one_are_pairs_together():
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=2, beta=3), n=4)
+    orders = np.array([1.5, 2.0, 2.9])
+    assert np.allclose(np.max([p.renyi(orders) for p in account.pairs], axis=0), account.rdp(orders), rtol=1e-14)
+    assert np.isinf(BetaPair(a=1.0, b=2.0, step=1.0).renyi(np.array([3.0, 4.0]))).all()
+
+
+def test_too_many_blocks_end_in_a_bound(monkeypatch):
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=3, beta=3, fractional=True), n=50)
+    exact = account.log_delta(0.5)
+    monkeypatch.setattr(posterior, "_BLOCKS", -1)
+    assert account.log_delta(0.5) >= exact
+
+
+def test_groups_of_failing_accounts():
+    base = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-6)
+    group = Group(base=base, size=2)
+    assert np.isinf(group.rdp(2.0))
+    assert np.isinf(group.max_loss)
+    assert base.epsilon(1e-6) < group.epsilon(1e-5) < np.inf
+    twice = 2 * group
+    assert np.isinf(twice.rdp(2.0))
+    assert np.isinf(twice.epsilon(1e-9))
+    with pytest.raises(ValueError, match="nothing is promised"):
+        ApproximateAccountant(stated_epsilon=9, stated_delta=0.5).group(3)
+    assert ApproximateAccountant(stated_epsilon=0, stated_delta=0.01).group(3).stated_delta == pytest.approx(0.03)
+    assert ApproximateAccountant(stated_epsilon=900, stated_delta=0.0).group(3).stated_epsilon == 2700
+    with pytest.raises(ValueError, match="view"):
+        group.kind("curve")
+
+
+@pytest.mark.parametrize("stated", [0.0, 1.0, 80.0])
+def test_statements_at_both_ends(stated):
+    text = privacy_statement(PureAccountant(stated_epsilon=stated), 0.0)
+    assert f"epsilon = {stated:g}" in text
+    assert "except with probability" not in text
+
+
+def test_the_group_of_a_sum_is_the_sum_of_the_groups():
+    one, other = PureAccountant(stated_epsilon=1), GaussianAccountant(sensitivity=1, noise_std=2)
+    assert (one + 2 * other).group(3) == one.group(3) + 2 * other.group(3)

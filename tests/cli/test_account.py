@@ -1,0 +1,141 @@
+"""`privsample account`: prices without data, and the errors that all commands share."""
+
+import numpy as np
+import pytest
+
+from privsample import BetaBernoulli, DiffusedPosterior, ReplaceOne
+from privsample._serial import decode
+
+BETA = ["--model", "beta-bernoulli", "--prior", "6,12"]
+LIMIT = ["--epsilon", "1", "--delta", "1e-6"]
+DIFFUSED = ["--mechanism", "diffused"]
+
+
+def test_the_numbers_are_the_accounts(run):
+    ran = run("account", "--n", 1000, *BETA, *DIFFUSED, *LIMIT, "--draws", 2, "--json")
+    assert ran.code == 0
+    made = decode(ran.json["mechanism"])
+    assert isinstance(made, DiffusedPosterior)
+    account = made.accountant
+    assert account.relation == ReplaceOne(n=1000)
+    for row in ran.json["epsilon"]:
+        assert row["epsilon"] == account.epsilon(row["delta"])
+    for row in ran.json["rdp"]:
+        assert float(row["epsilon"]) == account.rdp(row["order"])
+    assert ran.json["order_limit"] == account.order_limit
+    assert min(float(route["epsilon"]) for route in ran.json["routes"]) <= 1.0 + 1e-9
+    assert ran.json["statement"].startswith("Whatever was released here")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*BETA, *DIFFUSED, *LIMIT, "--unit", "patient"],
+        [*BETA, "--mechanism", "direct"],
+        ["--model", "dirichlet-categorical", "--prior", "0.1,0.1,5", "--mechanism", "direct", "--draws", 3],
+        ["--prior", "5,5", "--bounds", "-1,1", "--mechanism", "beta-query", "--data-weight", "0.3"],
+    ],
+)
+def test_tables_are_plain_and_fit(run, words, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = run("account", "--n", 1000, *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= width
+    assert "nan" not in ran.out
+    assert "inf" not in ran.out.replace("infinite", "")
+
+
+def test_a_parameter_in_place_of_a_limit(run):
+    words = ["account", "--n", 50, *BETA, "--mechanism", "concentrated", "--prior-divisor", 0.5, "--json"]
+    ran = run(*words)
+    assert ran.json["target"] is None
+    assert decode(ran.json["mechanism"]).prior_divisor == 0.5
+
+
+def test_costs_are_never_rounded_down(run):
+    ran = run("account", "--n", 1000, *BETA, *DIFFUSED, "--data-weight", "0.3333")
+    shown = [line.split()[1] for line in ran.out.splitlines() if line.split()[:1] == ["1e-08"]]
+    made = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=1000, data_weight=0.3333)
+    assert 0 <= float(shown[0]) - made.accountant.epsilon(1e-8) < 1e-3
+    assert np.isfinite(made.accountant.epsilon(1e-8))
+
+
+N = ["--n", "100"]
+ERRORS = [
+    ([], "--prior"),
+    ([*N, "--prior", "6,12", *DIFFUSED, *LIMIT], "--model is missing"),
+    ([*N, "--model", "beta", "--prior", "6,12", *DIFFUSED], "invalid choice: 'beta'"),
+    ([*BETA, *DIFFUSED, *LIMIT, "--n", "0"], "expected a whole number of at least 1, got '0'"),
+    ([*BETA, *DIFFUSED, *LIMIT, "--n", "1e3"], "expected a whole number such as 1000, got '1e3'"),
+    ([*BETA, *DIFFUSED, *LIMIT, "--n", "-5"], "expected a whole number of at least 1, got '-5'"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--draws", "0"], "at least 1"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "6,-1", *DIFFUSED, *LIMIT], "beta must be finite and > 0, got -1.0"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "-1,6", *DIFFUSED, *LIMIT], "alpha must be finite and > 0, got -1.0"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "0,6", *DIFFUSED, *LIMIT], "alpha must be finite and > 0"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "inf,6", *DIFFUSED, *LIMIT], "alpha must be finite and > 0"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "nan,6", *DIFFUSED, *LIMIT], "expected a number, got 'nan'"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "a,6", *DIFFUSED, *LIMIT], "expected a number, got 'a'"),
+    ([*N, "--model", "beta-bernoulli", "--prior", "6", *DIFFUSED, *LIMIT], "is two numbers, alpha,beta; got 1"),
+    ([*N, "--model", "dirichlet-categorical", "--prior", "6", *DIFFUSED, *LIMIT], "at least two categories"),
+    (
+        [*N, "--model", "dirichlet-categorical", "--prior", "6,6,6", "--categories", "a,b", *DIFFUSED, *LIMIT],
+        "--prior holds 3 numbers and --categories 2 names",
+    ),
+    ([*N, *BETA, "--categories", "a,a", *DIFFUSED, *LIMIT], "expected different names"),
+    ([*N, *BETA, "--upper", "3", *DIFFUSED, *LIMIT], "--upper is not an option of --model beta-bernoulli"),
+    ([*N, "--model", "gamma-poisson", "--prior", "6,6", *DIFFUSED, *LIMIT], "needs --upper"),
+    ([*N, "--model", "gamma-poisson", "--prior", "6,6", "--upper", "2.5", *DIFFUSED, *LIMIT], "must be a whole number"),
+    ([*N, "--model", "gamma-poisson", "--prior", "6,6", "--upper", "inf", *DIFFUSED, *LIMIT], "must be a whole number"),
+    ([*N, "--model", "gamma-poisson", "--prior", "6,6", "--upper", "-3", *DIFFUSED, *LIMIT], "at least 1"),
+    ([*N, "--model", "gamma-exponential", "--prior", "6,6", "--upper", "0", *DIFFUSED, *LIMIT], "upper must be finite"),
+    (
+        [*N, "--model", "normal-known-variance", "--prior", "0,1", "--bounds", "0,1", *DIFFUSED],
+        "needs --noise-variance",
+    ),
+    (
+        [
+            *N,
+            *["--model", "normal-known-variance", "--prior", "0,1", "--bounds", "1,-1", "--noise-variance", "1"],
+            *DIFFUSED,
+            *LIMIT,
+        ],
+        "low < high",
+    ),
+    ([*N, *BETA, *DIFFUSED, "--bounds", "1", *LIMIT], "expected two numbers"),
+    ([*N, *BETA, *DIFFUSED], "no limit was given"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "1"], "--epsilon needs --delta"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "0", "--delta", "1e-6"], "epsilon must be finite and > 0"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "1"], "delta must lie in [0, 1)"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "-1e-6"], "delta must lie in [0, 1)"),
+    ([*N, *BETA, *DIFFUSED, "--rho", "1", "--delta", "2"], "--delta must lie in [0, 1)"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "0"], "ask for delta > 0"),
+    ([*N, *BETA, *DIFFUSED, "--order", "2"], "belong together"),
+    ([*N, *BETA, *DIFFUSED, "--order", "1", "--rdp-epsilon", "1"], "orders must be finite and > 1"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--rho", "1"], "give one limit"),
+    ([*N, *BETA, *DIFFUSED, "--rho", "1"], "infinite from order 7 on"),
+    (
+        [*N, *BETA, "--mechanism", "direct", "--order", "9", "--rdp-epsilon", "1"],
+        "infinite from order 7 on, and order 9",
+    ),
+    ([*N, *BETA, *DIFFUSED, "--data-weight", "0"], "data_weight must lie in (0, 1]"),
+    ([*N, *BETA, *DIFFUSED, "--data-weight", "1.5"], "data_weight must lie in (0, 1]"),
+    ([*N, *BETA, "--mechanism", "concentrated", "--prior-divisor", "-1"], "prior_divisor must lie in (0, 1]"),
+    ([*N, *BETA, *DIFFUSED, "--prior-divisor", "0.5"], "--prior-divisor is not an option of --mechanism diffused"),
+    ([*N, *BETA, *DIFFUSED, "--data-weight", "0.5", *LIMIT], "not both"),
+    ([*N, "--prior", "6,12", "--mechanism", "beta-query", *LIMIT], "needs --bounds"),
+    (
+        [*N, "--model", "gamma-poisson", "--prior", "6,12", "--mechanism", "beta-query", "--bounds", "0,1", *LIMIT],
+        "beta-query brings its own model",
+    ),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--unit", "a\nb"], "expected a word or two"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--eps", "1"], "unrecognized arguments: --eps"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), ERRORS, ids=lambda item: item if isinstance(item, str) else "")
+def test_errors_are_one_clear_line(run, words, said):
+    ran = run("account", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1

@@ -1,0 +1,118 @@
+"""The program as a process: help, exit codes, interrupts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import privsample.cli
+from privsample._version import __version__
+from privsample.cli import main
+from privsample.cli.output import odds, plain, up
+
+MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
+PROGRAM = [sys.executable, "-m", "privsample"]
+
+
+def start(*words, **settings):
+    return subprocess.run([*PROGRAM, *map(str, words)], capture_output=True, text=True, check=False, **settings)
+
+
+@pytest.mark.parametrize("command", [[], ["release"], ["account"], ["compare"], ["validate"]])
+@pytest.mark.parametrize("width", [80, 100])
+def test_help_fits_and_has_an_example(run, command, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    ran = run(*command, "--help")
+    assert ran.code == 0
+    assert "example:" in ran.out or "example: " in ran.out
+    assert max(map(len, ran.out.splitlines())) <= width
+
+
+def test_examples_in_the_help_parse():
+    for name in ("release", "account", "compare", "validate"):
+        text = vars(sys.modules[f"privsample.cli.{name}"])["EXAMPLE"].split("\n\n")[0]
+        words = text.removeprefix("example:\n").replace("\\\n", " ").split()
+        assert words[:2] == ["privsample", name]
+        assert privsample.cli._parser().parse_args(words[1:]).command == name
+
+
+def test_version_and_no_command(run, capsys):
+    assert run("--version").out == f"privsample {__version__}\n"
+    assert main([]) == 2
+    assert "example" in capsys.readouterr().out
+
+
+def test_the_process(clean):
+    ran = start("validate", clean, "--column", "x", "--n", 500, *MODEL, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    ran = start("validate", clean, "--column", "x", "--n", 5, *MODEL)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("privsample: error: n = 5 records were declared")
+    assert start("account").returncode == 2
+
+
+def test_an_ascii_terminal_and_a_closed_pipe():
+    words = ["account", "--n", "9", *MODEL, "--mechanism", "diffused", "--data-weight", ".5", "--unit", "Zürcher"]
+    ran = start(*words, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert ran.returncode == 0
+    assert "Z\\xfcrcher" in ran.stdout
+    with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_while_reading(tmp_path):
+    file = tmp_path / "long.csv"
+    file.write_text("x\n" + "1\n0\n" * 10_000_000)
+    words = [
+        "release",
+        file,
+        "--column",
+        "x",
+        "--n",
+        20_000_000,
+        *MODEL,
+        "--mechanism",
+        "diffused",
+        "--data-weight",
+        ".5",
+    ]
+    out = tmp_path / "r.json"
+    command = [*PROGRAM, *map(str, [*words, "--out", out, "--progress"])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while b"checking" not in process.stderr.read1(100):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (
+        errors.decode()
+        .splitlines()[-1]
+        .endswith("privsample: error: stopped; whatever was not reported as written was not written")
+    )
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["long.csv"]
+
+
+def test_a_defect_shows_no_record(capsys, monkeypatch, clean):
+    def broken(*args, **settings):
+        raise ValueError("Zaphod has 987654.25")
+
+    monkeypatch.setattr("privsample.mechanisms.posterior.chunks", broken)
+    assert main(["validate", clean, "--column", "x", "--n", "500", *MODEL]) == 2
+    printed = capsys.readouterr()
+    assert "Zaphod" not in printed.out + printed.err
+    assert "ValueError inside privsample" in printed.err
+
+
+def test_numbers_for_people_and_machines():
+    assert [up(x) for x in (0.0, 1.0, 1.00001, 0.123451, 1234567.0)] == ["0", "1", "1.001", "0.1235", "1.235e+06"]
+    assert up(float("inf")) == "none"
+    assert [odds(x) for x in (0.0, 1.0, 100.0, float("inf"))] == [
+        "at most x 1", "at most x 2.72", "more than x 1e13", "no promise",
+    ]  # fmt: skip
+    assert plain({"a": (float("inf"), float("nan"))}) == {"a": ["inf", "nan"]}

@@ -1,0 +1,192 @@
+"""A release survives JSON and netCDF exactly; damaged files and curator's notes are refused."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from privsample import CuratorNotes, Release, to_arviz
+from privsample.errors import PrivateContent
+from privsample.mechanisms.release import writable
+from tests.mechanisms.test_release import DATA, MECHANISMS, POSTERIORS
+
+each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+
+
+@pytest.fixture
+def release(rng):
+    return POSTERIORS[1].release(DATA, rng=rng)
+
+
+@each
+@pytest.mark.parametrize("own", [False, True])
+def test_json_round_trip(mechanism, own, rng, tmp_path):
+    made = mechanism.release(DATA, rng=rng if own else None)
+    assert Release.from_json(made.to_json()) == made
+    made.save(tmp_path / "release.json")
+    loaded = Release.load(tmp_path / "release.json")
+    assert loaded == made
+    assert loaded.account == made.account
+    assert hash(loaded) == hash(made)
+    assert [a.dtype for a in loaded.draws.values()] == [a.dtype for a in made.draws.values()]
+
+
+@each
+def test_netcdf_round_trip(mechanism, rng, tmp_path):
+    pytest.importorskip("h5netcdf")
+    made = mechanism.release(DATA, rng=rng)
+    made.save(tmp_path / "release.nc")
+    assert Release.load(tmp_path / "release.nc") == made
+    with pytest.raises(FileExistsError):
+        made.save(tmp_path / "release.nc")
+
+
+def test_equal_data_give_equal_files(rng, tmp_path):
+    """Nothing but draws, account and public fields is written: a file does not tell two data sets apart otherwise."""
+    one, other = (POSTERIORS[0].release(d, rng=np.random.default_rng(1)).to_json() for d in (DATA, 1 - DATA))
+    strip = [json.loads(text) | {"draws": 0, "digest": 0} for text in (one, other)]
+    assert strip[0] == strip[1]
+
+
+def test_an_existing_file_is_kept_unless_forced(release, tmp_path):
+    path = tmp_path / "release.json"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="exists"):
+        release.save(path)
+    assert path.read_text(encoding="utf-8") == "mine"
+    release.save(path, force=True)
+    assert Release.load(path) == release
+    assert [p.name for p in tmp_path.iterdir()] == ["release.json"]
+
+
+def test_paths_are_checked(release, tmp_path):
+    with pytest.raises(ValueError, match="must end in"):
+        release.save(tmp_path / "release.txt")
+    with pytest.raises(FileNotFoundError, match="folder"):
+        release.save(tmp_path / "none" / "release.json")
+    assert writable(tmp_path / "a.html", force=False, endings=(".html",)).name == "a.html"
+
+
+def test_a_failed_write_leaves_nothing(release, tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="full"):
+        release.save(tmp_path / "release.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def damaged(text, change):
+    document = json.loads(text)
+    change(document)
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, -1])
+def test_a_truncated_file_is_refused(release, cut):
+    text = release.to_json()
+    with pytest.raises(ValueError, match=r"cut short|not JSON"):
+        Release.from_json(text[:cut])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["draws"]["theta"]["values"].__setitem__(0, 0.123),
+        lambda d: d["draws"]["theta"].update(shape=[9, 1]),
+        lambda d: d["draws"]["theta"].update(dtype="<f4"),
+        lambda d: d["draws"]["theta"].update(dtype="nonsense"),
+        lambda d: d["draws"]["theta"].pop("values"),
+        lambda d: d["draws"].update(more=d["draws"]["theta"]),
+        lambda d: d["draws"].clear(),
+        lambda d: d.update(draws=3),
+        lambda d: d["mechanism"].update(data_weight=0.25),
+        lambda d: d["mechanism"].update(n=13),
+        lambda d: d["mechanism"].update(type="Release"),
+        lambda d: d["mechanism"].update(type="os.system"),
+        lambda d: d["mechanism"].update(type=None),
+        lambda d: d["mechanism"].update(unheard=1),
+        lambda d: d["mechanism"].pop("model"),
+        lambda d: d.update(mechanism="DirectPosterior"),
+        lambda d: d.pop("mechanism"),
+        lambda d: d.pop("account"),
+        lambda d: d.update(account=d["mechanism"]),
+        lambda d: d["account"]["assumptions"].update(items=[]),
+        lambda d: d.update(callers_generator=False),
+        lambda d: d.pop("digest"),
+        lambda d: d.update(format=2),
+        lambda d: d.update(format=None),
+        lambda d: d.pop("format"),
+    ],
+)
+def test_an_altered_or_newer_file_is_refused(release, change):
+    with pytest.raises(ValueError, match=r"altered|lacks|format|names|describe|not a privsample|real numbers|must"):
+        Release.from_json(damaged(release.to_json(), change))
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "null", '"x"', "{}"])
+def test_other_json_is_refused(text):
+    with pytest.raises(ValueError, match="not a privsample release"):
+        Release.from_json(text)
+
+
+def test_a_foreign_netcdf_file_is_refused(release, tmp_path):
+    pytest.importorskip("h5netcdf")
+    from privsample.interop import arviz
+
+    arviz.write_netcdf(arviz.to_arviz({"x": np.zeros(3)}, {}), tmp_path / "other.nc")
+    with pytest.raises(ValueError, match="without a privsample release"):
+        Release.load(tmp_path / "other.nc")
+    release.save(tmp_path / "release.nc")
+    whole = (tmp_path / "release.nc").read_bytes()
+    (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="cannot be read"):
+        Release.load(tmp_path / "half.nc")
+
+
+def test_a_release_checks_its_parts(release):
+    mechanism, account = release.mechanism, release.account
+    for wrong in (np.float64(1.0), np.array(["x"]), np.array([None])):
+        with pytest.raises(ValueError, match="array of numbers"):
+            Release(mechanism=mechanism, draws={"theta": wrong}, account=account)
+    bare = type(account)(entries=((account.entries[0][0], 1),))
+    poorer = POSTERIORS[0].accountant
+    object.__setattr__(poorer, "assumptions", frozenset())
+    with pytest.raises(ValueError, match="assumptions"):
+        Release(mechanism=mechanism, draws=release.draws, account=poorer)
+    assert bare != account
+
+
+def test_statements_speak_of_the_account(release):
+    assert release.account.relation.words in release.statement()
+    assert release.statement(1e-3) != release.statement(1e-9)
+
+
+def test_curators_notes_are_refused_by_every_writer(release, tmp_path):
+    notes = CuratorNotes(title="secret", facts={"count": 424242})
+    for write in (
+        lambda: json.dumps(notes),
+        lambda: pickle.dumps(notes),
+        lambda: pickle.dumps([notes], protocol=0),
+        lambda: copy.deepcopy(notes),
+        lambda: to_arviz(notes),
+        lambda: to_arviz([notes]),
+        lambda: to_arviz({"x": [notes]}),
+        lambda: Release(mechanism=release.mechanism, draws={"theta": notes}, account=release.account),
+        lambda: Release(mechanism=release.mechanism, draws={"theta": [notes]}, account=release.account),
+    ):
+        with pytest.raises(TypeError) as caught:
+            write()
+        assert "424242" not in str(caught.value)
+    for write in (lambda: pickle.dumps(notes), lambda: to_arviz(notes)):
+        with pytest.raises(PrivateContent, match="curator"):
+            write()
+    assert "424242" not in repr(notes)
+    assert "424242" not in str(notes)
+    assert "424242" not in f"{notes}"
+    assert "424242" in notes.text()
+    with pytest.raises(TypeError):
+        to_arviz(np.zeros(3))

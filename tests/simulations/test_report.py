@@ -1,0 +1,208 @@
+"""The report: releases only, self-contained, escaped, the same bytes for the same releases."""
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample.errors import PrivateContent
+from privsample.mechanisms.release import Release
+from privsample.simulations.report import Part, Picture, Section, page, render
+from privsample.simulations.words import chance, cost, how, name, rounded_up, small
+
+BETA = ps.BetaBernoulli(alpha=6, beta=12)
+UNIT = "<script>alert('x')</script> & $_{" + "long" * 20
+
+
+def released(mechanism, data) -> Release:
+    return mechanism.release(data, rng=np.random.default_rng(5))
+
+
+N = 30
+NORMAL = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
+RELATION = ps.ReplaceOne(n=N, unit=UNIT)
+QUERY = {"alpha": 2, "beta": 2, "bounds": (5, 30), "n": N}
+COUNT = ps.GaussianMechanism(sensitivity=1, noise_std=3, relation=RELATION, shape=(20,), draws=2)
+
+
+def few() -> list[Release]:
+    column = np.zeros(N)
+    return [
+        released(ps.DirectPosterior(model=NORMAL, n=N, draws=300, unit=UNIT), column),
+        released(COUNT, np.zeros(20)),
+        released(ps.RandomizedResponse(log_odds=1, relation=RELATION), column),
+    ]
+
+
+def some() -> list[Release]:
+    column, shares = np.zeros(N), ps.DirichletCategorical(alpha=(2, 3, 4))
+    return [
+        released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3, draws=4, unit=UNIT), column),
+        released(ps.BetaQuery(**QUERY, prior_divisor=0.5, unit=UNIT), column),
+        released(ps.ConcentratedPosterior(model=shares, n=N, prior_divisor=0.2), column),
+        *few(),
+    ]
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render(some())
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_same_releases_same_bytes():
+    assert render(few()) == render([Release.from_json(release.to_json()) for release in few()])
+
+
+def test_the_page_stands_alone_and_escapes_names(html):
+    tags = Tags()
+    tags.feed(html)
+    names = {tag for tag, _ in tags.found}
+    assert not names & {"script", "iframe", "object", "embed"}
+    assert "<script" not in html
+    assert "&lt;script&gt;alert" in html
+    for tag, attributes in tags.found:
+        assert not any(key.startswith("on") for key in attributes)
+        target = attributes.get("src") or attributes.get("href") or "data:"
+        assert target.startswith("data:"), (tag, target[:80])
+        if tag == "img":
+            assert attributes["alt"]
+    assert "Content-Security-Policy" in html
+
+
+def test_the_page_says_what_a_reader_needs(html):
+    for words in (
+        "What was released",
+        "What it costs",
+        "What is taken for granted",
+        "50 : 50",
+        "What they cost together",
+    ):
+        assert words in html
+    (release,) = few()[:1]
+    one = render([release], delta=1e-5)
+    assert "from privsample import DirectPosterior, NormalKnownVariance" in one
+    assert rounded_up(float(release.account.epsilon(1e-5))) in one
+    assert "What they cost together" not in one
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-300, 0.3])
+def test_every_delta_has_a_page(delta):
+    laplace = released(ps.LaplaceMechanism(sensitivity=1, scale=3), 0.0)
+    assert "<html" in render([few()[0], laplace], delta=delta)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3), "text", {"theta": 0.3}, 1.0])
+def test_only_releases_enter(wrong):
+    with pytest.raises(TypeError, match="only a Release may enter"):
+        render([*few(), wrong])
+
+
+def test_notes_are_refused_wherever_they_hide():
+    notes = ps.DiffusedPosterior(model=BETA, n=30, data_weight=0.3).validate(np.full(30, 7.0))
+    for attempt in ([notes], notes, [*few(), notes], [[notes]], (item for item in [notes])):
+        with pytest.raises(PrivateContent):
+            render(attempt)
+    with pytest.raises(PrivateContent):
+        page([notes], title="", intro="")
+
+
+def test_malformed_requests():
+    with pytest.raises(ValueError, match="at least one"):
+        render([])
+    with pytest.raises(TypeError, match=r"render\(\[release\]\)"):
+        render(few()[0])
+    with pytest.raises(TypeError, match="only a Release may enter a report, got int"):
+        render(3)
+    with pytest.raises(ValueError, match="delta"):
+        render(few(), delta=1.0)
+    with pytest.raises(TypeError, match="sections"):
+        page(["text"], title="", intro="")
+
+
+def test_a_page_of_sections():
+    part = Part(heading="a<b", bullets=("x",), columns=("k", "v"), rows=(("r", "1"),), quote="q", code="c", folded=True)
+    picture = Picture(svg=b"<svg/>", alt='"quoted"', caption="$x$")
+    html = page([Section(title="t", lead=("l",), pictures=(picture,), parts=(part,))], title="<t>", intro="i")
+    assert "a&lt;b" in html
+    assert "&lt;t&gt;" in html
+    assert "PHN2Zy8+" in html
+    assert html.count("<details>") == html.count("</details>") == 1
+
+
+def test_costs_in_words():
+    assert cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[0].startswith("Epsilon is 1.099")
+    assert "at most 75 %" in cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[1]
+    assert "next to nothing" in cost(ps.PureAccountant(stated_epsilon=40), 0.0)[0]
+    assert "nothing is promised" in cost(ps.GaussianAccountant(sensitivity=1, noise_std=1), 0.0)[0]
+    assert chance(1e-6) == "1e-6, one in 1,000,000"
+    assert chance(0.5) == small(0.5) == "0.5"
+    assert [rounded_up(x) for x in (0.0, np.inf, 1 + 1e-13, 1.00001, 123456.0)] == [
+        "0",
+        "infinite",
+        "1",
+        "1.001",
+        "1.235e+05",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "title", "words"),
+    [
+        (ps.DirectPosterior(model=ps.GammaPoisson(shape=3, rate=2, upper=5), n=N), "the mean count", "(the posterior)"),
+        (ps.DirectPosterior(model=ps.GammaExponential(shape=3, rate=2, upper=5), n=N), "the rate", "(the posterior)"),
+        (ps.DirectPosterior(model=NORMAL, n=N), "Direct posterior of the mean", "the mean (the posterior)"),
+        (ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3), "the share of ones", "counts 30 % of a full one"),
+        (ps.ConcentratedPosterior(model=BETA, n=N, prior_divisor=0.2), "the share of ones", "counts 5 times"),
+        (ps.BetaQuery(**QUERY), "Mean of a bounded column", "counts 100 % of a full one"),
+        (ps.BetaQuery(**QUERY, prior_divisor=0.5), "Mean of a bounded column", "counts 2 times"),
+        (ps.BetaQuery(**QUERY, prior_divisor=0.5, data_weight=0.5), "Mean of", "a weakened belief"),
+        (COUNT, "Statistic with Gaussian noise", "standard deviation 3"),
+        (ps.LaplaceMechanism(sensitivity=1, scale=3), "Statistic with Laplace noise", "scale 3"),
+        (ps.RandomizedResponse(log_odds=1, relation=RELATION), "Randomized response", "2.72 times"),
+    ],
+)
+def test_mechanisms_in_words(mechanism, title, words):
+    assert title in name(mechanism)
+    assert words in how(mechanism)
+
+
+def test_a_new_mechanism_has_a_name_before_it_has_words():
+    class NoisyMedian(ps.DirectPosterior.__mro__[2]):
+        __slots__ = ()
+        accountant = release = None
+
+    assert name(NoisyMedian()) == "Noisy median"
+    assert "chance" in how(NoisyMedian())
+
+
+@pytest.mark.browser
+def test_a_phone_shows_it_without_scrolling_sideways(html, tmp_path):
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("no Chromium was found")
+    opened = html.replace("<details>", "<details open>").replace("&", "&amp;").replace('"', "&quot;")
+    measure = (
+        "const e = f.contentDocument.documentElement; document.title = `${e.scrollWidth - e.clientWidth} too wide`"
+    )
+    frame = f'<iframe id="f" style="width:390px;height:900px;border:0" srcdoc="{opened}"></iframe>'
+    script = f"<script>const f = document.getElementById('f'); f.onload = () => {{ {measure} }}</script>"
+    (tmp_path / "check.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{frame}{script}", encoding="utf-8")
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    quiet += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]
+    log = ["--enable-logging=stderr", "--virtual-time-budget=5000", "--window-size=800,1000", "--dump-dom"]
+    command = [browser, *quiet, *log, (tmp_path / "check.html").as_uri()]
+    seen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "<title>0 too wide</title>" in seen.stdout, seen.stdout[:300]
+    assert "CONSOLE" not in seen.stderr, seen.stderr

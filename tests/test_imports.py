@@ -1,0 +1,90 @@
+"""Importing is light, and accounts and posterior draws need numpy and scipy only."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privsample
+
+ROOT = Path(privsample.__file__).parents[1]
+ONLY_NUMPY_AND_SCIPY = """
+import sys
+
+ALLOWED = {"numpy", "scipy", "privsample"} | set(sys.stdlib_module_names)
+
+class Guard:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in ALLOWED and not top.startswith(("_sysconfigdata", "_virtualenv", "__editable")):
+            raise ModuleNotFoundError(f"No module named {name!r} (forbidden here)", name=name)
+
+sys.meta_path.insert(0, Guard())
+for outsider in ("pymc", "arviz", "sklearn", "pyarrow", "randomgen", "matplotlib", "joblib", "rich"):
+    try:
+        __import__(outsider)
+    except ModuleNotFoundError:
+        continue
+    raise SystemExit(f"the guard let {outsider} in")
+
+import numpy as np
+from privsample import *
+import privsample
+
+made = [
+    DirectPosterior(model=BetaBernoulli(alpha=6, beta=12), n=3),
+    DiffusedPosterior(model=DirichletCategorical(alpha=(1, 2, 3)), n=3, data_weight=0.5),
+    ConcentratedPosterior(model=GammaPoisson(shape=2, rate=1, upper=4), n=3, prior_divisor=0.5, draws=2),
+    DirectPosterior(model=GammaExponential(shape=2, rate=1, upper=4), n=3),
+    DirectPosterior(model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), n=3),
+    BetaQuery(alpha=1, beta=1, bounds=(0, 1), n=3),
+    GaussianMechanism(sensitivity=1, noise_std=1, shape=(3,)),
+    RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3)),
+]
+for mechanism in made:
+    release = mechanism.release(np.array([0, 1, 1]))
+    assert release.account.epsilon(1e-6) > 0
+    assert release.account.rdp(1.5) > 0
+    assert Release.from_json(release.to_json()) == release
+    assert release.statement()
+DiffusedPosterior.calibrate(model=BetaBernoulli(alpha=6, beta=12), n=3, target=DP(epsilon=0.1, delta=1e-6))
+for name in privsample.__all__:
+    assert getattr(privsample, name) is not None and name in dir(privsample)
+print("done")
+"""
+LIGHT = """
+import sys
+import privsample
+heavy = {"scipy.optimize", "scipy.stats", "scipy.integrate", "pymc", "arviz", "sklearn", "matplotlib", "pyarrow",
+         "pandas", "polars", "xarray", "joblib", "randomgen", "rich", "jinja2"} & set(sys.modules)
+assert not heavy, heavy
+privsample.BetaBernoulli, privsample.PosteriorAccountant, privsample.DirectPosterior, privsample.Release
+heavy = {"scipy.optimize", "scipy.stats", "pymc", "arviz", "sklearn", "matplotlib", "pyarrow"} & set(sys.modules)
+assert not heavy, heavy
+print("done")
+"""
+
+
+def run(program):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("COVERAGE_PROCESS_START", None)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, env=environment, check=False
+    )
+    assert result.stdout.strip().endswith("done"), result.stderr
+
+
+def test_accounts_and_draws_need_numpy_and_scipy_only():
+    run(ONLY_NUMPY_AND_SCIPY)
+
+
+def test_importing_is_light():
+    run(LIGHT)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="unheard_of"):
+        privsample.unheard_of  # noqa: B018
+    assert set(privsample.__all__) <= set(dir(privsample))
