@@ -160,7 +160,8 @@ class Accountant(ABC):
         Raises: ValueError, for NaN, delta < 0 or delta >= 1.
         """
         d = deltas(delta)
-        return np.array([min(r.epsilon for r in self._routes(float(x))) for x in d.ravel()]).reshape(d.shape)[()]
+        least = [max(min(route.epsilon for route in self._routes(float(x))), 0.0) + 0.0 for x in d.ravel()]
+        return np.array(least).reshape(d.shape)[()]
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
