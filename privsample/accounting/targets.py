@@ -111,26 +111,28 @@ class ZCDP(Target):
         return f"zCDP of rho {self.rho:g}"
 
 
+def unreachable(target: Target, account: Accountant, advice: str) -> UnreachableTarget:
+    """The error that says what was asked, what this account gives and where that ends, and the advice."""
+    limit, reason = account.order_limit, ""
+    match target:
+        case RDP(order=order) if order >= limit:
+            reason = f": its Renyi divergence is infinite from order {limit:g} on, and order {order:g} was asked for"
+        case RDP(order=order):
+            reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
+        case DP(delta=0.0) if np.isinf(account.max_loss):
+            reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
+        case DP(delta=delta):
+            cost = float(account.epsilon(delta))
+            reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
+        case ZCDP() if np.isfinite(limit):
+            reason, advice = f": its Renyi divergence is infinite from order {limit:g} on", "ask for RDP or DP"
+    return UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
+
+
 def require(target: Target, account: Accountant, advice: str) -> None:
-    """Raise UnreachableTarget, with the order limit and the advice, unless the account meets the target."""
-    if target.met_by(account):
-        return
-    reason, limit = "", account.order_limit
-    if isinstance(target, RDP) and target.order >= limit:
-        reason = f": its Renyi divergence is infinite from order {limit:g} on, and order {target.order:g} was asked for"
-    elif isinstance(target, DP) and target.delta == 0.0 and np.isinf(account.max_loss):
-        reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
-    elif isinstance(target, ZCDP) and np.isfinite(account.order_limit):
-        reason, advice = (
-            f": its Renyi divergence is infinite from order {account.order_limit:g} on",
-            "ask for RDP or DP",
-        )
-    elif isinstance(target, DP) and target.delta > 0.0:
-        cost = float(account.epsilon(target.delta))
-        reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
-    elif isinstance(target, RDP):
-        reason = f": this mechanism costs {float(account.rdp(target.order)):.4g} at that order"
-    raise UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
+    """Raise UnreachableTarget unless the account meets the target."""
+    if not target.met_by(account):
+        raise unreachable(target, account, advice)
 
 
 def largest(
@@ -144,13 +146,15 @@ def largest(
     top = build(most)
     if target.met_by(account(top)):
         return top
-    root = crossing(lambda inverse: target._excess(account(build(min(1.0 / inverse, most)))), start=1.0 / most)
-    if np.isfinite(root) and root > 0:
-        found = safe_side(lambda p: p <= most and p > 0 and target.met_by(account(build(p))), 1.0 / root, upward=False)
-        if found > 0:
-            return build(found)
-    require(target, account(build(most)), advice)
-    raise UnreachableTarget(f"{target.words} cannot be met by any parameter in (0, {most:g}]; {advice}")
+
+    def meets(parameter: float) -> bool:
+        return 0.0 < parameter <= most and target.met_by(account(build(parameter)))
+
+    inverse = crossing(lambda x: target._excess(account(build(min(1.0 / x, most)))), start=1.0 / most)
+    found = safe_side(meets, 1.0 / max(inverse, 1.0 / most), upward=False)
+    if found > 0.0:
+        return build(found)
+    raise unreachable(target, account(top), advice)
 
 
 def smallest(build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, advice: str) -> M:
@@ -158,9 +162,12 @@ def smallest(build: Callable[[float], M], account: Callable[[M], Accountant], ta
 
     Accuracy, certificate and errors as `largest`.
     """
+
+    def meets(parameter: float) -> bool:
+        return 0.0 < parameter < np.inf and target.met_by(account(build(parameter)))
+
     root = crossing(lambda p: target._excess(account(build(p))), start=1.0)
-    if np.isfinite(root) and root > 0:
-        found = safe_side(lambda p: np.isfinite(p) and target.met_by(account(build(p))), root, upward=True)
-        if np.isfinite(found):
-            return build(found)
-    raise UnreachableTarget(f"{target.words} cannot be met by any finite parameter; {advice}")
+    found = safe_side(meets, root, upward=True)
+    if np.isfinite(found):
+        return build(found)
+    raise unreachable(target, account(build(1.0)), advice)

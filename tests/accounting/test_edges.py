@@ -5,6 +5,8 @@ import pytest
 
 from privsample import (
     DP,
+    RDP,
+    ZCDP,
     Accountant,
     AddRemove,
     ApproximateAccountant,
@@ -27,7 +29,8 @@ from privsample.accounting.conjugate import BetaPair
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.loss import DiscretePair, checked_divergence
 from privsample.accounting.quadrature import log_integral
-from privsample.errors import NumericalFailure, RelationMismatch
+from privsample.accounting.targets import require
+from privsample.errors import NumericalFailure, RelationMismatch, UnreachableTarget
 from tests.accounting.strategies import Finite
 
 HALF = np.log([0.5, 0.5])
@@ -58,6 +61,7 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
         (lambda: DiscretePair(log_p=HALF, log_q=np.log([1.0])), "one shape"),
         (lambda: DiscretePair(log_p=HALF, log_q=np.log([0.5, 0.6])), "adding up"),
         (lambda: DiscretePair(log_p=HALF[None], log_q=HALF), "adding up"),
+        (lambda: DiscretePair(log_p=HALF, log_q=HALF, loss=np.ones(2)), "log_p - log_q"),
         (lambda: GaussianAccountant(sensitivity=1e-300, noise_std=1e300), "must be finite and > 0"),
         (lambda: LaplaceAccountant(sensitivity=1e300, scale=1e-300), "must be finite and > 0"),
         (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
@@ -103,6 +107,22 @@ def test_numbers_that_cannot_be_are_failures():
         log_integral(lambda *arguments: arguments[-1] * np.nan, 1)
     with pytest.raises(NumericalFailure):
         log_integral(lambda *arguments: 40 * np.sin(1e9 * arguments[-1]) - arguments[-1], 1)
+
+
+def test_a_support_that_is_not_found_is_a_failure():
+    with pytest.raises(NumericalFailure, match="support"):
+        log_integral(lambda at, u: -1e3 * np.broadcast_to(np.arange(u.shape[1]), u.shape), 1)
+
+
+def test_unreachable_targets_say_why():
+    account = LaplaceAccountant(sensitivity=1, scale=1)
+    for target, words in [
+        (ZCDP(rho=1e-6), "zCDP of rho 1e-06 cannot be met; more noise"),
+        (DP(epsilon=0.5), "costs epsilon 1 at that delta"),
+        (RDP(order=2, epsilon=1e-6), "costs 0.6191 at that order"),
+    ]:
+        with pytest.raises(UnreachableTarget, match=words):
+            require(target, account, "more noise")
 
 
 def test_no_order_is_no_bound():
