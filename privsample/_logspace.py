@@ -1,10 +1,12 @@
 """Elementary functions without cancellation or overflow."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray, Real
 
+ComplexArray = NDArray[np.complex128]
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -75,3 +77,33 @@ def log_gamma_growth(x: Real, step: Real) -> FloatArray:
     shares = np.minimum(ratio, 0.25)[..., None] * _NODES
     slopes = digamma_excess(x[..., None] * (1.0 + shares)) + np.log1p(shares)
     return np.where(ratio < 0.25, step * (slopes @ _WEIGHTS), by_difference)
+
+
+def complex_log1p_excess(w: ComplexArray) -> ComplexArray:
+    """w - log(1 + w) for complex w off the ray below -1."""
+    small = np.where(np.abs(w) < 0.1, w, 0.0)
+    series = np.zeros_like(small)
+    for k in range(18, 1, -1):
+        series = 1.0 / k - small * series
+    return np.where(np.abs(w) < 0.1, small * small * series, w - np.log(1.0 + w))
+
+
+def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
+    """`stirling_remainder` for complex z with Re z > 0."""
+    large = np.where(np.abs(z) >= 16.0, z, 16.0)
+    inverse = 1.0 / large
+    series = np.zeros_like(large)
+    for coefficient in reversed(_STIRLING):
+        series = series * inverse * inverse + coefficient
+    small = np.where(np.abs(z) < 16.0, z, 1.0)
+    direct = special.loggamma(small) - ((small - 0.5) * np.log(small) - small + _HALF_LOG_TWO_PI)
+    return np.where(np.abs(z) >= 16.0, series * inverse, direct)
+
+
+def complex_log_gamma_growth(x: float, w: ComplexArray) -> ComplexArray:
+    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp."""
+    ratio = w / x
+    excess = complex_log1p_excess(ratio)
+    logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))
+    leading = (w - 0.5) * logarithm - x * excess
+    return leading + complex_stirling_remainder(x + w) - complex_stirling_remainder(np.array(x + 0j))

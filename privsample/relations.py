@@ -54,7 +54,7 @@ class ReplaceOne(Relation):
     @property
     def words(self) -> str:
         """The relation in plain words."""
-        return f"both hold {self.n} of them and one {self.unit} was replaced by another"
+        return f"both are of one size, {self.n}, and one {self.unit} was replaced by another"
 
     def group(self, size: int) -> "ReplaceOne":
         """Neighbours that differ in up to `size` units."""

@@ -9,7 +9,7 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.loss import LossPair, checked_divergence, delta_below_zero
+from privsample.accounting.loss import ComplexArray, LossPair, SmoothPair, checked_divergence, delta_below_zero
 from privsample.relations import AddRemove, Relation
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -17,7 +17,7 @@ _TRUSTED = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
 
 @value
-class GaussianPair(LossPair):
+class GaussianPair(SmoothPair):
     """N(mu, 1) against N(0, 1): a shift of mu noise standard deviations. Its own reverse."""
 
     mu: float
@@ -34,12 +34,22 @@ class GaussianPair(LossPair):
         """a mu^2 / 2 (Gil, Alajaji and Linder 2013)."""
         return np.asarray(orders) * (self.mu * self.mu / 2)
 
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """mu^2 t (t+1) / 2."""
+        return self.mu * self.mu / 2 * t * (t + 1)
+
+    def reverse(self) -> "GaussianPair":
+        """Itself."""
+        return self
+
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = self._log_delta_above(np.abs(e))
         result = np.where(e >= 0, above, delta_below_zero(e, above))
-        return np.where(np.isneginf(result), result, result + 2e-13 * (1 + np.abs(e)) - 2e-15 * result)
+        far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
+        lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
+        return np.where(np.isneginf(result), result, np.minimum(result + lost - 2e-15 * result, 0.0))
 
     def _log_delta_above(self, e: FloatArray) -> FloatArray:
         low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from privsample._checks import FloatArray, Real, deltas, real_array, renyi_orders
 from privsample._serial import decode, encode
 from privsample._value import value
+from privsample.accounting.conjugate import beta_log_delta
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -102,14 +104,29 @@ class Accountant(ABC):
         return worst_renyi(self.pairs, orders)
 
     def _log_curve(self, epsilon: Real) -> FloatArray:
-        """log of the privacy curve from the loss pairs; +inf where none is known."""
-        if not self.pairs:
-            return np.full(np.shape(epsilon), np.inf)
-        return worst_log_delta(self.pairs, np.asarray(epsilon))
+        """log of the privacy curve, certified over `family`; +inf where no loss pair is known."""
+        e, draft, family = np.asarray(epsilon, dtype=np.float64), self._log_curve_draft(epsilon), self.family
+        if family is None:
+            return draft
+        curve = self._family_curve
+        values = [family.log_delta(float(x), float(top), curve) for x, top in zip(e.flat, np.ravel(draft), strict=True)]
+        return np.array(values).reshape(e.shape)
 
     def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        """A faster curve that guides a search; every answer is checked against `_log_curve`."""
-        return self._log_curve(epsilon)
+        """log of the privacy curve of the loss pairs alone: it guides a search whose answer `_log_curve` checks."""
+        if not self.pairs:
+            return np.full(np.shape(epsilon), np.inf)
+        slack = self.family.slack if self.family else 0.0
+        return np.minimum(worst_log_delta(self.pairs, np.asarray(epsilon)) + slack, 0.0)
+
+    @property
+    def family(self) -> BetaFamily | None:
+        """Further pairs that the privacy curve has to range over; None where `pairs` are proven to be the worst."""
+        return None
+
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+        """The privacy curve that one pair of the family, Beta(a + step, b) against Beta(a, b + step), gives."""
+        return beta_log_delta(a, b, step, epsilon)
 
     @property
     def _has_curve(self) -> bool:

@@ -1,16 +1,18 @@
 """Accounts put together: one after the other on the same records, or side by side on parts of them."""
 
+import itertools
 from dataclasses import replace
-from itertools import combinations
 from typing import Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, Real, positive_integer
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View, all_assumptions, same_relation
+from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair
+from privsample.accounting.product import ProductPair
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
@@ -53,7 +55,7 @@ class Composed(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """The one member's, or one Gaussian pair where all members are Gaussian; else no closed form is known."""
-        if len(self.entries) == 1 and self.entries[0][1] == 1:
+        if self._once:
             return self.entries[0][0].pairs
         total = 0.0
         for account, times in self.entries:
@@ -61,8 +63,41 @@ class Composed(Accountant):
                 case (GaussianPair(mu=mu),):
                     total += times * mu * mu
                 case _:
-                    return ()
+                    return self._products()
         return (GaussianPair(mu=float(np.sqrt(total))),)
+
+    @property
+    def _once(self) -> bool:
+        return len(self.entries) == 1 and self.entries[0][1] == 1
+
+    def _products(self) -> tuple[LossPair, ...]:
+        """One product for each pair of the one member that has several; none where two releases have several.
+
+        Two such releases, even equal ones, may be worst for opposite neighbours: their pairs do not compose one by one.
+        """
+        if sum(times for account, times in self.entries if len(account.pairs) > 1) > 1:
+            return ()
+        found = []
+        for account, times in self.entries:
+            products = [ProductPair.of(pair, times) for pair in account.pairs]
+            if not products or None in products:
+                return ()
+            found.append([product.members for product in products if product])
+        return tuple(ProductPair(members=tuple(itertools.chain(*choice))) for choice in itertools.product(*found))
+
+    @property
+    def family(self) -> BetaFamily | None:
+        """The one member's that has one, where the pairs are products."""
+        families = [account.family for account, _ in self.entries if account.family is not None]
+        return families[0] if families and self.pairs else None
+
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+        """Of the product in which the one member has this pair."""
+        match self.pairs[0]:
+            case ProductPair() as product:
+                return product.with_beta(a, b, step, epsilon)
+            case _:
+                return Accountant._family_curve(self, a, b, step, epsilon)
 
     @property
     def failure(self) -> float:
@@ -199,7 +234,7 @@ class Parallel(Accountant):
         kinds = self._kinds
         twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
         within = [part.to(relation) for part in kinds]
-        between = [(one + other)._under(relation) for one, other in [*combinations(kinds, 2), *twice]]
+        between = [(one + other)._under(relation) for one, other in [*itertools.combinations(kinds, 2), *twice]]
         return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
 
     def group(self, size: int) -> Accountant:

@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real, positive
-from privsample._logspace import log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
+from privsample._logspace import (
+    complex_log1p_excess,
+    complex_log_gamma_growth,
+    log1mexp,
+    log1p_excess,
+    log_gamma_growth,
+    stirling_remainder,
+)
 from privsample._value import put, value
 from privsample.accounting.curvature import falling, rising, trigamma
-from privsample.accounting.loss import LossPair, checked_divergence, delta_below_zero
+from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
 from privsample.accounting.quadrature import log_integral
 
 _EPS = float(np.finfo(float).eps)
@@ -104,8 +111,19 @@ def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
     return np.where(turned, delta_below_zero(np.asarray(epsilon), above), above)
 
 
+def _rising_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
+    """What a Gamma coordinate adds to log M(t) that is base + step under P and base under Q."""
+    whole = complex_log_gamma_growth(base, np.array(step + 0j))
+    return complex_log_gamma_growth(base, (t + 1) * step) - (t + 1) * whole
+
+
+def _falling_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
+    """What a Gamma coordinate adds to log M(t) that is base under P and base + step under Q."""
+    return complex_log_gamma_growth(base, -t * step) + t * complex_log_gamma_growth(base, np.array(step + 0j))
+
+
 @value
-class BetaPair(LossPair):
+class BetaPair(SmoothPair):
     """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure.
 
     Mirrored (a and b exchanged) it is its own reverse. The loss is step * logit(theta) plus a constant: unbounded.
@@ -136,6 +154,14 @@ class BetaPair(LossPair):
         """Quadrature of a positive integrand, rounded up by its error bound."""
         return beta_log_delta(self.a, self.b, self.step, epsilon)
 
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """Of log-Gamma functions, which are largest on the real line."""
+        return _rising_mgf(self.a, self.step, t) + _falling_mgf(self.b, self.step, t)
+
+    def reverse(self) -> "BetaPair":
+        """The mirror image."""
+        return BetaPair(a=self.b, b=self.a, step=self.step)
+
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
         """All pairs in one call."""
@@ -155,7 +181,7 @@ def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:
     return [column.reshape(-1, *[1] * dimensions) for column in table.T]
 
 
-class _GammaPair(LossPair):
+class _GammaPair(SmoothPair):
     """Common to the two Gamma pairs: one falling or rising coordinate, one threshold."""
 
     __slots__ = ()
@@ -201,7 +227,7 @@ class _GammaPair(LossPair):
         return np.inf
 
     @abstractmethod
-    def _reversed(self) -> "_GammaPair":
+    def reverse(self) -> "_GammaPair":
         """(Q, P)."""
 
     def renyi(self, orders: FloatArray) -> FloatArray:
@@ -219,7 +245,7 @@ class _GammaPair(LossPair):
         """Quadrature of a positive integrand, rounded up by its error bound."""
         e = np.asarray(epsilon, dtype=np.float64)
         result = np.full(e.shape, -np.inf)
-        for sign, pair in ((e >= 0, self), (e < 0, self._reversed())):
+        for sign, pair in ((e >= 0, self), (e < 0, self.reverse())):
             if sign.any():
                 result[sign] = _by_rows(pair._log_delta_column, np.abs(e[sign]))
         return np.where(e < 0, delta_below_zero(e, result), result)
@@ -268,8 +294,13 @@ class GammaShapePair(_GammaPair):
     def _upper(self) -> bool:
         return self.rising
 
-    def _reversed(self) -> "GammaShapePair":
+    def reverse(self) -> "GammaShapePair":
+        """The other direction."""
         return replace(self, rising=not self.rising)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """Of log-Gamma functions, which are largest on the real line."""
+        return (_rising_mgf if self.rising else _falling_mgf)(self.shape, self.step, t)
 
     def _curvature(self, u: FloatArray) -> FloatArray:
         return trigamma(u)
@@ -310,8 +341,15 @@ class GammaRatePair(_GammaPair):
     def _upper(self) -> bool:
         return not self.rising
 
-    def _reversed(self) -> "GammaRatePair":
+    def reverse(self) -> "GammaRatePair":
+        """The other direction."""
         return replace(self, rising=not self.rising)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """-shape times a logarithm that is linear in t inside."""
+        ratio = self.step / self.rate
+        moved, share = (ratio * (t + 1), -(t + 1)) if self.rising else (-ratio * t, t)
+        return self.shape * (complex_log1p_excess(moved) + share * log1p_excess(ratio))
 
     def _curvature(self, u: FloatArray) -> FloatArray:
         return self.shape / u / u

@@ -87,7 +87,7 @@ class Group(Accountant):
         result: FloatArray = np.where(inside, bound, np.inf).min(axis=-1)
         return result
 
-    def _log_curve(self, epsilon: Real) -> FloatArray:
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         e = np.asarray(epsilon, dtype=np.float64)
         each = np.abs(e) / self.size
         with np.errstate(divide="ignore", invalid="ignore"):

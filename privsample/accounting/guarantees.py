@@ -179,7 +179,7 @@ class BoundedRangeAccountant(Accountant):
         s = a - 1.0
         return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
 
-    def _log_curve(self, epsilon: Real) -> FloatArray:
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
         x = np.asarray(epsilon, dtype=np.float64)
         inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))

@@ -6,12 +6,14 @@ from dataclasses import field
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
 from privsample.errors import NumericalFailure
+
+ComplexArray = NDArray[np.complex128]
 
 
 class LossPair(ABC):
@@ -48,6 +50,20 @@ class LossPair(ABC):
         """The largest privacy curve of several pairs of this kind, at each epsilon."""
         result: FloatArray = np.max([pair.log_delta(epsilon) for pair in pairs], axis=0)
         return result
+
+
+class SmoothPair(LossPair):
+    """A pair whose loss has a density and a known moment generating function M, |M(c + iw)| falling in |w|."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """log E_P e^{tL} at complex t with 0 < Re t < order_limit - 1, on the branch that is continuous from real t."""
+
+    @abstractmethod
+    def reverse(self) -> "SmoothPair":
+        """(Q, P)."""
 
 
 def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:

@@ -12,8 +12,10 @@ from privsample._checks import FloatArray, Real, positive_integer, share
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair, beta_log_delta
-from privsample.accounting.loss import LossPair, worst_log_delta
+from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair
+from privsample.accounting.family import BetaFamily
+from privsample.accounting.loss import LossPair, worst_renyi
+from privsample.accounting.product import ProductPair
 from privsample.distributions.families import (
     BetaBernoulli,
     DirichletCategorical,
@@ -24,13 +26,10 @@ from privsample.distributions.families import (
 )
 from privsample.relations import ReplaceOne
 
-_TOLERANCE = 1e-9  # of the privacy curve where records are real: a block next to an end is never below the end
-_ROUNDS, _BLOCKS = 40, 2000
-
 
 @value
 class PosteriorAccountant(Accountant):
-    """One draw from the posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
+    """`draws` draws from one posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
 
     rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
     for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
@@ -40,13 +39,14 @@ class PosteriorAccountant(Accountant):
     n: int
     data_weight: float = 1.0
     prior_divisor: float = 1.0
+    draws: int = 1
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
             raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
-        put(self, n=positive_integer(n=self.n))
+        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
         put(
             self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
         )
@@ -63,8 +63,24 @@ class PosteriorAccountant(Accountant):
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """The neighbouring posteriors of MATH section 2, both directions: worst at every order."""
+        """The neighbouring posteriors of MATH section 2, both directions: worst at every order; all draws share one."""
+        products = [ProductPair.of(pair, self.draws) for pair in self._single]
+        if self.draws == 1 or None in products:
+            return self._single
+        return tuple(product.simplified for product in products if product)
+
+    @property
+    def _single(self) -> tuple[LossPair, ...]:
+        """The pairs of one draw."""
         return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor)
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return self.draws * worst_renyi(self._single, orders)
+
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+        if self.draws == 1:
+            return Accountant._family_curve(self, a, b, step, epsilon)
+        return ProductPair(members=((BetaPair(a=1, b=1, step=1), self.draws),)).with_beta(a, b, step, epsilon)
 
     @property
     def zcdp(self) -> float:
@@ -75,83 +91,10 @@ class PosteriorAccountant(Accountant):
             case _:
                 return np.inf
 
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
-        ends = worst_log_delta(self.pairs, np.asarray(epsilon))
-        return ends if family is None or family.whole else np.minimum(ends + _TOLERANCE, 0.0)
-
-    def _log_curve(self, epsilon: Real) -> FloatArray:
-        e, draft = np.asarray(epsilon, dtype=np.float64), np.asarray(self._log_curve_draft(epsilon))
-        family = interior(self.model, self.n, self.data_weight, self.prior_divisor)
-        if family is None:
-            return draft
-        values = [family.log_delta(float(x), float(top)) for x, top in zip(e.ravel(), draft.ravel(), strict=True)]
-        return np.array(values).reshape(e.shape)
-
-
-@value
-class BetaFamily:
-    """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = n - 1 - s, and their mirrors.
-
-    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-1-high): adding independent Gamma
-    variables to both sides of the Beta's quotient is post-processing (docs/notes/posterior.md, Lemma 2).
-    """
-
-    a: float
-    b: float
-    step: float
-    n: int
-    whole: bool
-
-    def log_delta(self, epsilon: float, goal: float) -> float:
-        """The privacy curve of the whole family at epsilon, certified: `goal`, its value at the ends, or above it.
-
-        Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
-        """
-        last = self.n - 1
-        low, high = self._first_blocks(last)
-        worst, left = goal, _ROUNDS
-        while low.size:
-            left -= 1
-            bound = self._bounds(low, high, last, epsilon)
-            single = high - low <= (0.0 if self.whole else 1e-9 * last)
-            worst = max(worst, float(np.max(bound, where=single, initial=-np.inf)))
-            stays = (bound > worst) & ~single
-            if left == 0 or stays.sum() > _BLOCKS:
-                return max(worst, float(np.max(bound)))
-            low, high = self._split(low[stays], high[stays])
-        return worst
-
-    def _bounds(self, low: FloatArray, high: FloatArray, last: int, epsilon: float) -> FloatArray:
-        """What dominates each block, both directions."""
-        up, down = self.step * low, self.step * (last - high)
-        parts = (beta_log_delta(x, y, self.step, epsilon) for x, y in _both(self.a, self.b, up, down))
-        return np.maximum(*parts)
-
-    def _first_blocks(self, last: int) -> tuple[FloatArray, FloatArray]:
-        """Blocks that grow threefold from both ends: single sums first where sums are whole."""
-        if self.whole:
-            growth = np.unique(np.floor(3.0 ** np.arange(np.log(max(last / 2, 1)) / np.log(3.0) + 1)))
-            cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
-            return cuts[:-1], cuts[1:] - 1
-        growth = last / 2 * np.append(0.0, 3.0 ** -np.arange(22.0)[::-1])
-        cuts = np.unique(np.concatenate([growth, last - growth]))
-        return cuts[:-1], cuts[1:]
-
-    def _split(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Each block in eight, or in single sums."""
-        shares = np.arange(9) / 8
-        if self.whole:
-            cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)
-            first, last = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
-            return first[first <= last], last[first <= last]
-        cuts = low[:, None] + (high - low)[:, None] * shares
-        return cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
-
-
-def _both(a: float, b: float, up: FloatArray, down: FloatArray) -> tuple[tuple[FloatArray, FloatArray], ...]:
-    """The block's pair and its mirror."""
-    return (a + up, b + down), (b + down, a + up)
+    @property
+    def family(self) -> BetaFamily | None:
+        """The family that the privacy curve ranges over, where the extreme pairs are not proven to be its worst."""
+        return interior(self.model, self.n, self.data_weight, self.prior_divisor)
 
 
 @singledispatch

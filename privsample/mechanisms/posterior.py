@@ -16,7 +16,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.families import BetaBernoulli, Model
 from privsample.distributions.laws import Beta
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged, repeated
+from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
@@ -53,10 +53,11 @@ class PosteriorMechanism(Mechanism):
 
     @property
     def accountant(self) -> Accountant:
-        """`draws` times the account of one draw, under ReplaceOne(n)."""
+        """The account of all draws together, under ReplaceOne(n)."""
         r, m = self._weights
-        one = PosteriorAccountant(model=self.model, n=self.n, data_weight=r, prior_divisor=m, unit=self.unit)
-        return repeated(one, self.draws)
+        return PosteriorAccountant(
+            model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
+        )
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Draw from the posterior of `data`: n records in one column (array protocol or Arrow stream), read once.

@@ -24,7 +24,7 @@ from privsample import (
     privacy_statement,
 )
 from privsample._serial import encode
-from privsample.accounting import posterior
+from privsample.accounting import family, posterior
 from privsample.accounting.conjugate import BetaPair
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.loss import DiscretePair, checked_divergence
@@ -167,7 +167,7 @@ def test_pairs_one_by_one_are_pairs_together():
 def test_too_many_blocks_end_in_a_bound(monkeypatch):
     account = PosteriorAccountant(model=BetaBernoulli(alpha=3, beta=3, fractional=True), n=50)
     exact = account.log_delta(0.5)
-    monkeypatch.setattr(posterior, "_BLOCKS", -1)
+    monkeypatch.setattr(family, "_BLOCKS", -1)
     assert account.log_delta(0.5) >= exact
 
 

@@ -147,8 +147,8 @@ def test_release_is_total_on_objects(mechanism):
 def test_the_wrapper_equation(mechanism):
     """The account of a mechanism is made from its own fields: model, n, weights, draws."""
     r, m = mechanism._weights
-    one = PosteriorAccountant(model=mechanism.model, n=mechanism.n, data_weight=r, prior_divisor=m)
-    assert mechanism.accountant == (one if mechanism.draws == 1 else mechanism.draws * one)
+    fields = {"model": mechanism.model, "n": mechanism.n, "draws": mechanism.draws}
+    assert mechanism.accountant == PosteriorAccountant(**fields, data_weight=r, prior_divisor=m)
     assert mechanism.release(DATA)[mechanism.parameter].shape[0] == mechanism.draws
 
 

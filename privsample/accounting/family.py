@@ -1,0 +1,78 @@
+"""Neighbouring Beta posteriors with any sum of the other records: a certificate that the ends are the worst."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real
+from privsample._value import value
+from privsample.accounting.conjugate import beta_log_delta
+
+Curve = Callable[[FloatArray, FloatArray, Real, Real], FloatArray]
+
+_TOLERANCE = 1e-9  # of the privacy curve
+_ROUNDS, _BLOCKS = 40, 2000
+
+
+@value
+class BetaFamily:
+    """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = n - 1 - s, and their mirrors.
+
+    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-1-high): adding independent Gamma
+    variables to both sides of the Beta's quotient is post-processing (docs/notes/posterior.md, Lemma 2).
+    """
+
+    a: float
+    b: float
+    step: float
+    n: int
+    whole: bool
+
+    @property
+    def slack(self) -> float:
+        """What the goal has to lie above the ends: where sums are real, a block next to an end is never below it."""
+        return 0.0 if self.whole else _TOLERANCE
+
+    def log_delta(self, epsilon: float, goal: float, curve: Curve = beta_log_delta) -> float:
+        """The privacy curve of the whole family at epsilon, certified: `goal`, its value at the ends, or above it.
+
+        Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
+        """
+        last = self.n - 1
+        low, high = self._first_blocks(last)
+        worst, left = goal, _ROUNDS
+        while low.size:
+            left -= 1
+            bound = self._bounds(low, high, epsilon, curve)
+            single = high - low <= (0.0 if self.whole else 1e-9 * last)
+            worst = max(worst, float(np.max(bound, where=single, initial=-np.inf)))
+            stays = (bound > worst) & ~single
+            if left == 0 or stays.sum() > _BLOCKS:
+                return max(worst, float(np.max(bound)))
+            low, high = self._split(low[stays], high[stays])
+        return worst
+
+    def _bounds(self, low: FloatArray, high: FloatArray, epsilon: float, curve: Curve) -> FloatArray:
+        """The privacy curve of what dominates each block, both directions."""
+        a, b = self.a + self.step * low, self.b + self.step * (self.n - 1 - high)
+        return np.maximum(curve(a, b, self.step, epsilon), curve(b, a, self.step, epsilon))
+
+    def _first_blocks(self, last: int) -> tuple[FloatArray, FloatArray]:
+        """Blocks that grow threefold from both ends: single sums first where sums are whole."""
+        if self.whole:
+            growth = np.unique(np.floor(3.0 ** np.arange(np.log(max(last / 2, 1)) / np.log(3.0) + 1)))
+            cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
+            return cuts[:-1], cuts[1:] - 1
+        growth = last / 2 * np.append(0.0, 3.0 ** -np.arange(22.0)[::-1])
+        cuts = np.unique(np.concatenate([growth, last - growth]))
+        return cuts[:-1], cuts[1:]
+
+    def _split(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Each block in eight, or in single sums."""
+        shares = np.arange(9) / 8
+        if self.whole:
+            cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)
+            first, last = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
+            return first[first <= last], last[first <= last]
+        cuts = low[:, None] + (high - low)[:, None] * shares
+        return cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
