@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         PureAccountant,
         ZCDPAccountant,
     )
+    from privsample.accounting.ledger import Ledger, Reservation
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
     from privsample.accounting.statement import privacy_statement
@@ -56,6 +57,7 @@ _HOMES = {
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
     "privsample.accounting.group": ("Group",),
+    "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),

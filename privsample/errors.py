@@ -16,6 +16,10 @@ class UnreachableTarget(ValueError):
     """No value of the free parameter meets the target; the message says what would."""
 
 
+class BudgetExceeded(RuntimeError):
+    """A ledger refused to spend: the budget would not keep its promise. Nothing was spent or drawn."""
+
+
 class NumericalFailure(ArithmeticError):
     """A computation gave a value that no exact computation could give; nothing is claimed."""
 

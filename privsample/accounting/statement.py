@@ -13,8 +13,8 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     if np.isinf(epsilon):
         promise = f"At a failure probability of {failure:g} nothing is promised."
     else:
-        shown = _shown(account, epsilon, failure)
-        factor = f"{_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
+        shown = shown_epsilon(account, failure)
+        factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
         unless = f", except with probability {failure:g}" if failure else ""
         promise = (
             f"Whatever was released here, seeing it shifts the odds between any two versions of one {_unit(account)} "
@@ -31,15 +31,16 @@ def _unit(account: Accountant) -> str:
     return str(getattr(account.relation, "unit", "record"))
 
 
-def _shown(account: Accountant, epsilon: float, delta: float) -> float:
-    """epsilon with four digits: the nearest such number where the account certifies it too, else the next above."""
+def shown_epsilon(account: Accountant, delta: float) -> float:
+    """epsilon(delta) with four digits: the nearest such number if the account certifies it, else the next above."""
+    epsilon = float(account.epsilon(delta))
     nearest = float(f"{epsilon:.4g}")
     if nearest >= epsilon or (delta > 0 and account.log_delta(nearest) <= np.log(delta)):
         return nearest
-    return _up(epsilon, 4)
+    return rounded_up(epsilon, 4)
 
 
-def _up(x: float, digits: int) -> float:
-    """x > 0 rounded up to some significant digits."""
+def rounded_up(x: float, digits: int) -> float:
+    """A positive number rounded up to some significant digits."""
     unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)
     return float(f"{np.ceil(x / unit) * unit:.{digits}g}")

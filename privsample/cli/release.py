@@ -14,6 +14,7 @@ from privsample.cli import build
 from privsample.cli.account import costs, described, named, show_costs
 from privsample.cli.errors import DataProblem, UsageProblem, require
 from privsample.cli.files import Column
+from privsample.cli.ledger import opened, released
 from privsample.cli.options import add_draws, add_file, add_mechanism, add_model, add_target
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.cli.validate import in_words, problems, public_problems, tell_curator
@@ -48,6 +49,7 @@ def add(parser: Any) -> None:
     parser.add_argument(
         "--public-data", metavar="FILE", help="a public file with the same column, folded into the prior for free"
     )
+    parser.add_argument("--ledger", metavar="FILE", help="a budget: what fits is written down there before the draw")
     parser.add_argument("--clip", action="store_true", help="go on by the public rule where records have problems")
     add_draws(parser)
 
@@ -58,6 +60,7 @@ def run(args: Namespace) -> int:
     family = build.model(args)
     goal, delta = build.target(args), build.stated_delta(args)
     out, report, render = _outputs(args)
+    ledger = None if args.ledger is None else opened(args.ledger)
     column = Column(args.file, args.column, categories=args.categories or (), separator=args.separator)
     if args.public_data is not None:
         family = _with_public_data(args, family)
@@ -67,7 +70,7 @@ def run(args: Namespace) -> int:
     if any(found.values()):
         _go_on_or_stop(args, f"column {args.column!r} of {column.path.name} has {in_words(found, made.domain)}")
     with progress("reading and drawing", made.n, args.progress) as advance, column.reading(advance):
-        release = made.release(column)
+        release = made.release(column) if ledger is None else released(ledger, made, column)
     _write(release, out, report, render, delta, args.force)
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:

@@ -1,5 +1,6 @@
 """Public rules for records: what a value may be, and where every other value goes."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,14 @@ class Domain:
                 chunk = np.where((chunk >= self.low) & (chunk <= self.high), chunk, self.missing)
             chunk = np.clip(np.where(np.isnan(chunk), self.missing, chunk), self.low, self.high)
         return np.rint(chunk) if self.whole and chunk.dtype.kind == "f" else chunk
+
+    def counted(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
+        """The problems of all chunks together; only those that occur."""
+        total: dict[str, int] = {}
+        for chunk in chunks:
+            for reason, found in self.problems(chunk).items():
+                total[reason] = total.get(reason, 0) + found
+        return {reason: found for reason, found in total.items() if found}
 
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
         """How many values of the chunk the rule would move, by reason. For the curator's eyes only."""

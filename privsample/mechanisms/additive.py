@@ -12,6 +12,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target, smallest
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged, repeated
+from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
@@ -33,6 +34,17 @@ class AdditiveNoise(Mechanism):
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Add noise to the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (draws, *shape)."""
         source, account = generator(rng), charged(self, rng)
+        statistic = self._statistic(data)
+        statistic = np.where(np.isfinite(statistic), statistic, 0.0)
+        noisy = statistic + self._noise(source, (self.draws, *self.shape))
+        return Release(mechanism=self, draws={"statistic": noisy}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
+        count = int((~np.isfinite(self._statistic(data))).sum())
+        return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
+
+    def _statistic(self, data: Any) -> FloatArray:
         try:
             statistic = np.asarray(data)
         except Exception:  # noqa: BLE001 - the message could show the statistic
@@ -41,9 +53,7 @@ class AdditiveNoise(Mechanism):
             raise SchemaError(f"the statistic must be an array of real numbers, got type {statistic.dtype}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
-        statistic = np.where(np.isfinite(statistic), statistic, 0.0).astype(np.float64)
-        noisy = statistic + self._noise(source, (self.draws, *self.shape))
-        return Release(mechanism=self, draws={"statistic": noisy}, account=account)
+        return statistic.astype(np.float64)
 
 
 def _normalize(self: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from privsample.accounting.base import Accountant, Assumption
 
 if TYPE_CHECKING:
+    from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.release import Release
 
 
@@ -27,6 +28,13 @@ class Mechanism(ABC):
 
         Parameters: rng, a numpy Generator (which adds the assumption RNG_FRESH) or None for the system's entropy.
         Raises: SchemaError, for data of another shape, type or public size; TypeError, for a seed. Nothing is drawn.
+        """
+
+    @abstractmethod
+    def validate(self, data: Any) -> "CuratorNotes":
+        """The curator's own step: what the public rules would change in these data. Nothing is drawn or spent.
+
+        Raises: SchemaError, as `release` would.
         """
 
 

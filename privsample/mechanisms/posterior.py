@@ -1,10 +1,12 @@
 """Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, interval, positive, positive_integer, share
 from privsample._data import chunks
@@ -73,15 +75,17 @@ class PosteriorMechanism(Mechanism):
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
-        problems: dict[str, int] = {}
         count = 0
-        for chunk in chunks(data):
-            count += len(chunk)
-            for reason, found in self.domain.problems(chunk).items():
-                problems[reason] = problems.get(reason, 0) + found
+
+        def counting() -> Iterator[NDArray[Any]]:
+            nonlocal count
+            for chunk in chunks(data):
+                count += len(chunk)
+                yield chunk
+
+        facts = self.domain.counted(counting())
         self._check_size(count)
-        moved = {reason: found for reason, found in problems.items() if found}
-        return CuratorNotes(title=f"{count} records, expected {self.domain.words}", facts=moved)
+        return CuratorNotes(title=f"{count} records, expected {self.domain.words}", facts=facts)
 
     def _statistic(self, data: Any) -> FloatArray:
         statistic, count = self.model.summarize(data)

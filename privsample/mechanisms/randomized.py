@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, positive_integer
 from privsample._data import chunks
@@ -12,6 +13,7 @@ from privsample.accounting.targets import Target, largest
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
@@ -61,18 +63,29 @@ class RandomizedResponse(Mechanism):
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """One column of category codes. Returns: draws "answers", integers of shape (1, slots). Raises: SchemaError."""
         source, account = generator(rng), charged(self, rng)
-        codes = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(data)]
-        truth = np.concatenate([np.empty(0, dtype=np.int64), *codes])
-        assert self.slots is not None
-        if isinstance(self.relation, ReplaceOne) and len(truth) != self.slots:
-            raise SchemaError(f"n = {self.slots} records were declared, the data hold {len(truth)}")
-        truth = truth[: self.slots]
+        truth = self._truth(data)
         answers = source.integers(0, self.categories, self.slots)
         told = source.random(len(truth)) < self._honesty
         answers[: len(truth)] = np.where(told, truth, answers[: len(truth)])
         if isinstance(self.relation, AddRemove):
             source.shuffle(answers)
         return Release(mechanism=self, draws={"answers": answers[None]}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        count = len(self._truth(data, every=True))
+        return CuratorNotes(
+            title=f"{count} records, expected {self.domain.words}", facts=self.domain.counted(chunks(data))
+        )
+
+    def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:
+        """The records' codes, as many as there are slots."""
+        codes = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(data)]
+        truth = np.concatenate([np.empty(0, dtype=np.int64), *codes])
+        assert self.slots is not None
+        if isinstance(self.relation, ReplaceOne) and len(truth) != self.slots:
+            raise SchemaError(f"n = {self.slots} records were declared, the data hold {len(truth)}")
+        return truth if every else truth[: self.slots]
 
     @property
     def _honesty(self) -> float:

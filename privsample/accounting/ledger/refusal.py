@@ -1,0 +1,79 @@
+"""Why a ledger refuses: what was asked, what remains, and what to do."""
+
+from pathlib import Path
+
+from privsample.accounting.filters import Charge, CurveFilter
+from privsample.accounting.ledger.book import Book
+from privsample.accounting.targets import DP, RDP, ZCDP
+from privsample.errors import BudgetExceeded
+
+
+def refused(book: Book, path: Path, charge: Charge, what: str, *, delta: float | None, plan: bool) -> BudgetExceeded:
+    """The error for an entry that does not fit; `delta` is the part of delta that a plan asked for."""
+    if not book.filter.fits(book.total):
+        return closed(book, path)
+    reason, advice = _failing(book, charge, delta) or _endless(book, charge) or _too_much(book, charge)
+    if plan and isinstance(book.filter, CurveFilter) and delta is None and not book.reservable:
+        advice += "; a plan can count by its tight composition where the ledger was made with an approximate_share"
+    head = f"{what} does not fit into {book.settings.budget.words} of {path.name}"
+    return BudgetExceeded(f"{head}: {reason}; nothing was spent or drawn; {advice}")
+
+
+def closed(book: Book, path: Path) -> BudgetExceeded:
+    """The error where the entries themselves are over the budget."""
+    spent = book.filter.spent(book.total)
+    return BudgetExceeded(
+        f"by this version's formulas the entries of {path.name} cost {_shown(spent)}, more than its budget "
+        f"({book.settings.budget.words}); nothing was spent or drawn; nothing more can be released from these data"
+    )
+
+
+def _failing(book: Book, charge: Charge, delta: float | None) -> tuple[str, str] | None:
+    if not charge.failure:
+        return None
+    if not isinstance(book.filter, CurveFilter):
+        reason = f"it may fail outright with probability {float(charge.failure):g}, and this budget allows none"
+        return reason, "use a mechanism that cannot fail, or a budget DP(epsilon, delta) with an approximate_share"
+    able = book.reservable if delta is not None else book.filter.set_aside_left(book.total)
+    if float(charge.failure) <= able:
+        return None
+    return (
+        f"a part {float(charge.failure):g} of delta is asked for, and {able:g} is set aside for that and left",
+        "use mechanisms that cannot fail outright, or make the ledger with a larger approximate_share",
+    )
+
+
+def _endless(book: Book, charge: Charge) -> tuple[str, str] | None:
+    finite = charge.loss.is_finite() or bool((charge.renyi < float("inf")).any())
+    if finite:
+        return None
+    match book.settings.budget:
+        case DP(delta=0.0):
+            return "its loss has no bound", "a budget with delta > 0 would take it"
+        case ZCDP():
+            return "it has no finite rho", "a budget of kind RDP or DP may take it"
+        case RDP(order=order):
+            return (
+                f"its Renyi divergence is not finite at order {order:g}",
+                "use a lower order (see account.order_limit)",
+            )
+        case _:
+            low = float(book.filter.orders.min())
+            return (
+                f"its Renyi divergence is not finite at any order of the ledger, from {low:.4g} on",
+                "use a mechanism with a higher order_limit, or a ledger made with weights at lower orders",
+            )
+
+
+def _too_much(book: Book, charge: Charge) -> tuple[str, str]:
+    before, after = book.filter.spent(book.total), book.filter.spent(book.total + charge)
+    left = book.filter.left(book.total)
+    name = "rho" if isinstance(book.settings.budget, ZCDP) else "epsilon"
+    return (
+        f"it would bring the {name} spent from {_shown(before)} to {_shown(after)}, and {_shown(left)} remains",
+        "calibrate to ledger.share(k) for k more releases, or stop here",
+    )
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:.6g}"

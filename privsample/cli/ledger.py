@@ -1,0 +1,244 @@
+"""`privsample ledger`: a budget for one data set, kept in a file."""
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privsample.accounting.base import Accountant
+from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant, ZCDPAccountant
+from privsample.accounting.ledger import Ledger
+from privsample.cli import build
+from privsample.cli.errors import UsageProblem
+from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole
+from privsample.cli.output import Page, check_tables, print_json, up
+from privsample.errors import BudgetExceeded
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.release import Release
+from privsample.relations import AddRemove, Relation, ReplaceOne
+
+ABOUT = "keep a budget: everything that was released from one data set, and what may still be"
+DESCRIPTION = """\
+Keep a budget for one data set in a file. `init` makes the file, `show` prints what was spent and what
+remains, `spend` writes down a release that was made elsewhere, `export` gives everything as JSON.
+A release made with `privsample release --ledger FILE` is written down before it is drawn; what does not
+fit is refused. Several programs may use one file at once."""
+EXAMPLE = """\
+example: a year's budget for 1000 patients
+  privsample ledger init patients.ledger --dataset patients-2024 \\
+      --n 1000 --unit patient --epsilon 2 --delta 1e-6
+  privsample ledger spend patients.ledger --pure 0.5 --label "count, March"
+  privsample ledger show patients.ledger"""
+_FILE = "the ledger's file"
+
+
+def add(parser: Any) -> None:
+    """The four actions and their options."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", parser_class=Parser)
+    _add_init(actions.add_parser("init", help="make a ledger", description="Make a ledger with a budget."))
+    _add_show(actions.add_parser("show", help="print entries and totals", description="Print entries and totals."))
+    _add_spend(actions.add_parser("spend", help="write down a release made elsewhere", description=_SPEND))
+    _add_export(actions.add_parser("export", help="everything as JSON", description="Everything as JSON."))
+
+
+def run(args: Namespace) -> int:
+    """Do what the action says."""
+    if args.action is None:
+        raise UsageProblem("say what to do with the ledger: init, show, spend or export (see --help)")
+    action: Callable[[Namespace], int] = args.act
+    return action(args)
+
+
+@contextmanager
+def spending() -> Iterator[None]:
+    """A ledger's refusals and errors, all about public facts, as errors of usage."""
+    try:
+        yield
+    except (BudgetExceeded, OSError) as error:
+        raise UsageProblem(str(error)) from None
+
+
+def opened(path: str) -> Ledger:
+    """The ledger in this file. Raises: UsageProblem."""
+    with build.checked(), spending():
+        return Ledger(path)
+
+
+def released(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
+    """Spend, then draw from data that were validated before. Raises: UsageProblem, SchemaError."""
+    with build.checked():
+        account = mechanism.accountant
+        fits = ledger.fits(account)
+    if not fits:
+        with spending():
+            ledger.spend(account, label=label or type(mechanism).__name__)  # refuses, and says why
+    with spending():
+        return ledger.release(mechanism, data, label=label, validated=True)
+
+
+def _add_init(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help="the file to make")
+    group = parser.add_argument_group("the data")
+    group.add_argument("--dataset", type=phrase, required=True, metavar="NAME", help="a name for the data")
+    group.add_argument("--n", type=whole, metavar="N", help="how many records there are, if that is public")
+    group.add_argument(
+        "--add-remove",
+        action="store_true",
+        help="in place of --n: their number is not public; neighbours have one more",
+    )
+    group.add_argument("--unit", type=phrase, default="record", metavar="WORD", help="what one record is, e.g. patient")
+    add_target(parser)
+    parser.add_argument(
+        "--approximate-share",
+        type=number,
+        default=0.0,
+        metavar="S",
+        help="the part of delta, from 0 to 1, kept for releases that may fail outright and for plans (default: 0)",
+    )
+    add_json(parser)
+    parser.set_defaults(act=_init)
+
+
+def _init(args: Namespace) -> int:
+    check_tables(args)
+    budget = build.required_target(args)
+    if (args.n is None) != args.add_remove:
+        raise UsageProblem("give --n N where the number of records is public, or --add-remove where it is not")
+    relation: Relation = AddRemove(unit=args.unit) if args.n is None else ReplaceOne(n=args.n, unit=args.unit)
+    if Path(args.ledger).exists():
+        raise UsageProblem(f"{args.ledger} exists; choose another name: a ledger is never replaced")
+    fixed: dict[str, Any] = {"relation": relation, "dataset": args.dataset}
+    with build.checked(), spending():
+        made = Ledger(args.ledger, budget=budget, approximate_share=args.approximate_share, **fixed)
+    return _print(args, made)
+
+
+def _add_show(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help=_FILE)
+    add_json(parser)
+    parser.set_defaults(act=lambda args: _print(args, opened(args.ledger)))
+
+
+_SPEND = """\
+Write down a release that was made elsewhere, or is about to be: by the guarantee that was stated for
+it, or by its account in a file."""
+
+
+def _add_spend(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help=_FILE)
+    group = parser.add_argument_group("what it costs (one of three)")
+    group.add_argument("--pure", type=number, metavar="E", help="it is epsilon-DP; with --failure: (epsilon, delta)-DP")
+    group.add_argument("--failure", type=number, metavar="D", help="the delta that belongs to --pure")
+    group.add_argument("--zcdp", type=number, metavar="RHO", help="it is rho-zCDP")
+    group.add_argument(
+        "--account", metavar="JSON", help="a release (.json), or what `privsample account --json` printed"
+    )
+    parser.add_argument("--times", type=whole, default=1, metavar="K", help="how many such releases (default: 1)")
+    parser.add_argument("--label", default="", metavar="TEXT", help="what it is, for the history")
+    add_json(parser)
+    parser.set_defaults(act=_spend)
+
+
+def _spend(args: Namespace) -> int:
+    check_tables(args)
+    ledger = opened(args.ledger)
+    with build.checked(), spending():
+        ledger.spend(_account(args, ledger.relation), times=args.times, label=args.label)
+    return _print(args, ledger)
+
+
+def _account(args: Namespace, relation: Relation) -> Accountant:
+    if sum(found is not None for found in (args.pure, args.zcdp, args.account)) != 1:
+        raise UsageProblem("say what it costs by one of --pure (with --failure), --zcdp and --account")
+    if args.failure is not None and args.pure is None:
+        raise UsageProblem("--failure belongs to --pure: the delta beside that epsilon")
+    if args.account is not None:
+        return _read_account(Path(args.account))
+    if args.zcdp is not None:
+        return ZCDPAccountant(rho=args.zcdp, relation=relation)
+    if args.failure is not None:
+        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.failure, relation=relation)
+    return PureAccountant(stated_epsilon=args.pure, relation=relation)
+
+
+def _read_account(path: Path) -> Accountant:
+    """From a release, an account, or a mechanism; each is JSON."""
+    from privsample._serial import decode
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise UsageProblem(
+            f"{path.name} is not JSON; give a release (.json) or what `account --json` printed"
+        ) from None
+    if not isinstance(document, dict):
+        raise UsageProblem(f"{path.name} holds no account")
+    if "account" in document:
+        return Accountant.from_dict(document["account"])
+    if "mechanism" in document:
+        made = decode(document["mechanism"])
+        account = getattr(made, "accountant", None)
+        if isinstance(account, Accountant):
+            return account
+        raise UsageProblem(f"{path.name} names no mechanism")
+    return Accountant.from_dict(document)
+
+
+def _add_export(parser: Any) -> None:
+    parser.add_argument("ledger", metavar="FILE", help=_FILE)
+    parser.add_argument("--out", metavar="PATH", help="a new file (default: standard output)")
+    parser.set_defaults(act=_export, json=True)
+
+
+def _export(args: Namespace) -> int:
+    ledger = opened(args.ledger)
+    if args.out is None:
+        print_json(ledger.export())
+        return 0
+    with spending():
+        ledger.export(args.out)
+    print(f"privsample: written to {args.out}", file=sys.stderr)
+    return 0
+
+
+def _print(args: Namespace, ledger: Ledger) -> int:
+    check_tables(args)
+    with build.checked(), spending():
+        made = ledger.export()
+    if args.json:
+        print_json({"command": "ledger", "action": args.action, "file": str(ledger.path)} | made)
+        return 0
+    page = Page()
+    facts = [
+        ("ledger", str(ledger.path.name)),
+        ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
+        ("budget", ledger.budget.words),
+        ("spent", up(ledger.spent())),
+        ("remaining", up(-ledger.remaining()).removeprefix("-")),
+    ]
+    if "set_aside" in made:
+        aside = made["set_aside"]
+        facts.append(("delta set aside", f"{aside['delta']:g}, of which {aside['left']:g} is left"))
+    if not made["within_budget"]:
+        facts.append(
+            ("attention", "by this version's formulas the entries are over the budget; nothing can be released")
+        )
+    page.facts(facts)
+    rows = [
+        [
+            str(entry.number),
+            entry.at[:10],
+            entry.kind,
+            " ".join(entry.label.split())[:40],
+            ", ".join(f"{item.times} x {type(item.account).__name__}" for item in entry.items[:3])
+            + (", ..." if len(entry.items) > 3 else ""),
+            str(sum(item.left for item in entry.items)) if entry.kind == "plan" else "",
+        ]
+        for entry in ledger.history()
+    ]
+    if rows:
+        page.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
+    return 0

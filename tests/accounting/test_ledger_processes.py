@@ -1,0 +1,167 @@
+"""The ledger under several processes, and under kill -9."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import privsample
+from privsample import DP, AddRemove, PureAccountant
+from privsample.accounting.ledger import Ledger
+from privsample.errors import BudgetExceeded
+
+ROOT = Path(privsample.__file__).parents[1]
+BUDGET = DP(epsilon=1)
+SPAWN = multiprocessing.get_context("spawn")
+DRAW = """
+import os, signal, sys
+from pathlib import Path
+from privsample import LaplaceMechanism
+from privsample.accounting.ledger import Ledger
+
+class Killed:
+    accountant = LaplaceMechanism(sensitivity=1, scale=4).accountant
+    def release(self, data):
+        os.kill(os.getpid(), signal.SIGKILL)
+        Path("drawn").touch()
+
+ledger = Ledger("toy.ledger")
+if sys.argv[1] == "plan":
+    plan = ledger.reservation(1)
+    mark = ledger._use
+    def killed(*of):
+        mark(*of)
+        os.kill(os.getpid(), signal.SIGKILL)
+    type(ledger)._use = lambda self, *of: killed(*of)
+    plan.release(0, 1.0)
+else:
+    ledger.release(Killed(), 1.0)
+Path("drawn").touch()
+"""
+SPEND = """
+from privsample import PureAccountant
+from privsample.accounting.ledger import Ledger
+ledger = Ledger("toy.ledger")
+print("ready", flush=True)
+while True:
+    print(ledger.spend(PureAccountant(stated_epsilon=1e-6)).number, flush=True)
+"""
+
+
+def start(program, folder, *words, **settings):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("COVERAGE_PROCESS_START", None)
+    return subprocess.Popen([sys.executable, "-c", program, *words], cwd=folder, env=environment, **settings)
+
+
+def made(folder, budget=BUDGET):
+    return Ledger(folder / "toy.ledger", budget=budget, relation=AddRemove(), dataset="toy")
+
+
+def race(path, gate, won):
+    """Spend 0.01 until nothing is left."""
+    ledger, count = Ledger(path, budget=BUDGET, relation=AddRemove(), dataset="toy"), 0
+    gate.wait()
+    try:
+        for _ in range(100):
+            ledger.spend(PureAccountant(stated_epsilon=0.01))
+            count += 1
+    except BudgetExceeded:
+        won.put(count)
+
+
+def test_eight_processes_racing_for_the_budget_never_exceed_it(tmp_path):
+    """They race for the making of the file, too."""
+    gate, won = SPAWN.Barrier(8), SPAWN.Queue()
+    workers = [SPAWN.Process(target=race, args=(tmp_path / "toy.ledger", gate, won)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    counts = [won.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(counts) == 100
+    ledger = made(tmp_path)
+    assert (ledger.spent(), ledger.remaining(), len(ledger.history())) == (1.0, 0.0, 100)
+
+
+def test_threads_share_one_ledger(tmp_path):
+    ledger, won = made(tmp_path), []
+
+    def run():
+        try:
+            while True:
+                won.append(ledger.spend(PureAccountant(stated_epsilon=0.05)).number)
+        except BudgetExceeded:
+            pass
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == list(range(1, 21))
+    assert ledger.spent() == 1.0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
+@pytest.mark.parametrize("how", ["release", "plan"])
+def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, how):
+    ledger = made(tmp_path)
+    if how == "plan":
+        ledger.reserve([privsample.LaplaceMechanism(sensitivity=1, scale=4)])
+    assert start(DRAW, tmp_path, how).wait() == -signal.SIGKILL
+    assert not (tmp_path / "drawn").exists()
+    again = Ledger(ledger.path)
+    assert again.spent() == ledger.spent() == 0.25
+    assert len(again.history()) == 1
+    if how == "plan":
+        with pytest.raises(BudgetExceeded, match="used up"):
+            again.reservation(1).release(0, 1.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
+def test_a_kill_at_any_moment_loses_no_entry(tmp_path):
+    """Whatever a killed process had reported as spent is there, at most one entry more, and the file is in order."""
+    ledger, told = made(tmp_path), 0
+    for wait in (0.0, 0.001, 0.0143, 0.05):
+        before = len(ledger.history())
+        process = start(SPEND, tmp_path, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(wait)
+        process.kill()
+        numbers = [int(line) for line in process.stdout.read().split("\n")[:-1]]
+        process.stdout.close()
+        process.wait()
+        told = max([before, *numbers])
+        history = Ledger(ledger.path).history()
+        assert told <= len(history) <= told + 1
+    ledger.spend(PureAccountant(stated_epsilon=0.1))
+    assert Ledger(ledger.path).spent() == pytest.approx(0.1 + 1e-6 * (len(ledger.history()) - 1), rel=1e-12)
+
+
+def test_a_kill_while_the_journal_is_hot_rolls_back(tmp_path):
+    """A writer that dies with half a transaction in the file leaves the state before it."""
+    ledger = made(tmp_path)
+    ledger.spend(PureAccountant(stated_epsilon=0.25))
+    program = """
+import os, signal
+from privsample.accounting.ledger import Ledger
+ledger = Ledger("toy.ledger")
+with ledger._log.writing() as writer:
+    writer.connection.execute("PRAGMA cache_size = 1")
+    last = ledger._book.last
+    for _ in range(300):
+        last = writer.add(last, "x" * 2000)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert start(program, tmp_path).wait() == -signal.SIGKILL
+    assert (tmp_path / "toy.ledger-journal").exists()
+    assert Ledger(ledger.path).spent() == ledger.spent() == 0.25
+    ledger.spend(PureAccountant(stated_epsilon=0.25))
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.ledger"]

@@ -1,0 +1,36 @@
+"""What is published is never below what was computed."""
+
+import numpy as np
+import pytest
+
+from privsample import DP, DiffusedPosterior, GaussianAccountant, PureAccountant, privacy_statement
+from privsample import BetaBernoulli as Beta
+from privsample.accounting.statement import rounded_up, shown_epsilon
+
+
+@pytest.mark.parametrize("x", [1.0, 0.99951, 1.23401, 9.9991, 1e-9, 3.0000000001, 1234.4, 7e5])
+@pytest.mark.parametrize("digits", [2, 3, 4])
+def test_rounding_goes_up_by_less_than_one_unit(x, digits):
+    assert x <= rounded_up(x, digits) <= x * (1 + 10.0 ** (1 - digits) + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1.00004, 0.123449, 2.00001, 1.00049])
+def test_a_number_just_above_four_digits_is_not_rounded_down(epsilon):
+    account = PureAccountant(stated_epsilon=epsilon)
+    shown = shown_epsilon(account, 0.0)
+    assert epsilon <= shown <= epsilon * 1.001
+    assert f"(epsilon = {shown:.4g})" in privacy_statement(account, 0.0)
+
+
+@pytest.mark.parametrize("noise_std", [0.7, 3.21, 40.0])
+def test_what_is_shown_is_certified(noise_std):
+    account = GaussianAccountant(sensitivity=1, noise_std=noise_std)
+    assert account.log_delta(shown_epsilon(account, 1e-6)) <= np.log(1e-6)
+
+
+def test_a_calibrated_mechanism_shows_its_target():
+    target = DP(epsilon=1.0, delta=1e-6)
+    for draws in (1, 3):
+        mechanism = DiffusedPosterior.calibrate(model=Beta(alpha=6, beta=12), n=569, target=target, draws=draws)
+        assert shown_epsilon(mechanism.accountant, 1e-6) == 1.0
+        assert "at most 2.72 (epsilon = 1)" in privacy_statement(mechanism.accountant, 1e-6)

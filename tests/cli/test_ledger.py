@@ -1,0 +1,172 @@
+"""`privsample ledger`: a budget in a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import privsample.cli
+from privsample import DP, AddRemove, ApproximateAccountant, BetaBernoulli, DiffusedPosterior, ReplaceOne
+from privsample.accounting.ledger import Ledger
+from privsample.cli import ledger as command
+from privsample.cli.errors import UsageProblem
+
+INIT = ["ledger", "init", "toy.ledger", "--dataset", "patients 2024"]
+LIMIT = ["--epsilon", "1", "--delta", "1e-6"]
+BETA = ["--model", "beta-bernoulli", "--prior", "6,12", "--mechanism", "diffused"]
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setattr("privsample.cli._COMMANDS", tuple(dict.fromkeys([*privsample.cli._COMMANDS, "ledger"])))
+
+
+@pytest.fixture
+def made(run):
+    return lambda *more: run(*INIT, "--n", 500, "--unit", "patient", *LIMIT, *more, "--json")
+
+
+def test_the_whole_way(run, made):
+    ran = made("--approximate-share", 0.5)
+    assert ran.code == 0
+    assert (ran.json["action"], ran.json["spent"], ran.json["remaining"]) == ("init", 0.0, 1.0)
+    ledger = Ledger("toy.ledger")
+    assert ledger.budget == DP(epsilon=1, delta=1e-6)
+    assert (ledger.relation, ledger.dataset) == (ReplaceOne(n=500, unit="patient"), "patients 2024")
+    assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 2, "--label", "counts").code == 0
+    assert run("ledger", "spend", "toy.ledger", "--pure", 0.1, "--failure", 1e-7).code == 0
+    assert run("ledger", "spend", "toy.ledger", "--zcdp", 1e-4, "--json").json["entries"][2]["number"] == 3
+    history = ledger.history()
+    assert (history[0].items[0].times, history[0].label) == (2, "counts")
+    assert isinstance(history[1].items[0].account, ApproximateAccountant)
+    shown = run("ledger", "show", "toy.ledger")
+    assert "patients 2024" in shown.out
+    assert "2 x PureAccountant" in shown.out
+    assert "5e-07, of which 4e-07 is left" in shown.out
+    assert run("ledger", "show", "toy.ledger", "--json").json["spent"] == ledger.spent()
+    assert run("ledger", "export", "toy.ledger").json == json.loads(json.dumps(ledger.export()))
+    assert run("ledger", "export", "toy.ledger", "--out", "all.json").code == 0
+    assert json.loads(Path("all.json").read_text()) == ledger.export()
+    assert "exists" in run("ledger", "export", "toy.ledger", "--out", "all.json").err
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_tables_are_plain_and_fit(run, made, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    made()
+    ledger = Ledger("toy.ledger")
+    mechanism = DiffusedPosterior.calibrate(
+        model=BetaBernoulli(alpha=6, beta=12), n=500, unit="patient", target=ledger.share(10)
+    )
+    ledger.reserve([(mechanism, 2), mechanism.accountant, mechanism, mechanism], label="[red] a\nlong label " * 9)
+    ran = run("ledger", "show", "toy.ledger")
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= width
+    assert "not drawn" in ran.out
+    assert "..." in ran.out
+
+
+def test_accounts_from_files(run, made, write, binary):
+    made()
+    words = ["--n", 500, "--unit", "patient", *BETA, "--epsilon", "0.2", "--delta", "1e-8"]
+    priced = run("account", *words, "--json")
+    release = run("release", write("clean.csv", binary), "--column", "x", *words, "--out", "posterior.json")
+    assert release.code == 0
+    Path("priced.json").write_text(priced.out)
+    small = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=0.001, unit="patient")
+    Path("account.json").write_text(json.dumps(small.accountant.to_dict()))
+    for name in ("priced.json", "posterior.json", "account.json"):
+        assert run("ledger", "spend", "toy.ledger", "--account", name).code == 0
+    entries = Ledger("toy.ledger").history()
+    assert entries[0].items == entries[1].items
+    for name, text, words in [
+        ("a.json", "cut sh", "not JSON"),
+        ("b.json", "[1]", "no account"),
+        ("c.json", '{"mechanism": {"type": "AddRemove"}}', "names no mechanism"),
+        ("d.json", '{"type": "AddRemove"}', "not an accountant"),
+        ("e.json", '{"type": "Unheard"}', "no value of this version"),
+    ]:
+        Path(name).write_text(text)
+        ran = run("ledger", "spend", "toy.ledger", "--account", name)
+        assert ran.code == 2
+        assert words in ran.err
+    assert "No such file" in run("ledger", "spend", "toy.ledger", "--account", "missing.json").err
+    assert Ledger("toy.ledger").history() == entries
+
+
+def test_what_does_not_fit_is_refused(run, made):
+    made()
+    ran = run("ledger", "spend", "toy.ledger", "--pure", 1.5)
+    assert ran.code == 2
+    assert "does not fit into epsilon 1 at delta 1e-06" in ran.err
+    assert "and 1 remains" in ran.err
+    assert Ledger("toy.ledger").history() == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["ledger"], "init, show, spend or export"),
+        (["ledger", "show", "missing"], "there is no ledger at missing"),
+        (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
+        (["ledger", "export", "missing"], "there is no ledger at missing"),
+        (["ledger", "show", "."], "is a folder"),
+        (["ledger", "show", "clean.csv"], "no privsample ledger"),
+        (["ledger", "burn", "x"], "invalid choice"),
+        ([*INIT, "--n", 5], "no limit was given"),
+        ([*INIT, *LIMIT], "--n N"),
+        ([*INIT, *LIMIT, "--n", 5, "--add-remove"], "--n N"),
+        ([*INIT, *LIMIT, "--n", 5, "--approximate-share", 1], "approximate_share"),
+        ([*INIT, "--n", 5, "--rho", 1, "--approximate-share", 0.5], "has none"),
+        (["ledger", "init", "clean.csv", "--dataset", "x", "--n", 5, *LIMIT], "exists"),
+        (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
+        (["ledger", "spend", "toy.ledger"], "one of --pure"),
+        (["ledger", "spend", "toy.ledger", "--pure", 1, "--zcdp", 1], "one of --pure"),
+        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure belongs"),
+        (["ledger", "spend", "toy.ledger", "--pure=-1"], "stated_epsilon"),
+        (["ledger", "spend", "toy.ledger", "--pure", "nan"], "expected a number"),
+        (["ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 0], "at least 1"),
+    ],
+)
+def test_errors_are_one_line_and_change_nothing(run, clean, words, reason):
+    Ledger("toy.ledger", budget=DP(epsilon=1), relation=AddRemove(), dataset="x")
+    if words[:2] == ["ledger", "init"] and words[2] == "toy.ledger":
+        words = ["ledger", "init", "new.ledger", *words[3:]]
+    ran = run(*words)
+    assert ran.code == 2
+    assert reason in ran.err
+    assert Ledger("toy.ledger").history() == ()
+
+
+def test_add_remove_and_other_budgets(run):
+    for name, words in [
+        ("a", ["--rho", 0.5]),
+        ("b", ["--order", 4, "--rdp-epsilon", 1]),
+        ("c", ["--epsilon", 1, "--delta", 0]),
+    ]:
+        ran = run("ledger", "init", name, "--dataset", "x", "--add-remove", *words)
+        assert ran.code == 0
+        assert "delta set aside" not in ran.out
+        assert Ledger(name).relation == AddRemove()
+
+
+def test_a_release_by_the_ledger(made, binary):
+    made()
+    mechanism = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=0.1, unit="patient")
+    ledger = command.opened("toy.ledger")
+    assert command.released(ledger, mechanism, binary, label="the rate").account == mechanism.accountant
+    assert [entry.label for entry in ledger.history()] == ["the rate"]
+    direct = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=1.0, unit="patient")
+    with pytest.raises(UsageProblem, match="DiffusedPosterior does not fit"):
+        command.released(ledger, direct, binary)
+    with pytest.raises(UsageProblem, match="the ledger counts under"):
+        command.released(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
+    assert len(ledger.history()) == 1
+
+
+def test_an_overdrawn_ledger_says_so(run, made, monkeypatch):
+    made()
+    run("ledger", "spend", "toy.ledger", "--pure", 0.6)
+    run("ledger", "spend", "toy.ledger", "--zcdp", 1e-3)
+    monkeypatch.setattr("privsample.ZCDPAccountant._renyi", lambda self, orders: 10 * orders)
+    assert "over the budget" in run("ledger", "show", "toy.ledger").out

@@ -1,0 +1,10 @@
+"""The examples in the README run and print what they say."""
+
+import doctest
+from pathlib import Path
+
+
+def test_readme():
+    found = doctest.testfile(str(Path(__file__).parent.parent / "README.md"), module_relative=False)
+    assert found.attempted >= 8
+    assert found.failed == 0
