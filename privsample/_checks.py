@@ -95,6 +95,8 @@ def interval(**named: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a pair (low, high), got {item!r}") from None
     low, high = finite(**{f"{name}[0]": low}), finite(**{f"{name}[1]": high})
+    if not high - low < np.inf:
+        raise ValueError(f"{name} must have a finite width, got ({low}, {high})")
     if not low < high:
         raise ValueError(f"{name} must have low < high, got ({low}, {high})")
     return low, high

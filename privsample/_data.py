@@ -1,6 +1,6 @@
 """Records in: one column of anything with the array protocol or an Arrow stream, in chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,15 @@ def _is_numpy(data: Any) -> bool:
 
 
 def _from_array(data: Any) -> Iterator[NDArray[Any]]:
-    if isinstance(data, np.ma.MaskedArray):
-        data = np.ma.filled(data.astype(np.float64), np.nan)
-    if isinstance(data, (str, bytes)) or not (hasattr(data, "__array__") or isinstance(data, (list, tuple))):
+    if isinstance(data, (list, tuple)):
+        array = np.fromiter((as_float(item) for item in data), dtype=np.float64, count=len(data))
+    elif isinstance(data, (str, bytes)) or not hasattr(data, "__array__"):
         raise SchemaError(f"data must be an array or an Arrow stream of one column, got {type(data).__name__}")
-    try:
-        array = np.asarray(data)
-    except Exception:  # noqa: BLE001 - the library's own message may show a record
-        raise SchemaError("data must be one column of numbers; it could not be read as an array") from None
+    else:
+        try:
+            array = np.asanyarray(data)
+        except Exception:  # noqa: BLE001 - the library's own message may show a record
+            raise SchemaError("data must be one column of numbers; it could not be read as an array") from None
     if array.ndim != 1:
         raise SchemaError(f"data must be one column, shape (n,), got shape {array.shape}; select a column first")
     if array.dtype.kind not in "biufO":
@@ -44,19 +45,24 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
 
 
 def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
-    """Booleans as bytes, objects as floats with NaN where they are no number."""
-    if chunk.dtype.kind == "b":
-        return chunk.view(np.uint8)
+    """Booleans as bytes, objects as floats with NaN where they are no number, masked entries as NaN."""
+    masked = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
+    chunk = np.asarray(chunk)
     if chunk.dtype.kind == "O":
-        return np.array([_float(item) for item in chunk])
-    return chunk
+        chunk = np.array([as_float(item) for item in chunk])
+    if masked is not None:
+        return np.where(masked, np.nan, chunk.astype(np.float64))
+    return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
 
 
-def _float(item: Any) -> float:
+def as_float(item: Any) -> float:
+    """A record as a float, NaN where it is no real number: total, whatever the record is."""
+    if isinstance(item, (complex, np.complexfloating, str, bytes, np.ndarray)):
+        return np.nan
     try:
         return float(item)
     except OverflowError:
-        return np.inf if item > 0 else -np.inf
+        return np.inf if isinstance(item, int) and item > 0 else -np.inf if isinstance(item, int) else np.nan
     except Exception:  # noqa: BLE001 - total: whatever a record holds, it is only not a number
         return np.nan
 
@@ -68,18 +74,33 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         raise ImportError("reading an Arrow stream needs pyarrow: pip install 'privsample[files]'") from None
     try:
         reader = pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowInvalid, TypeError, ValueError):
-        column = pa.chunked_array(data)  # a stream of plain arrays: a polars or pandas Series, a ChunkedArray
+    except Exception:  # noqa: BLE001 - not a stream of tables, or one that cannot be made: its message may show a record
+        try:
+            column = pa.chunked_array(data)  # a stream of plain arrays: a polars or pandas Series, a ChunkedArray
+        except Exception:  # noqa: BLE001
+            raise SchemaError("data must be an Arrow stream of one column of numbers; select and encode it") from None
         _check_type(column.type)
         arrays: Iterator[Any] = iter(column.chunks)
     else:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in reader)
+        arrays = (batch.column(0) for batch in _ahead(reader))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
+
+
+def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
+    """The same batches, the next one read while the last is worked on."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    source = iter(batches)
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, source, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield batch
 
 
 def _check_type(kind: Any) -> None:

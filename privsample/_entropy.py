@@ -4,10 +4,13 @@ import ctypes
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 _CAPSULE = b"BitGenerator"
 
 
@@ -23,30 +26,18 @@ class _Interface(ctypes.Structure):
     )
 
 
-def _words() -> Iterator[int]:
-    while True:
-        yield from np.frombuffer(os.urandom(1 << 15), dtype=np.uint64).tolist()
-
-
-def _uninterrupted(read: Callable[[], int]) -> Callable[[], int]:
-    """An interrupt inside a callback would be answered with a zero word; draw again instead."""
-
-    def word() -> int:
-        while True:
-            try:
-                return read()
-            except KeyboardInterrupt:
-                continue
-
-    return word
-
-
 class SystemBits:
-    """A numpy bit generator whose every word comes from `os.urandom`: slow (microseconds a word) and needs nothing."""
+    """A numpy bit generator whose every word comes from `os.urandom`: slow (microseconds a word) and needs nothing.
+
+    numpy cannot hear of an exception inside a word: it would go on with zeros. So a failure is remembered in `failed`,
+    and draws are made by `undisturbed`, where no signal can strike and after which the flag is read.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        word = _uninterrupted(_words().__next__)
+        self.failed = False
+        self._words: list[int] = []
+        word = self._word
         kinds = [kind for _, kind in _Interface._fields_[1:]]
         functions = (
             lambda _: word(),
@@ -58,6 +49,15 @@ class SystemBits:
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         self.capsule = make(ctypes.addressof(self._interface), _CAPSULE, None)
+
+    def _word(self) -> int:
+        try:
+            if not self._words:
+                self._words = np.frombuffer(os.urandom(1 << 15), dtype=np.uint64).tolist()
+            return self._words.pop()
+        except BaseException:  # noqa: BLE001 - whatever it is, the draw must be thrown away
+            self.failed = True
+            return 0
 
     def spawn(self, count: int) -> list["SystemBits"]:
         """Independent bit generators; each reads the operating system by itself."""
@@ -71,3 +71,19 @@ def system_generator() -> np.random.Generator:
     except ImportError:
         return np.random.Generator(SystemBits())  # type: ignore[arg-type]
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
+
+
+def undisturbed(rng: np.random.Generator, draw: Callable[[], T]) -> T:
+    """draw(), thrown away if the system's entropy failed. Signal handlers run in the main thread only, so a draw from
+    SystemBits runs in another: an interrupt then ends the release, never a word.
+
+    Raises: OSError, where the operating system gave no entropy.
+    """
+    bits = rng.bit_generator
+    if not isinstance(bits, SystemBits):
+        return draw()
+    with ThreadPoolExecutor(max_workers=1) as apart:
+        result = apart.submit(draw).result()
+    if bits.failed:
+        raise OSError("the operating system gave no entropy; nothing was released")
+    return result

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from privsample.errors import PrivateContent
+
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -14,6 +16,8 @@ def encode(item: Any) -> Any:
     """Plain dictionaries, lists, text and finite numbers."""
     if isinstance(item, Enum):
         return {"type": type(item).__name__, "name": item.name}
+    if getattr(item, "never_written", False):
+        raise PrivateContent("this depends on the data and was not paid for: it cannot be written")
     if is_dataclass(item) and not isinstance(item, type):
         return {"type": type(item).__name__} | {f.name: encode(getattr(item, f.name)) for f in fields(item) if f.init}
     if isinstance(item, np.ndarray):

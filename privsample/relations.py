@@ -16,9 +16,20 @@ class Relation(ABC):
     def words(self) -> str:
         """The relation in plain words."""
 
+    @property
+    @abstractmethod
+    def change(self) -> str:
+        """What a neighbour changes, as a clause."""
+
     @abstractmethod
     def group(self, size: int) -> "Relation":
         """The same relation for groups of `size` units."""
+
+
+def _text(unit: object) -> str:
+    if not isinstance(unit, str) or not unit:
+        raise TypeError(f"unit must be a word for what is protected, got {type(unit).__name__}")
+    return unit
 
 
 def _members(unit: str, size: int) -> str:
@@ -30,6 +41,14 @@ class AddRemove(Relation):
     """One unit more or one less; the number of units is not public. `unit` names what is protected."""
 
     unit: str = "record"
+
+    def __post_init__(self) -> None:
+        put(self, unit=_text(self.unit))
+
+    @property
+    def change(self) -> str:
+        """What a neighbour changes."""
+        return f"one {self.unit} is added or removed"
 
     @property
     def words(self) -> str:
@@ -49,7 +68,12 @@ class ReplaceOne(Relation):
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        put(self, n=positive_integer(n=self.n))
+        put(self, n=positive_integer(n=self.n), unit=_text(self.unit))
+
+    @property
+    def change(self) -> str:
+        """What a neighbour changes."""
+        return f"one {self.unit} is replaced by another"
 
     @property
     def words(self) -> str:

@@ -265,7 +265,10 @@ class Accountant(ABC):
     @staticmethod
     def from_dict(document: dict[str, Any]) -> "Accountant":
         """The accountant that `to_dict` wrote. Raises: ValueError, for anything else."""
-        made = decode(document)
+        try:
+            made = decode(document)
+        except (AttributeError, TypeError, RecursionError, OverflowError) as error:
+            raise ValueError(f"the document does not describe an accountant: {error}") from None
         if not isinstance(made, Accountant):
             raise ValueError(f"the document describes a {type(made).__name__}, not an accountant")
         return made

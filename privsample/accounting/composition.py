@@ -186,7 +186,7 @@ class Parallel(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """All parts' pairs, where every part has some."""
-        found = [part.pairs for part in self._kinds]
+        found = [part.pairs if part.family is None else () for part in self._kinds]
         return tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
 
     @property
@@ -225,6 +225,9 @@ class Parallel(Accountant):
         """The routes of the part that costs most at this delta."""
         by_part = [part._routes(delta, every=every) for part in self._kinds]
         return max(by_part, key=lambda routes: min(route.epsilon for route in routes))
+
+    def _under(self, relation: Relation) -> Self:
+        return replace(self, parts=tuple(part._under(relation) for part in self.parts), moved=True)
 
     def to(self, relation: Relation) -> Accountant:
         """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""

@@ -54,9 +54,24 @@ def rising(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvatu
     return near + _along(base + step, step, s, lambda t: (s - t) / s, curvature)
 
 
+def _exact_blend(base: FloatArray, s: FloatArray, step: FloatArray) -> FloatArray:
+    """base - s * step with one rounding (Dekker's product), since it all but cancels near the order limit."""
+    product = s * step
+    (s_high, s_low), (step_high, step_low) = _halves(s), _halves(step)
+    lost = ((s_high * step_high - product) + s_high * step_low + s_low * step_high) + s_low * step_low
+    return (base - product) - lost
+
+
+def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two numbers of half the digits that add up to x (Veltkamp)."""
+    big = 134217729.0 * x
+    high = big - (big - x)
+    return high, x - high
+
+
 def falling(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
     """What a coordinate adds that is base under P and base + step under Q; +inf where the blend is not positive."""
-    blend = base - s * step
+    blend = _exact_blend(base, s, step)
     valid = blend > 0
     near = _along(base, step, np.ones_like(s), lambda t: 1.0 - t, curvature)
     safe, length = np.where(valid, blend, base), np.where(valid, s, 1.0)

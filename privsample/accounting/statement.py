@@ -9,16 +9,15 @@ from privsample.accounting.base import Accountant
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     """The account at this delta in plain words: whom it protects, from what, and what it takes for granted."""
     failure = float(deltas(delta))
-    epsilon = float(account.epsilon(failure))
-    if np.isinf(epsilon):
-        promise = f"At a failure probability of {failure:g} nothing is promised."
+    if np.isinf(account.epsilon(failure)):
+        promise = f"At delta = {shown_delta(failure)} nothing is promised."
     else:
         shown = shown_epsilon(account, failure)
         factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
-        unless = f", except with probability {failure:g}" if failure else ""
+        more = f", plus at most {shown_delta(failure)} (delta)" if failure else ""
         promise = (
-            f"Whatever was released here, seeing it shifts the odds between any two versions of one {_unit(account)} "
-            f"by a factor of at most {factor} (epsilon = {shown:.4g}){unless}."
+            f"Whatever was released here: when {account.relation.change}, the probability of any conclusion drawn from "
+            f"it grows by a factor of at most {factor} (epsilon = {shown:.4g}){more}."
         )
     limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "nothing"
     return (
@@ -27,8 +26,9 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     )
 
 
-def _unit(account: Accountant) -> str:
-    return str(getattr(account.relation, "unit", "record"))
+def shown_delta(delta: float) -> str:
+    """A failure probability with three digits, rounded up."""
+    return f"{rounded_up(delta, 3):g}".replace("e-0", "e-") if delta else "0"
 
 
 def shown_epsilon(account: Accountant, delta: float) -> float:
@@ -42,5 +42,7 @@ def shown_epsilon(account: Accountant, delta: float) -> float:
 
 def rounded_up(x: float, digits: int) -> float:
     """A positive number rounded up to some significant digits."""
+    if float(f"{x:.{digits}g}") >= x:
+        return float(f"{x:.{digits}g}")
     unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)
     return float(f"{np.ceil(x / unit) * unit:.{digits}g}")

@@ -34,6 +34,9 @@ class Domain:
         """Map a chunk of real numbers, shape (k,), into the domain; untouched where nothing has to move."""
         if chunk.size == 0:
             return chunk
+        if chunk.dtype.kind == "f" and chunk.dtype != np.float64:  # a narrower type would narrow the bounds
+            with np.errstate(over="ignore"):
+                chunk = chunk.astype(np.float64)
         inside = bool(chunk.min() >= self.low and chunk.max() <= self.high)  # False where there is a NaN
         if not inside:
             chunk = chunk.astype(np.float64)

@@ -6,6 +6,8 @@ from typing import Any, Self
 import numpy as np
 
 from privsample._checks import FloatArray, generator, positive, positive_integer
+from privsample._data import as_float
+from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.base import Accountant
@@ -16,6 +18,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
+_LARGEST = float(np.finfo(np.float64).max)
 _DEFAULT = AddRemove()
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
 
@@ -36,7 +39,9 @@ class AdditiveNoise(Mechanism):
         source, account = generator(rng), charged(self, rng)
         statistic = self._statistic(data)
         statistic = np.where(np.isfinite(statistic), statistic, 0.0)
-        noisy = statistic + self._noise(source, (self.draws, *self.shape))
+        noise = undisturbed(source, lambda: self._noise(source, (self.draws, *self.shape)))
+        with np.errstate(over="ignore"):
+            noisy = np.clip(statistic + noise, -_LARGEST, _LARGEST)
         return Release(mechanism=self, draws={"statistic": noisy}, account=account)
 
     def validate(self, data: Any) -> CuratorNotes:
@@ -49,11 +54,14 @@ class AdditiveNoise(Mechanism):
             statistic = np.asarray(data)
         except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
+        if statistic.dtype.kind == "O":
+            statistic = np.array([as_float(item) for item in statistic.ravel()]).reshape(statistic.shape)
         if statistic.dtype.kind not in "biuf":
             raise SchemaError(f"the statistic must be an array of real numbers, got type {statistic.dtype}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
-        return statistic.astype(np.float64)
+        with np.errstate(over="ignore"):
+            return statistic.astype(np.float64)
 
 
 def _normalize(self: Any) -> None:

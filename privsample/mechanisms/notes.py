@@ -28,6 +28,11 @@ class CuratorNotes:
         lines = [f"  {name.ljust(width)}  {fact}" for name, fact in self.facts.items()]
         return "\n".join([f"{self.title} (for the curator only)", *lines])
 
+    @property
+    def never_written(self) -> bool:
+        """Writers look at this."""
+        return True
+
     def __repr__(self) -> str:
         return f"CuratorNotes(title={self.title!r}, facts hidden: call .text())"
 

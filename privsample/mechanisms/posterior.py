@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, interval, positive, positive_integer, share
 from privsample._data import chunks
+from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior import PosteriorAccountant
@@ -71,7 +72,8 @@ class PosteriorMechanism(Mechanism):
         statistic = self._statistic(data)
         r, m = self._weights
         law = self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
-        return Release(mechanism=self, draws={self.parameter: law.sample(self.draws, source)}, account=account)
+        drawn = undisturbed(source, lambda: law.sample(self.draws, source))
+        return Release(mechanism=self, draws={self.parameter: drawn}, account=account)
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""

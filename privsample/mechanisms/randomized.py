@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, positive_integer
 from privsample._data import chunks
+from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.accounting.targets import Target, largest
@@ -17,7 +18,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
-_MOST = 700.0  # log odds at which an answer is the truth but for e^-700
+_MOST = 30.0  # above it the chance of any other answer is lost in a double
 
 
 @value
@@ -34,6 +35,8 @@ class RandomizedResponse(Mechanism):
     slots: int | None = None
 
     def __post_init__(self) -> None:
+        if self.log_odds > _MOST:
+            raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         put(self, log_odds=account.log_odds, categories=account.categories)
         match self.relation:
@@ -64,12 +67,16 @@ class RandomizedResponse(Mechanism):
         """One column of category codes. Returns: draws "answers", integers of shape (1, slots). Raises: SchemaError."""
         source, account = generator(rng), charged(self, rng)
         truth = self._truth(data)
+        answers = undisturbed(source, lambda: self._answers(truth, source))
+        return Release(mechanism=self, draws={"answers": answers[None]}, account=account)
+
+    def _answers(self, truth: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         answers = source.integers(0, self.categories, self.slots)
         told = source.random(len(truth)) < self._honesty
         answers[: len(truth)] = np.where(told, truth, answers[: len(truth)])
         if isinstance(self.relation, AddRemove):
             source.shuffle(answers)
-        return Release(mechanism=self, draws={"answers": answers[None]}, account=account)
+        return answers
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""

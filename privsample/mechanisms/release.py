@@ -44,8 +44,9 @@ class Release:
                 raise ValueError(f"draws[{name!r}] must be an array of numbers of shape (draws, ...), got {copy.dtype}")
             copy.flags.writeable = False
             held[name] = copy
-        if not self.account.assumptions >= self.mechanism.accountant.assumptions:
-            raise ValueError("the account lacks assumptions that the mechanism makes")
+        own = self.mechanism.accountant
+        if self.account not in (own, own.assuming(Assumption.RNG_FRESH)):
+            raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
         put(self, draws=held)
 
     def __getitem__(self, name: str) -> NDArray[Any]:

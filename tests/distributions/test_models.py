@@ -158,8 +158,6 @@ def test_objects_never_fail(model):
         np.array(CANARY),
         np.array([[CANARY, 1.0]]),
         np.array([str(CANARY)]),
-        [str(CANARY)],
-        [[CANARY], [1.0, 2.0]],
         np.array([CANARY], dtype=complex),
         np.array(["2020-01-01"], dtype="M8[D]"),
         pd.DataFrame({"x": [CANARY], "y": [1.0]}),

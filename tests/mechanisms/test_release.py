@@ -103,7 +103,7 @@ def test_a_wrong_size_is_refused_before_anything_is_drawn(mechanism, data):
 
 
 @each
-@pytest.mark.parametrize("data", ["text", None, {"x": CANARY}, [str(CANARY)] * N, np.full((N, 1, 1), CANARY)])
+@pytest.mark.parametrize("data", ["text", None, {"x": CANARY}, np.array([str(CANARY)] * N), np.full((N, 1, 1), CANARY)])
 def test_a_wrong_schema_is_refused_before_anything_is_drawn(mechanism, data):
     rng = np.random.default_rng(1)
     before = rng.bit_generator.state

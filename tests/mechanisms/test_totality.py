@@ -1,0 +1,174 @@
+"""No record's type, value or moment may make a release fail, leave the domain, or lose its randomness."""
+
+import signal
+import sys
+import threading
+from decimal import Decimal
+
+import mpmath as mp
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsample import (
+    AddRemove,
+    BetaBernoulli,
+    CuratorNotes,
+    DirectPosterior,
+    DirichletCategorical,
+    GammaExponential,
+    GaussianAccountant,
+    GaussianMechanism,
+    LaplaceAccountant,
+    NormalKnownVariance,
+    PureAccountant,
+    RandomizedResponse,
+    Release,
+    ReplaceOne,
+)
+from privsample._entropy import SystemBits, undisturbed
+from privsample._serial import encode
+from privsample.accounting.conjugate import BetaPair
+from privsample.errors import PrivateContent, SchemaError
+
+SECRET = "secret-SSN-123"
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble])
+def test_bounds_are_not_narrowed_to_the_type_of_the_records(kind):
+    with np.errstate(over="ignore"):
+        data = np.array([np.inf, 3000.0, 2050.0, np.nan], dtype=kind)
+    for model in (
+        GammaExponential(shape=2, rate=2, upper=1e6),
+        NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 2049.9)),
+        DirichletCategorical(alpha=(1.0,) * 3000),
+    ):
+        DirectPosterior(model=model, n=4).release(data)
+        clean = model.domain.clean(data)
+        assert model.domain.low <= clean.min()
+        assert clean.max() <= model.domain.high
+    answers = RandomizedResponse(log_odds=1, relation=ReplaceOne(n=4), categories=2052).release(data)["answers"]
+    assert answers.max() < 2052
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [0, 1, "x"],
+        [0, 1, b"x"],
+        [0, 1, 1j],
+        [0, 1, [2]],
+        [0, 1, np.array([1])],
+        [0, None, Decimal(1)],
+        [0, 1, 2**2000],
+        [0, 1, -(2**2000)],
+        np.ma.array([0, 1, SECRET], dtype=object),
+        np.ma.array([0.0, 1.0, 5.0], mask=[0, 0, 1]),
+        np.array([0, 1, np.complex128(1j)], dtype=object),
+    ],
+    ids=str,
+)
+def test_records_of_any_kind_are_taken(data):
+    assert DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3).release(data)["theta"].shape == (1,)
+
+
+@pytest.mark.parametrize("column", [[0, 1, SECRET], [1, 2**70, 0]])
+def test_a_table_that_arrow_cannot_make_shows_no_record(column):
+    with pytest.raises(SchemaError) as caught:
+        DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3).release(pd.DataFrame({"c": column}))
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("statistic", [5, 2**70, np.longdouble("1e400"), np.inf, -np.inf, np.nan, None, 1.7e308])
+def test_noise_takes_any_statistic(statistic):
+    release = GaussianMechanism(sensitivity=1, noise_std=1e307).release(statistic)
+    assert np.isfinite(release["statistic"]).all()
+    assert Release.from_json(release.to_json()) == release
+
+
+def test_a_failure_of_the_systems_entropy_is_not_a_draw(monkeypatch):
+    calls = []
+
+    def failing(count):
+        calls.append(count)
+        if len(calls) > 1:
+            raise OSError("no entropy")
+        return bytes(count)
+
+    monkeypatch.setattr("privsample._entropy.os.urandom", failing)
+    rng = np.random.Generator(SystemBits())
+    with pytest.raises(OSError, match="nothing was released"):
+        undisturbed(rng, lambda: rng.standard_normal(100_000))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+def test_an_interrupt_ends_the_release_and_never_a_word(monkeypatch):
+    monkeypatch.setitem(sys.modules, "randomgen", None)
+    assert threading.current_thread() is threading.main_thread()
+
+    def strike(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, strike)
+    mechanism = GaussianMechanism(sensitivity=1, noise_std=1, shape=(30_000,))
+    zeros, ended = np.zeros(30_000), 0
+    try:
+        for k in range(12):
+            signal.setitimer(signal.ITIMER_REAL, 0.002 * (k + 1))
+            try:
+                drawn = mechanism.release(zeros)["statistic"].ravel()
+                assert len(np.unique(drawn)) > 29_990
+            except KeyboardInterrupt:
+                ended += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert ended >= 1
+
+
+def test_the_divergence_next_to_the_order_limit():
+    pair = BetaPair(a=57912227736.99813, b=0.07416654219590192, step=0.4134413953689639)
+    order = 1.179388283385881
+    with mp.workdps(80):
+        a, b, r, alpha = (mp.mpf(x) for x in (pair.a, pair.b, pair.step, order))
+
+        def beta(x, y):
+            return mp.loggamma(x) + mp.loggamma(y) - mp.loggamma(x + y)
+
+        blend = beta(a + alpha * r, b + r - alpha * r)
+        truth = (blend - alpha * beta(a + r, b) + (alpha - 1) * beta(a, b + r)) / (alpha - 1)
+    assert float(pair.renyi(np.array([order]))[0]) == pytest.approx(float(truth), rel=1e-10)
+
+
+def test_a_release_takes_no_other_account():
+    mechanism = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3)
+    release = mechanism.release([0, 1, 1])
+    flattering = PureAccountant(stated_epsilon=0.0, assumptions=release.account.assumptions)
+    with pytest.raises(ValueError, match="own"):
+        Release(mechanism=mechanism, draws=release.draws, account=flattering)
+
+
+def test_notes_are_refused_wherever_they_hide():
+    with pytest.raises(PrivateContent):
+        encode({"unit": CuratorNotes(title="t", facts={"x": 1})}["unit"])
+    with pytest.raises(TypeError, match="unit"):
+        AddRemove(unit=CuratorNotes(title="t", facts={"x": 1}))
+
+
+def test_moved_records_of_nested_parts():
+    first, second = (LaplaceAccountant(sensitivity=1, scale=s) for s in (1, 2))
+    third, fourth = GaussianAccountant(sensitivity=1, noise_std=1), LaplaceAccountant(sensitivity=1, scale=3)
+    nested = ((first | second) + third) | fourth
+    moved = nested.to(ReplaceOne(n=5))
+    assert moved.relation == ReplaceOne(n=5)
+    assert moved.rdp(2.0) > nested.rdp(2.0)
+
+
+def test_statements_speak_of_what_a_neighbour_changes():
+    removed = LaplaceAccountant(sensitivity=1, scale=1)
+    from privsample import privacy_statement
+
+    assert "when one record is added or removed" in privacy_statement(removed, 0.0)
+    assert "plus at most 1.01e-6 (delta)" in privacy_statement(removed, 1.0000004e-6)
+    assert "is replaced by another" in privacy_statement(removed.to(ReplaceOne(n=9)), 0.0)
