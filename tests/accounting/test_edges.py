@@ -125,6 +125,26 @@ def test_unreachable_targets_say_why():
             require(target, account, "more noise")
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"type": "Composed", "entries": [[1, 1]]},
+        {"type": "Parallel", "parts": [1]},
+        {"type": "set", "items": 5},
+        {"type": "ReplaceOne", "n": 3},
+    ],
+)
+def test_hostile_documents_are_refused(document):
+    with pytest.raises(ValueError, match=r"document|type"):
+        Accountant.from_dict(document)
+
+
+def test_a_composition_of_different_relations_has_no_source_to_quote():
+    account = PureAccountant(stated_epsilon=0.5) + LaplaceAccountant(sensitivity=1, scale=1)
+    assert "composition" in account.source
+    assert account.source.count("Kairouz") == 1
+
+
 def test_no_order_is_no_bound():
     assert epsilon_from_renyi(lambda orders: orders, 1.0, -1.0) == np.inf
     assert log_delta_from_renyi(lambda orders: orders, 1.0, 1.0) == 0.0
