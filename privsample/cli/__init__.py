@@ -31,6 +31,8 @@ has; 130 stopped"""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns: the exit code; every error is one line on standard error and shows no record."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        return _failed("standard output is closed; nothing was done", UsageProblem.code)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -43,10 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SchemaError as error:  # its messages name public facts only
         return _failed(str(error), DataProblem.code)
     except KeyboardInterrupt:
-        return _failed("stopped; whatever was not reported as written was not written", 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UsageProblem.code
+        return _failed("stopped before the release was written", 130)
+    except OSError as error:
+        return _unprinted(error)
     except MemoryError:
         return _failed("there is not enough memory", UsageProblem.code)
     except Exception as error:  # noqa: BLE001 (a message or traceback could show a record)
@@ -79,6 +80,17 @@ def _parser() -> Parser:
         module.add(made)
         made.set_defaults(run=module.run)
     return parser
+
+
+def _unprinted(error: OSError) -> int:
+    """Standard output is gone or full; outputs in files were written before."""
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    reason = error.strerror or str(error)
+    return _failed(
+        f"the results could not be printed ({reason}); files that were asked for are there", UsageProblem.code
+    )
 
 
 def _failed(message: str, code: int) -> int:

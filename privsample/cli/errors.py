@@ -13,6 +13,12 @@ class UsageProblem(Stop):
     """The command line or the machine: another option, another name, another package would do."""
 
 
+class Interrupted(Stop):
+    """The user stopped it."""
+
+    code = 130
+
+
 class DataProblem(Stop):
     """The data are not what was declared."""
 

@@ -53,6 +53,8 @@ def _csv(path: Path, column: str, separator: str) -> Iterator[Any]:
     rows = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     with csv.open_csv(str(path), read_options=block, parse_options=rows) as reader:
         _place(reader.schema.names, column, path)
+        alone = len(reader.schema.names) == 1  # there an empty line is a record, and a missing one
+    rows = csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=not alone)
     # Bytes, not numbers: no record can fail, and text that is no number is missing (values.py).
     convert = csv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
     with csv.open_csv(str(path), read_options=block, parse_options=rows, convert_options=convert) as reader:
@@ -90,14 +92,14 @@ def _place(names: Sequence[str], column: str, path: Path) -> int:
         return names.index(column)
     if column in names:
         raise UsageProblem(f"{path.name} has {names.count(column)} columns named {column!r}; rename all but one")
-    if ending(path) in TEXT and any(re.fullmatch(r"\s*|\s*[+-]?[\d.].*", name) for name in names):
+    if ending(path) in TEXT:  # its first line may be a record, so it is not shown
+        count = "one column" if len(names) == 1 else f"{len(names)} columns"
         raise UsageProblem(
-            f"{path.name} has no column {column!r}: its first line holds numbers or gaps, not names of columns; "
-            "give the file a header"
+            f"the first line of {path.name} names {count}, none of them {column!r}; check --column, --separator, and "
+            "that the file has a header"
         )
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    hint = "; is --separator right?" if len(names) == 1 and ending(path) in TEXT else ""
-    raise UsageProblem(f"{path.name} has no column {column!r}; it has: {shown}{hint}")
+    raise UsageProblem(f"{path.name} has no column {column!r}; it has: {shown}")
 
 
 def _plain(array: Any) -> Any:

@@ -64,7 +64,12 @@ class Page:
         from rich.console import Console
 
         width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
-        self._console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+
+        class Patient(Console):
+            def on_broken_pipe(self) -> None:  # rich would leave the program here, with the wrong exit code
+                raise BrokenPipeError
+
+        self._console = Patient(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
 
     def text(self, words: str = "") -> None:
         """A paragraph."""

@@ -12,7 +12,7 @@ import numpy as np
 from privsample._data import chunks
 from privsample.cli import build
 from privsample.cli.account import costs, described, named, show_costs
-from privsample.cli.errors import DataProblem, UsageProblem, require
+from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
 from privsample.cli.ledger import opened, released
 from privsample.cli.options import add_draws, add_file, add_mechanism, add_model, add_target
@@ -147,13 +147,16 @@ def _write(
     try:
         release.save(out, force=force)
     except OSError as error:
-        raise UsageProblem(f"{out} could not be written ({error.strerror}); no output was written") from None
+        reason = error.strerror or str(error)
+        raise UsageProblem(f"{out} could not be written ({reason}); no output was written") from None
     if report is None or render is None:
         return
     try:
         write_whole(report, render([release], delta=delta))
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped; the release is in {out}, its report was not made") from None
     except Exception as error:  # noqa: BLE001 (the release is written: whatever failed, say so)
-        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else type(error).__name__
         raise UsageProblem(f"the release is in {out}, but its report could not be made ({reason})") from None
 
 

@@ -16,6 +16,7 @@ from privsample._checks import FloatArray, finite, generator, number, positive, 
 from privsample._value import put, value
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.neighbours import Dataset, Neighbours, neighbours
+from privsample.simulations.words import small
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
 _BLOCK = 4_000_000  # numbers drawn at a time
@@ -64,7 +65,7 @@ class Verdict:
         if self.violated:
             return (
                 f"VIOLATED: {basis} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g}. "
-                f"A true claim is called violated with probability at most {self.level:g}."
+                f"A true claim is called violated with probability at most {small(self.level)}."
             )
         reach = "they are too few to refute any claim at all"
         if self.lower > 0.0:
@@ -110,7 +111,7 @@ def audit_curve(
         raise ValueError("epsilons must name at least one epsilon")
     cases = neighbours(mechanism)
     claimed = _claims(claims, points, cases)
-    shared = level / (len(cases) * len(points) * 8)  # two directions, two probabilities, two limits each
+    shared = per_limit(level, len(cases), len(points))
     evidence = [found for case in cases for found in _weigh(case, points, count, shared, source)]
     verdicts = []
     for at, (epsilon, claim) in enumerate(zip(points, claimed, strict=True)):
@@ -119,6 +120,11 @@ def audit_curve(
             Verdict(pair=words, epsilon=epsilon, claim=claim, lower=lower, upper=upper, samples=count, level=level)
         )
     return tuple(verdicts)
+
+
+def per_limit(level: float, cases: int, points: int) -> float:
+    """The level of one limit: each case at each point has two directions, two probabilities, two limits each."""
+    return level / (cases * points * 8)
 
 
 def _claims(claims: Sequence[float] | None, points: list[float], cases: tuple[Neighbours, ...]) -> list[float]:

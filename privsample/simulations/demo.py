@@ -3,6 +3,7 @@
 Run as `python -m privsample.simulations.demo FOLDER`.
 """
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -19,9 +20,9 @@ from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, Di
 from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
 from privsample.simulations.audit import audit, audit_curve, telling_epsilons
-from privsample.simulations.demo_page import Data, Trial, attempts, commands, curves, truth
+from privsample.simulations.demo_page import Data, Trial, attempts, commands, curves, program, truth
 from privsample.simulations.report import amount, page, release_sections
-from privsample.simulations.words import name, small
+from privsample.simulations.words import name, price, small
 
 EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
 _INTRO = (
@@ -96,18 +97,21 @@ def _summary(folder: Path, releases: Sequence[Release], found: Sequence[Trial]) 
     width = max(len(title) for title in titles)
     lines = [f"Five private releases at delta = {small(DELTA)}, and what a Monte-Carlo audit of one draw found:", ""]
     for title, release, trial in zip(titles, releases, found, strict=True):
-        lines.append(f"  {title:<{width}}  epsilon {float(release.account.epsilon(DELTA)):.3f}  {trial.words}")
+        lines.append(f"  {title:<{width}}  epsilon {price(release.account, DELTA)}  {trial.words}")
     return [
         *lines,
+        "",
+        "  CONSISTENT: the draws do not refute the claim, which is no proof. VIOLATED: they refute it.",
         "",
         f"  {folder / 'report.html'}    pictures and plain words: open it in a browser",
         f"  {folder / 'posterior.nc'}   the diffused draws for ArviZ, with their account",
         f"  {folder / 'release.json'}   the same as JSON; privsample.Release.load reads both",
         "",
-        "The same from the command line, on a file of your own:",
+        "The first of them again, from the command line (name a file of your own to use that):",
         "",
-        f"  privsample release {folder / 'breast-cancer.csv'} --column malignant --n 569 --model beta-bernoulli \\",
-        "    --prior 6,12 --mechanism diffused --epsilon 1 --delta 1e-6 --draws 4 --out draws.nc --report report.html",
+        f"  {program()} release {shlex.quote(str(folder / 'breast-cancer.csv'))} --column malignant \\",
+        "    --n 569 --model beta-bernoulli --prior 6,12 --mechanism diffused --epsilon 1 --delta 1e-6 \\",
+        "    --draws 4 --out draws.nc --report report.html",
     ]
 
 

@@ -1,14 +1,17 @@
 """The sections of the demo's page beside those of the releases: the truth, the audits, the curves, the commands."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.distributions.laws import Beta, Law, Normal
+from privsample.distributions.families import BetaBernoulli
+from privsample.distributions.laws import Beta, Law
 from privsample.mechanisms.additive import GaussianMechanism
 from privsample.mechanisms.posterior import BetaQuery, PosteriorMechanism
 from privsample.mechanisms.release import Release
@@ -19,7 +22,7 @@ from privsample.simulations.report import Part, Picture, Section
 from privsample.simulations.words import name
 
 PUBLIC = "The true posterior is shown only because these data are public."
-_COMMAND = "privsample release {file} --column {column} --n {n} {choice} --epsilon 1 --delta 1e-6 --draws 4"
+_COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilon 1 --delta 1e-6 --draws 4"
 
 
 @value
@@ -47,17 +50,32 @@ class Data:
 
 def truth(data: Data, releases: Sequence[Release]) -> Section:
     """Private against true posteriors: possible because the data are public."""
+    lead = (
+        "Grey: what one would believe with full access to the records (the true posterior). Blue: the law that the "
+        "draws come from. Orange: the draws themselves, the only thing that leaves."
+    )
+    pictures = [
+        Picture(
+            svg=figures.densities(panels), alt=f"{words} The true posterior and the draws.", caption=f"{words} {PUBLIC}"
+        )
+        for words, panels in sheet(data, releases)
+    ]
+    return Section(title="Private draws beside the truth", lead=(lead,), pictures=tuple(pictures))
+
+
+def sheet(data: Data, releases: Sequence[Release]) -> list[tuple[str, list[Panel]]]:
+    """The pictures of `truth`: a caption and the panels for each release."""
     diffused, concentrated, query, count, wines = releases
     n, malignant = len(data.malignant), data.malignant.sum()
-    axis, noise = "share of malignant tumours", count.mechanism
+    axis, noise, model = "share of malignant tumours", count.mechanism, BetaBernoulli(alpha=6, beta=12)
     assert isinstance(noise, GaussianMechanism)
     assert isinstance(query.mechanism, BetaQuery)
     low, high = ends = query.mechanism.bounds
     real, mine = _laws(diffused, malignant)
     stronger = _laws(concentrated, malignant)[1]
-    noisy = Normal(location=float(malignant) / n, scale=noise.noise_std / n)
+    noisy = belief(model, n, float(count["statistic"][0]), noise.noise_std)
     mean, blurred = _laws(query, ((data.radius - low) / (high - low)).sum())
-    sheet = [
+    return [
         (
             "Every patient counts less (diffused).",
             [_panel(axis, real, mine, diffused["theta"])],
@@ -71,25 +89,27 @@ def truth(data: Data, releases: Sequence[Release]) -> Section:
             [_panel("mean radius of the tumours", mean, blurred, query["rho"], ends)],
         ),
         (
-            "For comparison, the classical way: one count with Gaussian noise, at the same cost.",
-            [_panel(axis, real, noisy, count["statistic"] / n)],
+            "For comparison, the classical way: a noisy count, at the same cost. Blue: what may be believed given it.",
+            [_panel(axis, real, noisy, count["statistic"] / n, mine="belief given the noisy count")],
         ),
         (
             "Three shares at once: the cultivars of 178 wines.",
             _categories("share of cultivar", wines, data.cultivar),
         ),
     ]
-    lead = (
-        "Grey: what one would believe with full access to the records (the true posterior). Blue: the law that the "
-        "draws come from. Orange: the draws themselves, the only thing that leaves."
-    )
-    pictures = [
-        Picture(
-            svg=figures.densities(panels), alt=f"{words} The true posterior and the draws.", caption=f"{words} {PUBLIC}"
-        )
-        for words, panels in sheet
-    ]
-    return Section(title="Private draws beside the truth", lead=(lead,), pictures=tuple(pictures))
+
+
+def belief(model: BetaBernoulli, n: int, noisy: float, noise_std: float) -> Beta:
+    """The posterior of the share given a count with Gaussian noise: the Beta of its exact mean and variance."""
+    counts = np.arange(n + 1)
+    weight = stats.betabinom.pmf(counts, n, model.alpha, model.beta) * stats.norm.pdf(noisy, counts, noise_std)
+    weight /= weight.sum()
+    total = model.alpha + model.beta + n
+    means = (model.alpha + counts) / total
+    mean = weight @ means
+    variance = weight @ (means * (1 - means) / (total + 1)) + weight @ (means - mean) ** 2
+    size = mean * (1 - mean) / variance - 1
+    return Beta(a=mean * size, b=(1 - mean) * size)
 
 
 def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
@@ -102,8 +122,15 @@ def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
     return model.posterior(counts, mechanism.n), blurred
 
 
-def _panel(axis: str, real: Law, mine: Law, draws: FloatArray, ends: tuple[float, float] = (0.0, 1.0)) -> Panel:
-    return Panel(axis=axis, laws=(("true posterior", real), ("law of the draws", mine)), draws=draws, ends=ends)
+def _panel(
+    axis: str,
+    real: Law,
+    law: Law,
+    draws: FloatArray,
+    ends: tuple[float, float] = (0.0, 1.0),
+    mine: str = "law of the draws",
+) -> Panel:
+    return Panel(axis=axis, laws=(("true posterior", real), (mine, law)), draws=draws, ends=ends)
 
 
 def _categories(axis: str, release: Release, codes: FloatArray) -> list[Panel]:
@@ -126,7 +153,8 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
     lead = (
         "For each mechanism, two datasets were made up that differ in one record, where that record shows most, and "
         f"{control.samples:,} single draws were taken from each. How well do the draws tell which dataset they came "
-        "from? A bar wholly above the blue line would refute the claim."
+        "from? A bar wholly above the blue line would refute the claim. VIOLATED means that the draws refute the "
+        "claim; CONSISTENT means only that they do not."
     )
     caught = (
         "No such bar is no proof that a claim is true. To show that the test can fail, half of each claim was put to "
@@ -146,12 +174,12 @@ def curves() -> Section:
     )
     first = Picture(
         svg=figures.renyi_curves("diffused"),
-        alt="Rényi divergence against order for six data weights, each rising to a vertical asymptote.",
+        alt="Rényi divergence against order for six data weights, each rising along a dashed vertical line.",
         caption="Diffused: every record counts r. " + caption.format(figure="5.1"),
     )
     second = Picture(
         svg=figures.renyi_curves("concentrated"),
-        alt="Rényi divergence against order for six prior divisors, each rising to a vertical asymptote.",
+        alt="Rényi divergence against order for six prior divisors, each rising along a dashed vertical line.",
         caption="Concentrated: the prior is divided by m. " + caption.format(figure="5.2"),
     )
     lead = (
@@ -160,6 +188,14 @@ def curves() -> Section:
         "which grows as the data count less or the prior counts more."
     )
     return Section(title="Where the numbers come from", lead=(lead,), pictures=(first, second))
+
+
+def program(name: str = "privsample") -> str:
+    """How to start a program of the demo's environment from here: `make demo` does not put it on the PATH."""
+    local = Path(".venv/bin") / name
+    if local.exists():
+        return str(local)
+    return "python" if name == "python" else f"python -m {name}"
 
 
 def commands(folder: Path) -> Section:
@@ -173,7 +209,8 @@ def commands(folder: Path) -> Section:
         (wine, "cultivar", 178, f"{wines} --mechanism diffused"),
     )
     lines = [
-        _COMMAND.format(file=file, column=column, n=n, choice=choice) + f" --out draws-{k}.nc --report report-{k}.html"
+        _COMMAND.format(program=program(), file=shlex.quote(str(file)), column=column, n=n, choice=choice)
+        + f" --out draws-{k}.nc --report report-{k}.html"
         for k, (file, column, n, choice) in enumerate(rows, 1)
     ]
     return Section(
@@ -181,6 +218,9 @@ def commands(folder: Path) -> Section:
         lead=("Such releases from the command line; every run draws anew.",),
         parts=(
             Part(code="\n\n".join(lines)),
-            Part(heading="This page", code=f"python -m privsample.simulations.demo {folder}"),
+            Part(
+                heading="This page",
+                code=f"{program('python')} -m privsample.simulations.demo {shlex.quote(str(folder))}",
+            ),
         ),
     )

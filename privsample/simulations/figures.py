@@ -11,14 +11,17 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.base import Accountant
 from privsample.accounting.conversion import epsilon_from_renyi
+from privsample.accounting.statement import shown_epsilon
 from privsample.distributions.families import BetaBernoulli
 from privsample.distributions.laws import Law
 from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, PosteriorMechanism
 from privsample.mechanisms.release import Release
 from privsample.simulations.audit import Verdict
+from privsample.simulations.words import quantity
 
 # Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
+MOST = 12  # coordinates of a draw that are shown
 _MANY = 60  # draws beyond which single ticks cannot be told apart
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLE = {
@@ -61,25 +64,35 @@ def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], i
 
 def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
     """Thesis Figures 5.1 and 5.2 redrawn: Beta(6, 12) prior, n = 100, six data weights or prior divisors."""
-    shares, model = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0), BetaBernoulli(alpha=6, beta=12)
+    curves = renyi_data(kind)
     with _figure(height=3.5) as ((axes,), file):
         from matplotlib import colormaps
 
-        for share, colour in zip(shares, colormaps["viridis"](np.linspace(0.0, 0.88, len(shares))), strict=True):
-            made: PosteriorMechanism
-            if kind == "diffused":
-                made, label = DiffusedPosterior(model=model, n=100, data_weight=share), f"r = {share:g}"
-            else:
-                made, label = ConcentratedPosterior(model=model, n=100, prior_divisor=share), f"m = {share:g}"
-            limit = made.accountant.order_limit
-            orders = 1 + (limit - 1) * np.append(np.geomspace(1e-3, 0.85, 70), -np.expm1(-np.linspace(2, 14, 50)))
-            axes.plot(orders, made.accountant.rdp(orders), color=colour, label=label)
+        for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
+            label, orders, values, limit = curve
+            # The last stretch is steeper than the eye can tell from the asymptote.
+            axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
             axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
         axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
         axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
         axes.minorticks_off()
         axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
     return file.getvalue()
+
+
+def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, FloatArray, FloatArray, float]]:
+    """The curves of `renyi_curves`: label, orders, divergences, and the order from which on they are infinite."""
+    model, curves = BetaBernoulli(alpha=6, beta=12), []
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
+        made: PosteriorMechanism
+        if kind == "diffused":
+            made, label = DiffusedPosterior(model=model, n=100, data_weight=share), f"r = {share:g}"
+        else:
+            made, label = ConcentratedPosterior(model=model, n=100, prior_divisor=share), f"m = {share:g}"
+        limit = made.accountant.order_limit
+        orders = 1 + (limit - 1) * np.append(np.geomspace(1e-3, 0.85, 70), -np.expm1(-np.linspace(2, 14, 50)))
+        curves.append((label, orders, made.accountant.rdp(orders), limit))
+    return curves
 
 
 def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) -> bytes:
@@ -92,13 +105,12 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) 
                 continue
             known = account.kind("delta") == "exact"
             if known:
-                grid = np.linspace(0.0, top, 30)
-                axes.plot(grid, np.maximum(account.delta(grid), least / 10), color=colour, label=f"{label}, exact")
+                axes.plot(*cost_curve(account, float(top), least), color=colour, label=f"{label}, exact")
             if account.failure == 0.0:
                 name = f"{label}, {'by' if known else 'bound by'} Rényi curve"
-                axes.plot(*_by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
+                axes.plot(*by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
             if delta >= least:
-                _mark(axes, float(account.epsilon(delta)), delta, colour)
+                _mark(axes, account, delta, colour)
         if delta >= least:
             axes.axhline(delta, color=GREY, linewidth=0.9, linestyle=":")
         axes.set(yscale="log", ylim=(least, 1.0), xlabel="ε, nats", ylabel="δ")
@@ -111,16 +123,28 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) 
     return file.getvalue()
 
 
-def _mark(axes: Any, epsilon: float, delta: float, colour: str) -> None:
+def cost_curve(account: Accountant, top: float, least: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the privacy curve up to the epsilon `top`, kept on the logarithmic axis."""
+    grid = np.linspace(0.0, top, 30)
+    return grid, np.maximum(account.delta(grid), least / 10)
+
+
+def mark(account: Accountant, delta: float) -> tuple[float, str]:
+    """Where the dot of an account stands, and what is written beside it: the epsilon shown everywhere."""
+    return float(account.epsilon(delta)), f"ε = {shown_epsilon(account, delta):.4g}"
+
+
+def _mark(axes: Any, account: Accountant, delta: float, colour: str) -> None:
     """A dot with its epsilon; the leftmost curve has room below it, the others above."""
+    epsilon, words = mark(account, delta)
     low = colour == BLUE
     axes.plot([epsilon], [delta], "o", color=colour, markersize=6, clip_on=False)
     place: dict[str, Any] = {"ha": "right", "va": "top"} if low else {"ha": "left", "va": "bottom"}
     shift = (-6, -6) if low else (7, 5)
-    axes.annotate(f"ε = {epsilon:.2f}", (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
+    axes.annotate(words, (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
 
 
-def _by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
+def by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
     """Points (epsilon, delta) of the conversion, from a table of the curve that is fine enough for a picture."""
     top = 12.0 if np.isinf(account.order_limit) else np.log(account.order_limit - 1)
     x = np.append(np.linspace(-8.0, top, 400, endpoint=False), top - np.logspace(-2, -9, 30))
@@ -185,12 +209,12 @@ def _ticks(axes: Any, draws: FloatArray, label: str) -> None:
 
 def released(release: Release) -> bytes:
     """The released draws and nothing else: ticks, or where there are many their middle half and nine tenths."""
-    ((name, draws),) = release.draws.items()
+    (draws,) = release.draws.values()
     if draws.dtype.kind == "i":
         return _counts(draws.ravel())
     low, high = scale(release)
     rows = low + (high - low) * draws.reshape(len(draws), -1)
-    shown = min(rows.shape[1], 12)
+    shown, name = min(rows.shape[1], MOST), quantity(release.mechanism)
     with _figure(height=1.1 + 0.36 * shown) as ((axes,), file):
         for row in range(shown):
             if many(release):
@@ -232,8 +256,7 @@ def audits(account: Accountant, verdicts: Sequence[Verdict]) -> bytes:
     """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
     with _figure(height=3.0) as ((axes,), file):
         points = np.array([verdict.epsilon for verdict in verdicts])
-        grid = np.linspace(0.0, max(points.max() * 1.15, 1e-3), 40)
-        claim = account.delta(grid)
+        grid, claim = claimed_curve(account, float(points.max()))
         axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
         axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
         lower, upper = (np.array([getattr(verdict, end) for verdict in verdicts]) for end in ("lower", "upper"))
@@ -245,3 +268,9 @@ def audits(account: Accountant, verdicts: Sequence[Verdict]) -> bytes:
         axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
         axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()
+
+
+def claimed_curve(account: Accountant, last: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the claim, to a little beyond the last epsilon."""
+    grid = np.linspace(0.0, max(last * 1.15, 1e-3), 40)
+    return grid, account.delta(grid)

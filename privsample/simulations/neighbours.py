@@ -74,7 +74,11 @@ def _posterior_pair(mechanism: PosteriorMechanism, records: Records) -> Neighbou
         return lambda: np.append(np.full(rest, common), record)
 
     def words(record: float) -> str:
-        return f"{rest:,} records of {common:g} and one of {record:g}"
+        if rest == 0:
+            return f"one record of {record:g}"
+        if record == common:
+            return f"{one.n:,} records, all {record:g}"
+        return f"{rest:,} {'records' if rest > 1 else 'record'} of {common:g} and one of {record:g}"
 
     return Neighbours(
         mechanism=one,

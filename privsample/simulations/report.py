@@ -16,9 +16,9 @@ from privsample.mechanisms.release import Release
 from privsample.relations import Relation
 from privsample.simulations import figures
 from privsample.simulations.audit import one_draw
-from privsample.simulations.words import cost, how, name, rounded_up, small
+from privsample.simulations.words import cost, how, name, price, quantity, rounded_up, small
 
-_MOST_NUMBERS = 12
+_MOST_NUMBERS = 12  # draws of one coordinate
 
 
 @value
@@ -138,7 +138,7 @@ def _section(release: Release, delta: float, first: bool) -> Section:
                 ),
             ),
             Part(heading="The numbers", rows=_facts(release, delta), folded=True),
-            Part(heading="Privacy statement, to publish beside the release", quote=release.statement(delta)),
+            Part(heading="Privacy statement, to publish beside the release", quote=_powers(release.statement(delta))),
             Part(heading="To do the same again", code=_code(mechanism, delta), folded=True),
         ),
     )
@@ -150,6 +150,11 @@ def amount(release: Release) -> str:
     if draws.dtype.kind == "i":
         return f"{draws.size:,} answers"
     return f"{len(draws):,} {'draw' if len(draws) == 1 else 'draws'}"
+
+
+def _powers(text: str) -> str:
+    """Powers of ten as everywhere on the page: 1e-6."""
+    return re.sub(r"(?<=\de[-+])0+(?=\d)", "", text)
 
 
 def _sentence(text: str) -> str:
@@ -165,9 +170,7 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
     shown = Picture(
         svg=figures.released(release),
         alt="The released draws on a line.",
-        caption="The released draws: median (dot), middle half (thick), nine in ten (thin)."
-        if figures.many(release) and "answers" not in release.draws
-        else "Everything that was released, and nothing else.",
+        caption=_caption(release),
     )
     curve = Picture(
         svg=figures.privacy_curves(accounts, delta=delta),
@@ -180,19 +183,35 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
     return (shown, curve) if account.failure == 0.0 else (shown,)
 
 
+def _unseen(release: Release) -> int:
+    """Coordinates of a draw for which the page has no room."""
+    (draws,) = release.draws.values()
+    return 0 if draws.dtype.kind == "i" else max(0, draws[0].size - figures.MOST)
+
+
+def _caption(release: Release) -> str:
+    more = _unseen(release)
+    rest = f" Only the first {figures.MOST} of {figures.MOST + more:,} are shown; the file holds all." if more else ""
+    if figures.many(release) and "answers" not in release.draws:
+        return f"The released draws: median (dot), middle half (thick), nine in ten (thin).{rest}"
+    return f"What was released.{rest}" if rest else "Everything that was released, and nothing else."
+
+
 def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
     """The draws, as many as a reader can take in; the file holds all of them."""
-    ((label, draws),) = release.draws.items()
+    (draws,), label = release.draws.values(), quantity(release.mechanism)
     low, high = figures.scale(release)
     flat = draws.reshape(len(draws), -1)
     rows = []
-    for column in range(min(flat.shape[1], _MOST_NUMBERS)) if draws.dtype.kind == "f" else ():
+    for column in range(min(flat.shape[1], figures.MOST)) if draws.dtype.kind == "f" else ():
         values = [f"{x:.6g}" for x in (low + (high - low) * flat[:, column]).tolist()]
-        more = f" and {len(values) - _MOST_NUMBERS:,} more" if len(values) > _MOST_NUMBERS else ""
+        further = f" and {len(values) - _MOST_NUMBERS:,} more" if len(values) > _MOST_NUMBERS else ""
         title = label if flat.shape[1] == 1 else f"{label} {column}"
         if (low, high) != (0.0, 1.0):
             title = f"{title}, in the column's unit"
-        rows.append((title, ", ".join(values[:_MOST_NUMBERS]) + more))
+        rows.append((title, ", ".join(values[:_MOST_NUMBERS]) + further))
+    if more := _unseen(release):
+        rows.append((f"and {more:,} more", "in the file of the release"))
     if draws.dtype.kind == "i":
         codes, counts = np.unique(draws, return_counts=True)
         rows = [(f"answers of {code}", f"{count:,}") for code, count in zip(codes, counts, strict=True)]
@@ -202,7 +221,7 @@ def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
 def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     account = release.account
     levels = sorted({delta, 1e-5, 1e-9} - {0.0}, reverse=True)
-    rows = [(f"epsilon at delta = {small(level)}", rounded_up(float(account.epsilon(level)))) for level in levels]
+    rows = [(f"epsilon at delta = {small(level)}", price(account, level)) for level in levels]
     rows.append(("epsilon with no failure at all", rounded_up(account.max_loss)))
     if np.isfinite(account.zcdp):
         rows.append(("zCDP: rho", rounded_up(account.zcdp)))
@@ -225,9 +244,7 @@ def _together(releases: list[Release], delta: float) -> list[Section]:
         total = sum(release.account for release in members)
         assert isinstance(total, Accountant)
         named = [(f"{name(release.mechanism)}, {amount(release)}", release.account) for release in members]
-        rows = [
-            (label, rounded_up(float(account.epsilon(delta)))) for label, account in [*named, ("all of them", total)]
-        ]
+        rows = [(label, price(account, delta)) for label, account in [*named, ("all of them", total)]]
         columns = (f"neighbours: {relation.words}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))
     lead = (

@@ -7,6 +7,8 @@ from functools import singledispatch
 import numpy as np
 
 from privsample.accounting.base import Accountant
+from privsample.accounting.statement import rounded_up as _up
+from privsample.accounting.statement import shown_epsilon
 from privsample.distributions.families import (
     BetaBernoulli,
     DirichletCategorical,
@@ -25,6 +27,8 @@ from privsample.mechanisms.posterior import (
     PosteriorMechanism,
 )
 from privsample.mechanisms.randomized import RandomizedResponse
+
+_EVEN = "50\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}50"  # never broken across lines
 
 
 @singledispatch
@@ -137,12 +141,32 @@ def _(_: NormalKnownVariance) -> str:
     return "the mean"
 
 
+@singledispatch
+def quantity(_: Mechanism) -> str:
+    """What one released number is, as a short label."""
+    return "statistic"
+
+
+@quantity.register
+def _(mechanism: PosteriorMechanism) -> str:
+    return about(mechanism.model).removeprefix("the ").replace("each category", "category")
+
+
+@quantity.register
+def _(_: BetaQuery) -> str:
+    return "mean of the column"
+
+
 def rounded_up(x: float, digits: int = 4) -> str:
-    """A nonnegative number to this many significant digits, rounded up but for a billionth of it."""
+    """A nonnegative number to this many significant digits, never below it."""
     if x == 0.0 or not math.isfinite(x):
         return "0" if x == 0.0 else "infinite"
-    scale = 10.0 ** (math.floor(math.log10(x)) - digits + 1)
-    return f"{math.ceil(x / scale * (1 - 1e-9)) * scale:.{digits}g}"
+    return f"{_up(x, digits):.{digits}g}"
+
+
+def price(account: Accountant, delta: float) -> str:
+    """epsilon(delta) as it is shown everywhere: by the rule of the privacy statement."""
+    return rounded_up(shown_epsilon(account, delta))
 
 
 def small(x: float) -> str:
@@ -151,8 +175,8 @@ def small(x: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small probability as one in so many."""
-    return f"{small(delta)}, one in {round(1 / delta):,}" if 0.0 < delta <= 0.1 else small(delta)
+    """A small probability as one in so many, never one in more."""
+    return f"{small(delta)}, one in {math.floor(1 / delta * (1 + 1e-12)):,}" if 0.0 < delta <= 0.1 else small(delta)
 
 
 def cost(account: Accountant, delta: float) -> tuple[str, ...]:
@@ -161,14 +185,15 @@ def cost(account: Accountant, delta: float) -> tuple[str, ...]:
     if math.isinf(epsilon):
         return (f"With a failure probability of {chance(delta)}, nothing is promised: the cost is infinite.",)
     if epsilon > 30:
-        return (f"Epsilon is {rounded_up(epsilon)}: so large that it protects next to nothing.",)
-    odds, sure = math.exp(epsilon), 100 / (1 + math.exp(-epsilon))
+        return (f"Epsilon is {price(account, delta)}: so large that it protects next to nothing.",)
+    shown = shown_epsilon(account, delta)
+    odds, sure = math.exp(shown), 100 / (1 + math.exp(-shown))
     promise = (
-        f"Epsilon is {rounded_up(epsilon)}. Seeing this release can shift the odds of any guess about one {unit} by a "
+        f"Epsilon is {rounded_up(shown)}. Seeing this release can shift the odds of any guess about one {unit} by a "
         f"factor of at most {rounded_up(odds, 3)} (e to the power epsilon)."
     )
     example = (
-        f"Someone to whom two versions of a {unit} seemed equally likely (50 : 50) can be at most "
+        f"Someone to whom two versions of a {unit} seemed equally likely ({_EVEN}) can be at most "
         f"{rounded_up(sure, 3)} % sure of one of them afterwards."
     )
     if delta > 0:

@@ -144,6 +144,9 @@ class Unknown(Mechanism):
     def release(self, data, *, rng=None):
         raise AssertionError
 
+    def validate(self, data):
+        raise AssertionError
+
 
 @pytest.mark.parametrize(
     ("mechanism", "options", "error", "message"),

@@ -1,0 +1,252 @@
+"""Every number that a page, a figure or the demo shows, against the library: never below, and close."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.accounting.conversion import epsilon_from_renyi
+from privsample.simulations import audit, demo, demo_page, figures
+from privsample.simulations.report import render
+from privsample.simulations.words import chance, rounded_up
+
+N, DELTA = 40, 1e-6
+MODEL = ps.BetaBernoulli(alpha=6, beta=12)
+MECHANISMS = [
+    ps.DiffusedPosterior(model=MODEL, n=N, data_weight=0.07, draws=3),
+    ps.ConcentratedPosterior(model=MODEL, n=N, prior_divisor=0.13),
+    ps.GaussianMechanism(sensitivity=1, noise_std=2.3, relation=ps.ReplaceOne(n=N)),
+]
+RELEASES = [
+    mechanism.release(np.zeros(N) if k < 2 else 0.0, rng=np.random.default_rng(k))
+    for k, mechanism in enumerate(MECHANISMS)
+]
+
+
+def near_above(shown: str | float, true: float, within: float = 1e-3) -> None:
+    """Never below the truth (but for the safe side that the library itself adds), and at most this far above."""
+    assert true * (1 - 1e-9) <= float(shown) <= true * (1 + within), (shown, true)
+
+
+@pytest.fixture(scope="module")
+def sections() -> list[str]:
+    return unescape(render(RELEASES, delta=DELTA)).split("<section>")[1:]
+
+
+def cells(section: str) -> list[tuple[str, str]]:
+    return re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', section)
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_every_number_of_a_release(sections, at):
+    section, account = sections[at], RELEASES[at].account
+    facts = dict(cells(section))
+    for level in (1e-5, DELTA, 1e-9):
+        shown = facts[f"epsilon at delta = {level:.0e}".replace("e-0", "e-")]
+        near_above(shown, float(account.epsilon(level)))
+        assert float(account.delta(float(shown))) <= level
+    assert "zCDP: rho" not in facts or facts["zCDP: rho"]
+    if np.isfinite(account.max_loss):
+        near_above(facts["epsilon with no failure at all"], account.max_loss)
+    else:
+        assert facts["epsilon with no failure at all"] == "infinite"
+    assert ("zCDP: rho" in facts) == np.isfinite(account.zcdp)
+    if np.isfinite(account.zcdp):
+        near_above(facts["zCDP: rho"], account.zcdp)
+    if np.isfinite(account.order_limit):
+        assert float(facts["Rényi curve finite below order"]) == pytest.approx(account.order_limit, rel=1e-3)
+    epsilon = float(account.epsilon(DELTA))
+    (stated,) = re.findall(r"Epsilon is ([\d.e+-]+)\. ", section)
+    near_above(stated, epsilon)
+    factors = re.findall(r"factor of at most ([\d.e+]+)", section)
+    assert len(factors) == 2
+    assert len(set(factors)) == 1
+    near_above(factors[0], np.exp(epsilon), 0.02)
+    (sure,) = re.findall(r"can be at most ([\d.]+) % sure", section)
+    near_above(sure, 100 / (1 + np.exp(-epsilon)), 0.01)
+    (quoted,) = re.findall(r"\(epsilon = ([\d.e+]+)\)", section)
+    assert quoted == stated == facts["epsilon at delta = 1e-6"]
+    assert "1e-06" not in section.split("To do the same again")[0]
+    assert "one in 1,000,000" in section
+
+
+def test_what_they_cost_together(sections):
+    *members, total = cells(sections[3])
+    assert total[0] == "all of them"
+    for (_, shown), release in zip(members, RELEASES, strict=True):
+        near_above(shown, float(release.account.epsilon(DELTA)))
+    near_above(total[1], float((RELEASES[0].account + RELEASES[1].account + RELEASES[2].account).epsilon(DELTA)))
+
+
+def test_what_is_left_out_is_said():
+    wide = ps.GaussianMechanism(sensitivity=1, noise_std=3, relation=ps.ReplaceOne(n=N), shape=(20,))
+    html = render([wide.release(np.zeros(20))])
+    assert '<th scope="row">and 8 more</th>' in html
+    assert "Only the first 12 of 20 are shown" in html
+    assert "nothing else" not in html
+
+
+def test_rounding_is_always_on_the_safe_side():
+    assert chance(0.06) == "0.06, one in 16"
+    assert [chance(x).split()[-1] for x in (0.1, 1e-5, 1e-6, 3e-4, 1 / 17)] == [
+        "10",
+        "100,000",
+        "1,000,000",
+        "3,333",
+        "17",
+    ]
+    for x in np.random.default_rng(1).uniform(0, 10, 300) ** 3:
+        near_above(rounded_up(float(x)), float(x), 1.001e-3)
+        assert float(rounded_up(float(x))) >= x
+
+
+@pytest.mark.parametrize(
+    "account", [release.account for release in RELEASES], ids=["diffused", "concentrated", "noise"]
+)
+def test_the_cost_curves_are_those_of_the_account(account):
+    top = float(account.epsilon(1e-10))
+    grid, delta = figures.cost_curve(account, top, 1e-10)
+    assert grid[0] == 0
+    assert grid[-1] == top
+    assert np.allclose(delta, np.maximum(account.delta(grid), 1e-11), rtol=1e-9)
+    found, deltas = figures.by_renyi(account, 1e-10)
+    true = [epsilon_from_renyi(account.rdp, account.order_limit, float(x)) for x in np.log(deltas)]
+    assert np.allclose(found, true, rtol=1e-3, atol=1e-6)
+    place, words = figures.mark(account, DELTA)
+    near_above(place, float(account.epsilon(DELTA)), 1e-9)
+    near_above(words.removeprefix("ε = "), float(account.epsilon(DELTA)))
+    points, claim = figures.claimed_curve(account, 0.7)
+    assert points[-1] == pytest.approx(0.805)
+    assert np.allclose(claim, account.delta(points), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["diffused", "concentrated"])
+def test_the_curves_of_the_thesis(kind):
+    """Beta(6, 12), n = 100, against the divergence of two Betas by its formula, and its order limit."""
+    from scipy.special import betaln
+
+    for (label, orders, values, limit), share in zip(
+        figures.renyi_data(kind), (0.1, 0.3, 0.5, 0.7, 0.9, 1.0), strict=True
+    ):
+        assert label == f"{'r' if kind == 'diffused' else 'm'} = {share:g}"
+        r, m = (share, 1.0) if kind == "diffused" else (1.0, share)
+        assert limit == pytest.approx(1 + 6 / m / r)
+        a, b = 6 / m, 12 / m + 99 * r  # 99 failures beside the record that changes
+        picked = slice(None, 90, 10)
+        x = orders[picked]
+        shifted = betaln(x * (a + r) + (1 - x) * a, x * b + (1 - x) * (b + r))
+        other = betaln(x * a + (1 - x) * (a + r), x * (b + r) + (1 - x) * b)
+        here, there = betaln(a + r, b), betaln(a, b + r)
+        forth = (shifted - x * here - (1 - x) * there) / (x - 1)
+        back = (other - x * there - (1 - x) * here) / (x - 1)
+        assert np.allclose(values[picked], np.maximum(forth, back), rtol=1e-6, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    data = demo.load()
+    return data, demo.draw(data)
+
+
+def test_the_true_posterior_is_grey_and_the_law_of_the_draws_is_not(drawn):
+    data, releases = drawn
+    (diffused,), (concentrated,), (query,), (count,), wines = (panels for _, panels in demo_page.sheet(data, releases))
+    for panel in (diffused, concentrated, count):
+        (grey, real), (label, law) = panel.laws
+        assert grey == "true posterior"
+        assert (real.a, real.b) == (6 + 212, 12 + 357)
+        assert law.variance > real.variance or panel is concentrated
+        assert label == ("belief given the noisy count" if panel is count else "law of the draws")
+    weight, divisor = releases[0].mechanism.data_weight, releases[1].mechanism.prior_divisor
+    assert diffused.laws[1][1].a == pytest.approx(6 + weight * 212)
+    assert concentrated.laws[1][1].a == pytest.approx(6 / divisor + 212)
+    assert concentrated.laws[1][1].b == pytest.approx(12 / divisor + 357)
+    total = ((data.radius - 5) / 25).sum()
+    assert query.laws[0][1].a == pytest.approx(2 + total)
+    assert query.laws[1][1].a < query.laws[0][1].a or query.laws[1][1].b > query.laws[0][1].b
+    for k, times in enumerate([59, 71, 48]):
+        (_, real), (_, law) = wines[k].laws
+        assert (real.a, real.b) == (2 + times, 6 + 178 - (2 + times))
+        assert law.a == pytest.approx(2 + releases[4].mechanism.data_weight * times)
+    for panel, release in zip((diffused, concentrated, query), releases, strict=False):
+        assert np.array_equal(panel.draws, next(iter(release.draws.values())))
+
+
+def test_belief_given_a_noisy_count_is_wider_than_the_true_posterior():
+    law = demo_page.belief(MODEL, 100, 40.0, 5.0)
+    rng = np.random.default_rng(2)
+    theta = rng.beta(6, 12, 400_000)
+    kept = theta[np.abs(rng.binomial(100, theta) + rng.normal(0, 5, theta.size) - 40) < 0.5]
+    assert float(law.mean) == pytest.approx(kept.mean(), abs=0.003)
+    assert float(law.variance) == pytest.approx(kept.var(), rel=0.08)
+    assert law.variance > MODEL.posterior(np.asarray(40.0), 100).variance
+    edge = demo_page.belief(MODEL, 100, -20.0, 5.0)
+    assert 0 < edge.mean < 0.1
+
+
+def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
+    _, releases = drawn
+    found = demo.trials(releases, 2_000)
+    assert len(found) == len(releases)
+    for release, trial in zip(releases, found, strict=True):
+        one = audit.one_draw(release.mechanism).accountant
+        points = [verdict.epsilon for verdict in trial.verdicts]
+        assert points == list(audit.telling_epsilons(release.mechanism))
+        assert len(set(points)) == 4
+        assert [v.claim for v in trial.verdicts] == pytest.approx([float(one.delta(e)) for e in points])
+        assert trial.control.epsilon == points[0]
+        assert trial.control.claim == pytest.approx(float(one.delta(points[0])) / 2)
+        assert all(v.level == 1e-6 for v in (*trial.verdicts, trial.control))
+    lines = [line for line in demo._summary(demo.Path("a b"), releases, found) if "  epsilon " in line]
+    for line, release, trial in zip(lines, releases, found, strict=True):
+        near_above(line.split("  epsilon ")[1].split()[0], float(release.account.epsilon(DELTA)))
+        assert line.endswith(trial.words)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_the_printed_commands_can_be_run_from_here(drawn, tmp_path, monkeypatch, local):
+    monkeypatch.chdir(tmp_path)
+    if local:
+        (tmp_path / ".venv/bin").mkdir(parents=True)
+        (tmp_path / ".venv/bin/privsample").touch()
+    start = ".venv/bin/privsample" if local else "python -m privsample"
+    (lines,) = [part.code for part in demo_page.commands(demo.Path("a b")).parts if "release" in part.code]
+    assert lines.count(f"{start} release 'a b/") == 4
+    data, releases = drawn
+    gaussian = ps.audit(MECHANISMS[2], epsilon=0.1, samples=100)
+    trial = demo_page.Trial(verdicts=(gaussian,), control=gaussian)
+    assert f"  {start} release 'a b/breast-cancer.csv' --column" in "\n".join(
+        demo._summary(demo.Path("a b"), releases, [trial] * len(data.malignant[:5]))
+    )
+
+
+@pytest.mark.parametrize(("mechanism", "cases"), [(MECHANISMS[0], 2), (MECHANISMS[2], 1)])
+def test_the_level_is_shared_by_all_limits(mechanism, cases, monkeypatch):
+    """Every limit that is computed is allowed its share of the level, and together they use no more than all of it."""
+    used: list[float] = []
+    limits = audit._clopper_pearson
+
+    def watched(hits: int, samples: int, level: float) -> tuple[float, float]:
+        used.extend([level, level])
+        return limits(hits, samples, level)
+
+    monkeypatch.setattr(audit, "_clopper_pearson", watched)
+    audit.audit_curve(mechanism, epsilons=[0.1, 0.2, 0.3], samples=50, level=0.3)
+    assert len(used) == cases * 3 * 2 * 2 * 2
+    assert sum(used) == pytest.approx(0.3)
+    assert len(set(used)) == 1
+
+
+def test_lower_bounds_at_a_large_level_rarely_exceed_the_truth():
+    """At level 0.5 at most half of the audits may err; sharing among eight limits makes that far fewer."""
+    noise = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    true = float(noise.accountant.delta(0.5))
+    found = [
+        ps.audit(noise, epsilon=0.5, samples=2000, level=0.5, rng=np.random.default_rng(seed)) for seed in range(60)
+    ]
+    assert stats.binom.sf(sum(v.lower > true for v in found) - 1, 60, 0.5) > 1e-6
+    assert sum(v.lower > true for v in found) <= 10
+    assert all(true - 0.08 < v.lower < v.upper < true + 0.09 for v in found)
