@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SchemaError as error:  # its messages name public facts only
         return _failed(str(error), DataProblem.code)
     except KeyboardInterrupt:
-        return _failed("stopped before the release was written", 130)
+        return _failed("stopped; a file that exists now is whole", 130)
     except OSError as error:
         return _unprinted(error)
     except MemoryError:
@@ -83,14 +83,12 @@ def _parser() -> Parser:
 
 
 def _unprinted(error: OSError) -> int:
-    """Standard output is gone or full; outputs in files were written before."""
+    """Standard output is gone or full, or a file failed; outputs in files are written whole or not at all."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     reason = error.strerror or str(error)
-    return _failed(
-        f"the results could not be printed ({reason}); files that were asked for are there", UsageProblem.code
-    )
+    return _failed(f"reading or writing failed ({reason}); a file that exists now is whole", UsageProblem.code)
 
 
 def _failed(message: str, code: int) -> int:

@@ -92,6 +92,8 @@ class Column:
 
 def _check_file(path: Path) -> None:
     """Raises: UsageProblem, DataProblem, unless something can be read there."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageProblem(f"{path} is no regular file; write its content to one first")
     try:
         with path.open("rb") as file:
             empty = not file.read(1)

@@ -1,6 +1,7 @@
 """Files of all kinds: what is read, what is refused, and that memory stays constant."""
 
 import gzip
+import os
 import subprocess
 import sys
 from decimal import Decimal
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privsample import BetaBernoulli
+from privsample.cli import main
 from privsample.cli.files import Column
 from privsample.cli.values import coded, parsed
 
@@ -234,3 +236,19 @@ def test_memory_stays_constant(ending):
             pa.csv.write_csv(table, f"d{n}.csv")
     ran = subprocess.run([sys.executable, "-c", MEMORY, ending], capture_output=True, text=True, check=True)
     assert float(ran.stderr.split()[-1]) < 40, ran.stderr  # megabytes; the tables hold 32
+
+
+def test_a_blank_line_of_a_lone_column_is_a_missing_record(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n\n0\n")
+    words = ["validate", str(path), "--column", "a", "--n", "3", "--model", "beta-bernoulli", "--prior", "1,1"]
+    assert main(words) == 1
+    assert "missing" in capsys.readouterr().out
+
+
+def test_a_pipe_is_refused_and_does_not_hang(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    os.mkfifo(path)
+    words = ["validate", str(path), "--column", "a", "--n", "3", "--model", "beta-bernoulli", "--prior", "1,1"]
+    assert main(words) == 2
+    assert "no regular file" in capsys.readouterr().err

@@ -89,7 +89,7 @@ def test_ctrl_c_while_reading(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.decode().splitlines()[-1].endswith("privsample: error: stopped before the release was written")
+    assert errors.decode().splitlines()[-1].endswith("privsample: error: stopped; a file that exists now is whole")
     assert b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["long.csv"]
 
