@@ -104,6 +104,10 @@ class LaplacePair(LossPair):
         e = np.asarray(epsilon, dtype=np.float64)
         return log1mexp(np.minimum(np.where(e < -self.shift, e, (e - self.shift) / 2), 0.0))
 
+    def reverse(self) -> "LaplacePair":
+        """Itself."""
+        return self
+
 
 @value
 class GaussianAccountant(Accountant):

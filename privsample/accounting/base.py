@@ -66,6 +66,15 @@ class Accountant(ABC):
         return ()
 
     @property
+    def directions(self) -> tuple[tuple[LossPair, ...], ...]:
+        """`pairs` in groups, for composition: neighbours that are worst for one account are so for all in one group only.
+
+        One group where a pair may stand for either order of the neighbours; accounts under AddRemove that tell removal
+        from addition give two, in this order.
+        """
+        return (self.pairs,) if self.pairs else ()
+
+    @property
     def failure(self) -> float:
         """Probability with which nothing at all is promised, beside which the Renyi curve holds."""
         return 0.0

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
+from privsample.accounting.dots import joined, shared_out
 from privsample.errors import NumericalFailure
 
 ComplexArray = NDArray[np.complex128]
@@ -39,6 +40,19 @@ class LossPair(ABC):
         """Orders below it have finite divergence."""
         return np.inf
 
+    @abstractmethod
+    def reverse(self) -> "LossPair":
+        """(Q, P)."""
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """A discrete pair that dominates this one: log P masses at increasing losses `nodes`, and at an infinite loss.
+
+        Its privacy curve joins this one's values at the nodes by straight lines in e^epsilon; the Q mass at a node is
+        the P mass times e^-node. The masses may add up to more than one by rounding upwards, never to less.
+        Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1.
+        """
+        return joined(self.log_delta, self.reverse().log_delta, nodes)
+
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
         """The largest divergence of several pairs of this kind, at each order."""
@@ -63,7 +77,7 @@ class SmoothPair(LossPair):
 
     @abstractmethod
     def reverse(self) -> "SmoothPair":
-        """(Q, P)."""
+        """(Q, P), smooth too."""
 
 
 def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:
@@ -148,6 +162,14 @@ class DiscretePair(LossPair):
     def max_loss(self) -> float:
         """The largest loss."""
         return float(self.loss.max())
+
+    def reverse(self) -> "DiscretePair":
+        """The two laws exchanged."""
+        return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss)
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """Each outcome shared out between the two nodes around it, so that both its masses are kept."""
+        return shared_out(self.log_p, self.loss, nodes)
 
 
 def _log_masses(**named: ArrayLike) -> FloatArray:

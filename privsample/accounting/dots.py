@@ -1,0 +1,94 @@
+"""From a privacy curve to a discrete pair that dominates it: the curve's values, joined by straight lines in e^epsilon.
+
+Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1 ("connect the dots"); docs/notes/lattice.md.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+
+LogCurve = Callable[[FloatArray], FloatArray]
+
+_ROUNDING = 4 * np.finfo(np.float64).eps
+
+
+def joined(curve: LogCurve, reverse: LogCurve, nodes: FloatArray) -> tuple[FloatArray, float]:
+    """log P masses at increasing losses `nodes`, at least two, and the log mass at an infinite loss; rounded up.
+
+    `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. Losses below the first
+    node are moved up to it. Below zero the masses come from the reversed curve, so that nothing cancels.
+    """
+    gaps, zero = np.diff(nodes), int(np.searchsorted(nodes, 0.0))
+    log_p = np.empty_like(nodes)
+    if zero < len(nodes):
+        log_p[zero:] = _above(curve, nodes, gaps, zero)
+    if zero > 0:
+        log_p[:zero] = _below(reverse, nodes, gaps, zero)
+    return log_p, float(curve(nodes[-1:])[0])
+
+
+def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
+    """Masses at nodes[zero:]: p = (d[i-1] - d[i])/(1 - e^-gap) - (d[i] - d[i+1])/(e^gap - 1), scaled by d[i-1]."""
+    if zero == 0:  # every loss below the first node has slope -1
+        before, gap = nodes[0] - 1.0, 1.0
+        nodes, gaps, zero = np.append(before, nodes), np.append(gap, gaps), 1
+        log_d = np.append(np.logaddexp(curve(nodes[1:2]), nodes[1] + np.log(-np.expm1(-gap))), curve(nodes[1:]))
+    else:
+        log_d = curve(nodes[zero - 1 :])
+    before, after = gaps[zero - 1 :], np.append(gaps[zero:], np.inf)
+    fall = _fall(log_d)
+    ratio = np.exp(np.minimum(_difference(log_d[1:], log_d[:-1]), 0.0))
+    later = np.append(fall[1:], 0.0) * ratio
+    share = fall / -np.expm1(-before) - later / np.expm1(after)
+    return log_d[:-1] + _log_share(share, before, after)
+
+
+def _below(reverse: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
+    """Masses at nodes[:zero], from r(e) = d(e) - (1 - e^e) = e^e times the reversed curve at -e, which rises from 0."""
+    used = nodes[: zero + 1] if zero < len(nodes) else np.append(nodes, nodes[-1] + gaps[-1])
+    log_r = used + reverse(-used)
+    before, after = np.append(np.inf, np.diff(used)[:-1]), np.diff(used)
+    fall = _fall(log_r[::-1])[::-1]
+    ratio = np.exp(np.minimum(_difference(log_r[:-1], log_r[1:]), 0.0))
+    earlier = np.append(0.0, fall[:-1]) * ratio
+    share = fall / np.expm1(after) - earlier / -np.expm1(-before)
+    return log_r[1:] + _log_share(share, before, after)
+
+
+def _difference(to: FloatArray, start: FloatArray) -> FloatArray:
+    """to - start, and -inf from -inf on."""
+    return np.where(np.isneginf(to), -np.inf, to - np.where(np.isneginf(start), 0.0, start))
+
+
+def _fall(log_values: FloatArray) -> FloatArray:
+    """1 - v[i+1]/v[i] of values given by their logarithms."""
+    return -np.expm1(np.minimum(_difference(log_values[1:], log_values[:-1]), 0.0))
+
+
+def _log_share(share: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    """log of a share, with what rounding can have taken away."""
+    return np.log(np.maximum(share, 0.0) + _ROUNDING * (1.0 + 1.0 / before + 1.0 / after))
+
+
+def shared_out(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[FloatArray, float]:
+    """The same for finitely many outcomes, exactly: (outcomes,) log P masses and losses to masses at the nodes.
+
+    An outcome between two nodes goes to both, p = p_low + p_high with the Q mass kept; one below the first node moves
+    up to it; one above the last goes to it with its Q mass, and to an infinite loss with what is left of its P mass.
+    """
+    present = ~np.isneginf(log_p)
+    log_mass, at = log_p[present] + _ROUNDING, loss[present]
+    after = np.searchsorted(nodes, at)
+    inside, above = (after > 0) & (after < len(nodes)), after == len(nodes)
+    low, high = np.clip(after - 1, 0, len(nodes) - 1), np.clip(after, 0, len(nodes) - 1)
+    gap = np.where(inside, nodes[high] - nodes[low], 1.0)
+    to_low = np.where(inside, nodes[high] - at, 0.0)
+    beyond = np.where(above, np.minimum(nodes[-1] - at, 0.0), 0.0)
+    result = np.full(len(nodes), -np.inf)
+    with np.errstate(divide="ignore"):
+        shares = -np.expm1(to_low - gap) / -np.expm1(-gap)
+        np.logaddexp.at(result, high, log_mass + np.where(inside, np.log(shares), beyond))
+        np.logaddexp.at(result, low, log_mass + np.log(np.expm1(to_low) / np.expm1(gap)))
+        return result, float(np.logaddexp.reduce(log_mass + np.log(-np.expm1(beyond)), initial=-np.inf))
