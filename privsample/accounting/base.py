@@ -67,7 +67,7 @@ class Accountant(ABC):
 
     @property
     def directions(self) -> tuple[tuple[LossPair, ...], ...]:
-        """`pairs` in groups, for composition: neighbours that are worst for one account are so for all in one group only.
+        """`pairs` in groups for composition: two accounts can be worst for the same neighbours only in the same group.
 
         One group where a pair may stand for either order of the neighbours; accounts under AddRemove that tell removal
         from addition give two, in this order.

@@ -17,8 +17,8 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 def joined(curve: LogCurve, reverse: LogCurve, nodes: FloatArray) -> tuple[FloatArray, float]:
     """log P masses at increasing losses `nodes`, at least two, and the log mass at an infinite loss; rounded up.
 
-    `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. Losses below the first
-    node are moved up to it. Below zero the masses come from the reversed curve, so that nothing cancels.
+    `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. Losses below the
+    first node are moved up to it. Below zero the masses come from the reversed curve, so that nothing cancels.
     """
     gaps, zero = np.diff(nodes), int(np.searchsorted(nodes, 0.0))
     log_p = np.empty_like(nodes)
