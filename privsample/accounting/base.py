@@ -141,6 +141,11 @@ class Accountant(ABC):
     def _has_curve(self) -> bool:
         return bool(self.pairs)
 
+    @property
+    def _curve_is_least(self) -> bool:
+        """Whether the Renyi curve never gives less than the privacy curve; else every view takes the lesser."""
+        return self._has_curve
+
     def rdp(self, orders: ArrayLike) -> FloatArray:
         """Renyi differential privacy in nats: sup over neighbours, both directions.
 
@@ -156,9 +161,9 @@ class Accountant(ABC):
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
         e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
         result = self._log_curve(e)
-        if not self._has_curve:
+        if not self._curve_is_least:
             by_order = np.array([log_delta_from_renyi(self._renyi, self._renyi_limit, float(x)) for x in e.ravel()])
-            result = self._beside_failure(by_order.reshape(e.shape), e)
+            result = np.minimum(result, self._beside_failure(by_order.reshape(e.shape), e))
         return np.minimum(result, 0.0)[()]
 
     def _beside_failure(self, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
@@ -200,7 +205,7 @@ class Accountant(ABC):
             if self._has_curve:
                 epsilon = self._curve_epsilon(delta)
                 routes.append(Route(name="privacy curve", epsilon=epsilon, kind=self.kind("epsilon")))
-            if every or not self._has_curve:
+            if every or not self._curve_is_least:
                 beside = np.log(delta - self.failure) - np.log1p(-self.failure)
                 epsilon = epsilon_from_renyi(self._renyi, self._renyi_limit, beside)
                 routes.append(Route(name="Renyi curve at its best order", epsilon=epsilon, kind="upper bound"))
