@@ -6,6 +6,7 @@ summation), so it errs upwards only. What is cut off is bounded by |M|, which fa
 Proof: docs/notes/contour.md. Source of the formula: MATH section 1; compare Koskela, Jalko and Honkela 2020.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,10 +35,12 @@ def summed_log_delta(members: Members, order_limit: float, epsilon: float) -> fl
         if not (np.isfinite(peak) and np.isfinite(width) and step > 0 and width / step < _MOST_POINTS):
             return np.inf
         t = (c + 1j * step * np.arange(int(width / step) + 2)).astype(np.complex128)
-        terms = np.exp(log_moment(members, t) - t * epsilon - np.log(t) - np.log1p(t) - peak)
+        log_m, error = _log_moment_with_error(members, t)
+        terms = np.exp(log_m - t * epsilon - np.log(t) - np.log1p(t) - peak)
         total = step / np.pi * (terms[0].real / 2 + terms[1:].real.sum())
-        beyond = np.exp(_fall(members, c, np.array([width]))[0]) * c * (1 + c) / (np.pi * width)
-        lost = 4e-15 * (8 + abs(height) + abs(c * epsilon)) * step / np.pi * np.abs(terms).sum()
+        beyond = np.exp(_log_fall(members, c, width)) * c * (1 + c) / (np.pi * width)
+        exponents = 4 * (8 + abs(height) + abs(c * epsilon)) + np.abs(log_m.imag) + np.abs(t.imag * epsilon)
+        lost = step / np.pi * (np.abs(terms) @ (1e-15 * exponents + np.expm1(error)))
         result = peak + np.log(total + beyond + lost)
     return float(min(result, 0.0)) if np.isfinite(result) else np.inf
 
@@ -46,36 +49,36 @@ def _real(members: Members, c: float) -> float:
     return float(log_moment(members, np.array([c + 0j]))[0].real)
 
 
-def _fall(members: Members, c: float, widths: FloatArray) -> FloatArray:
-    """log |M(c + iw)/M(c)| at each width w, an upper bound of it beyond."""
-    return log_moment(members, c + 1j * np.append(0.0, widths)).real[1:] - _real(members, c)
+def _log_moment_with_error(members: Members, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+    found = [(times, *pair.log_mgf_with_error(t)) for pair, times in members]
+    zero: ComplexArray = np.zeros_like(t)
+    return sum((n * log_m for n, log_m, _ in found), start=zero), sum((n * e for n, _, e in found), start=zero.real)
+
+
+def _log_fall(members: Members, c: float, width: float) -> float:
+    """log of a bound of |M(c + iw)/M(c)| for every w from the width on."""
+    return float(sum(times * pair.log_fall(c, np.array([width]))[0] for pair, times in members))
 
 
 def _saddle(members: Members, order_limit: float, epsilon: float) -> float:
     """About where the integrand is least on the real line: any point is valid, this one needs the fewest terms."""
     low, high = -16.0, 40.0 if np.isinf(order_limit) else float(np.log(order_limit - 1.0)) - 1e-9
-    x, at = np.linspace(low, high, 97), low
-    for _ in range(2):
+    x, at = np.linspace(low, high, 33), low
+    for _ in range(3):  # its logarithm is convex in c: there is one valley
         c = np.exp(x)
         height = log_moment(members, c + 0j).real - c * epsilon - np.log(c) - np.log1p(c)
         best = int(np.argmin(np.where(np.isnan(height), np.inf, height)))
         at = float(x[best])
-        x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 33)
+        x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 9)
     return float(np.exp(at))
 
 
 def _cut(members: Members, c: float) -> float:
     """A width where |M| has fallen far enough; +inf where it does not."""
-    widths, width = np.geomspace(1e-9, 1e18, 91), np.inf
-    for _ in range(2):
-        fall = _fall(members, c, widths) + np.log(c * (1 + c) / widths)
-        enough = np.flatnonzero(fall < -_EXPONENT + min(0.0, np.log(c)))
-        if not enough.size:
-            return np.inf
-        first = int(enough[0])
-        width = float(widths[first])
-        widths = np.geomspace(widths[max(first - 1, 0)], width, 9)
-    return width
+    widths = np.geomspace(1e-9, 1e18, 27 * 32 + 1)
+    enough = -_EXPONENT + min(0.0, np.log(c)) - np.log(c * (1 + c) / widths)
+    at = bisect_left(range(len(widths)), True, key=lambda i: bool(_log_fall(members, c, float(widths[i])) < enough[i]))
+    return float(widths[at]) if at < len(widths) else np.inf
 
 
 def _period(members: Members, order_limit: float, epsilon: float, c: float, peak: float) -> float:

@@ -67,13 +67,28 @@ class LossPair(ABC):
 
 
 class SmoothPair(LossPair):
-    """A pair whose loss has a density and a known moment generating function M, |M(c + iw)| falling in |w|."""
+    """A pair whose loss has a density and a known moment generating function M.
+
+    Where |M(c + iw)| does not fall in |w| all the way, a pair gives its own `log_fall`.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """log E_P e^{tL} at complex t with 0 < Re t < order_limit - 1, on the branch that is continuous from real t."""
+        """log E_P e^{tL} at complex t with 0 < Re t < order_limit - 1, on the branch that is continuous from real t.
+
+        A branch that differs by multiples of 2 pi i serves as well: counts are whole.
+        """
+
+    def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
+        """log_mgf, and what its error may exceed a few ulp of the exponents by."""
+        return self.log_mgf(t), np.zeros(t.shape)
+
+    def log_fall(self, c: float, widths: FloatArray) -> FloatArray:
+        """log of a bound of |M(c + iw)/M(c)| for every w from each width on; here |M| falls."""
+        fall: FloatArray = self.log_mgf(c + 1j * np.append(0.0, widths)).real
+        return fall[1:] - fall[0]
 
     @abstractmethod
     def reverse(self) -> "SmoothPair":
