@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
     from privsample.accounting.statement import privacy_statement
+    from privsample.accounting.subsampling import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
     from privsample.distributions.families import (
         BetaBernoulli,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         GammaPoisson,
         NormalKnownVariance,
     )
+    from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
@@ -47,6 +49,7 @@ _HOMES = {
         "GammaPoisson",
         "NormalKnownVariance",
     ),
+    "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
     "privsample.accounting.base": ("Accountant", "Assumption"),
     "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
@@ -61,6 +64,7 @@ _HOMES = {
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
+    "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.notes": ("CuratorNotes",),
