@@ -7,7 +7,7 @@ from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, View
 from privsample.accounting.loss import DiscretePair, binary_pair, delta_below_zero
-from privsample.relations import Relation
+from privsample.relations import Relation, ReplaceOne
 
 _SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])
 
@@ -30,9 +30,11 @@ class Group(Accountant):
 
     def __post_init__(self) -> None:
         size = positive_integer(size=self.size)
-        put(self, size=size, assumptions=self.assumptions | self.base.assumptions)
         if self.relation is None:
             put(self, relation=self.base.relation.group(size))
+        if isinstance(self.base.relation, ReplaceOne):
+            size = min(size, self.base.relation.n)
+        put(self, size=size, assumptions=self.assumptions | self.base.assumptions)
 
     @property
     def source(self) -> str:

@@ -4,6 +4,7 @@ Source: Geumlek, Song and Chaudhuri 2017 (thesis of Geumlek, chapter 5): Algorit
 Proofs beyond the source are in docs/notes/posterior.md.
 """
 
+from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
@@ -33,6 +34,8 @@ class PosteriorAccountant(Accountant):
 
     rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
     for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
+    With `group_size` k, k records are replaced at once: as exact, for Dirichlet with three or more categories where
+    no prior is below one.
     """
 
     model: Model
@@ -42,6 +45,7 @@ class PosteriorAccountant(Accountant):
     draws: int = 1
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+    group_size: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -50,6 +54,12 @@ class PosteriorAccountant(Accountant):
         put(
             self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
         )
+        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        if self.group_size > 1 and not self._groups_known:
+            raise ValueError(
+                f"group_size must be 1 where a prior of three or more categories is below prior_divisor, got "
+                f"{self.group_size}; .group({self.group_size}) bounds the group from the account of one"
+            )
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -64,20 +74,19 @@ class PosteriorAccountant(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """The neighbouring posteriors of MATH section 2, both directions: worst at every order; all draws share one."""
-        products = [ProductPair.of(pair, self.draws) for pair in self._single]
-        if self.draws == 1 or None in products:
+        if self.draws == 1:
             return self._single
-        return tuple(product.simplified for product in products if product)
+        return tuple(ProductPair.of(pair, self.draws).simplified for pair in self._single)
 
     @property
     def _single(self) -> tuple[LossPair, ...]:
         """The pairs of one draw."""
-        return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor)
+        return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         return self.draws * worst_renyi(self._single, orders)
 
-    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
         if self.draws == 1:
             return Accountant._family_curve(self, a, b, step, epsilon)
         return ProductPair(members=((BetaPair(a=1, b=1, step=1), self.draws),)).with_beta(a, b, step, epsilon)
@@ -94,74 +103,101 @@ class PosteriorAccountant(Accountant):
     @property
     def family(self) -> BetaFamily | None:
         """The family that the privacy curve ranges over, where the extreme pairs are not proven to be its worst."""
-        return interior(self.model, self.n, self.data_weight, self.prior_divisor)
+        return interior(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+
+    @property
+    def _groups_known(self) -> bool:
+        """Whether k records are worst when all go from one extreme to the other (docs/notes/posterior.md, Lemma 3)."""
+        match self.model:
+            case DirichletCategorical(alpha=alpha):
+                return len(alpha) == 2 or min(alpha) >= self.prior_divisor
+            case _:
+                return True
+
+    def group(self, size: int) -> Accountant:
+        """`size` records replaced at once: their steps add up, the others stay.
+
+        From the account's curves alone where three or more categories have a prior below one.
+        """
+        size = positive_integer(size=size)
+        if not self._groups_known:
+            return Accountant.group(self, size)
+        return replace(self, group_size=size * self.group_size, unit=self.relation.group(size).unit)
 
 
 @singledispatch
-def extreme_pairs(model: Model, n: int, r: float, m: float) -> tuple[LossPair, ...]:
-    """Neighbouring posteriors that are worst at every order (MATH section 2, the table), both directions.
+def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tuple[LossPair, ...]:
+    """Posteriors `size` of n records apart that are worst at every order (MATH section 2, the table), both directions.
 
     A new model registers its own. Raises: TypeError, for a model without one.
     """
-    del n, r, m
+    del n, r, m, size
     raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
 
 
 @singledispatch
-def interior(model: Model, n: int, r: float, m: float) -> BetaFamily | None:
+def interior(model: Model, n: int, r: float, m: float, size: int) -> BetaFamily | None:
     """The family that the privacy curve has to range over, where the extreme pairs are not proven to be its worst."""
-    del model, n, r, m
+    del model, n, r, m, size
     return None
 
 
-def _beta_ends(a: float, b: float, n: int, r: float) -> tuple[LossPair, ...]:
-    """The other n - 1 records all failures, or all successes; both directions are mirror images."""
-    rest = r * (n - 1)
+def _beta_ends(a: float, b: float, n: int, r: float, size: int) -> tuple[LossPair, ...]:
+    """The other n - size records all failures, or all successes; both directions are mirror images."""
+    rest = r * (n - size)
     corners = ((a, b + rest), (a + rest, b), (b, a + rest), (b + rest, a))
-    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=r) for first, second in corners))
+    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=size * r) for first, second in corners))
+
+
+def _beta_sums(a: float, b: float, n: int, r: float, size: int, *, whole: bool) -> BetaFamily:
+    """Any sum of the others; for a group in steps of `size` records, of which there are n / size, rounded down."""
+    if size == 1:
+        return BetaFamily(a=a, b=b, step=r, n=n, whole=whole)
+    steps = max(float(np.nextafter(n / size, 0.0)), 1.0)
+    return BetaFamily(a=a, b=b, step=size * r, n=steps, whole=False)  # type: ignore[arg-type]
 
 
 @extreme_pairs.register
-def _(model: BetaBernoulli, n: int, r: float, m: float) -> tuple[LossPair, ...]:
-    return _beta_ends(model.alpha / m, model.beta / m, n, r)
+def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    return _beta_ends(model.alpha / m, model.beta / m, n, r, size)
 
 
 @interior.register
-def _(model: BetaBernoulli, n: int, r: float, m: float) -> BetaFamily | None:
-    return BetaFamily(a=model.alpha / m, b=model.beta / m, step=r, n=n, whole=not model.fractional)
+def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> BetaFamily | None:
+    return _beta_sums(model.alpha / m, model.beta / m, n, r, size, whole=not model.fractional)
 
 
 @extreme_pairs.register
-def _(model: DirichletCategorical, n: int, r: float, m: float) -> tuple[LossPair, ...]:
+def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     first, second = sorted(model.alpha)[:2]
     if len(model.alpha) == 2:
-        return _beta_ends(first / m, second / m, n, r)
-    pairs = (BetaPair(a=first / m, b=second / m, step=r), BetaPair(a=second / m, b=first / m, step=r))
-    return tuple(dict.fromkeys(pairs))
+        return _beta_ends(first / m, second / m, n, r, size)
+    corners = ((first / m, second / m), (second / m, first / m))
+    return tuple(dict.fromkeys(BetaPair(a=a, b=b, step=size * r) for a, b in corners))
 
 
 @interior.register
-def _(model: DirichletCategorical, n: int, r: float, m: float) -> BetaFamily | None:
+def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> BetaFamily | None:
     if len(model.alpha) > 2:
         return None
     first, second = sorted(model.alpha)
-    return BetaFamily(a=first / m, b=second / m, step=r, n=n, whole=True)
+    return _beta_sums(first / m, second / m, n, r, size, whole=True)
 
 
 @extreme_pairs.register
-def _(model: GammaPoisson, n: int, r: float, m: float) -> tuple[LossPair, ...]:
+def _(model: GammaPoisson, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     del n  # other records only raise the shape, which is post-processing
-    return tuple(GammaShapePair(shape=model.shape / m, step=r * model.upper, rising=up) for up in (True, False))
+    return tuple(GammaShapePair(shape=model.shape / m, step=size * r * model.upper, rising=up) for up in (True, False))
 
 
 @extreme_pairs.register
-def _(model: GammaExponential, n: int, r: float, m: float) -> tuple[LossPair, ...]:
-    shape, rate, step = model.shape / m + r * n, model.rate / m, r * model.upper
+def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    shape, rate, step = model.shape / m + r * n, model.rate / m, size * r * model.upper
     return tuple(GammaRatePair(shape=shape, rate=rate, step=step, rising=up) for up in (True, False))
 
 
 @extreme_pairs.register
-def _(model: NormalKnownVariance, n: int, r: float, m: float) -> tuple[LossPair, ...]:
+def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     low, high = model.bounds
     precision = 1 / (m * model.variance) + r * n / model.noise_variance
-    return (GaussianPair(mu=r * (high - low) / model.noise_variance / precision**0.5),)
+    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5),)

@@ -4,15 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 from privsample import (
     AddRemove,
+    BetaBernoulli,
     Composed,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
     GaussianAccountant,
     Group,
     LaplaceAccountant,
+    NormalKnownVariance,
     Parallel,
+    PosteriorAccountant,
     PureAccountant,
+    ReplaceOne,
     ZCDPAccountant,
 )
 from tests.accounting.test_brute_force import ORDERS, account, check, law
@@ -20,10 +28,10 @@ from tests.accounting.test_brute_force import ORDERS, account, check, law
 EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("size", [2, 5])
 def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
     """Random chains P_0, ..., P_size: the account knows the neighbours, the truth is about the two ends."""
-    for spread in (0.05, 0.5, 3.0):
+    for spread in (0.05, 1.0):
         tilts = np.cumsum(spread * rng.standard_normal((size + 1, 4)), axis=0)
         chain = [np.exp(row - np.logaddexp.reduce(row)) for row in tilts]
         claim = account(list(itertools.pairwise(chain)), AddRemove())
@@ -31,7 +39,7 @@ def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
         check(PureAccountant(stated_epsilon=claim.max_loss).group(size), [(chain[0], chain[-1])])
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, 3])
 def test_groups_in_sums_and_of_sums(size, rng):
     """Two releases, each from a chain of its own: both ends of both."""
     chains = [[law(rng) for _ in range(size + 1)] for _ in range(2)]
@@ -92,3 +100,173 @@ def test_wrong_sizes(wrong, error):
     for made in (lambda: Group(base=base, size=wrong), lambda: base.group(wrong), lambda: (base + base).group(wrong)):
         with pytest.raises(error, match="size"):
             made()
+
+
+def one_sided(p, q, cut, epsilon, *, upper):
+    """P beyond a cut of one coordinate less e^epsilon times Q beyond it, the loss being largest there."""
+    return p.sf(cut) - np.exp(epsilon) * q.sf(cut) if upper else p.cdf(cut) - np.exp(epsilon) * q.cdf(cut)
+
+
+def betas(model, data, r):
+    """The posterior's parameters for the number of ones, or for the counts, of each data set."""
+    if isinstance(model, BetaBernoulli):
+        return {s: np.array([model.alpha + r * s[0], model.beta + r * s[1]]) for s in data}
+    return {s: np.array(model.alpha) + r * np.array(s) for s in data}
+
+
+def log_normalizer(shapes):
+    return special.gammaln(shapes).sum() - special.gammaln(shapes.sum())
+
+
+def shapes_renyi(p, q, order):
+    """Of two Dirichlet laws, by their log normalizers."""
+    blend = order * p + (1 - order) * q
+    if (blend <= 0).any():
+        return np.inf
+    return (log_normalizer(blend) - order * log_normalizer(p)) / (order - 1) + log_normalizer(q)
+
+
+def shapes_delta(p, q, epsilon):
+    """Of two Dirichlet laws with equal sums of shapes that differ in two coordinates, or in three of three."""
+    moved = [i for i in np.argsort(q - p) if p[i] != q[i]]
+    constant = log_normalizer(q) - log_normalizer(p)
+    if len(moved) == 2:
+        rises, falls = moved
+        cut = special.expit((epsilon - constant) / (p - q)[rises])
+        tails = [special.betaincc(law[rises], law[falls], cut) for law in (p, q)]
+        return tails[0] - np.exp(epsilon) * tails[1]
+    step = p - q
+    alone = moved[0] if step[moved[1]] < 0 else moved[2]  # the one that moves against the other two
+    i, j = (other for other in moved if other != alone)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    z = 40.0 * nodes  # logit of the share of i in i and j; given it, the loss is monotone in the third share
+    log_i, log_j = -np.log1p(np.exp(-z)), -np.log1p(np.exp(z))
+    cut = special.expit((epsilon - constant - step[i] * log_i - step[j] * log_j) / step[alone])
+    total = 0.0
+    for sign, shapes in ((1.0, p), (-np.exp(epsilon), q)):
+        tail = special.betaincc if step[alone] > 0 else special.betainc
+        density = np.exp(shapes[i] * log_i + shapes[j] * log_j - special.betaln(shapes[i], shapes[j]))
+        total += sign * 40.0 * (weights * density * tail(shapes[alone], shapes[i] + shapes[j], cut)).sum()
+    return total
+
+
+def worst_of(model, n, size, r):
+    """The largest divergences over all data sets that differ in up to `size` of n records."""
+    categories = 2 if isinstance(model, BetaBernoulli) else len(model.alpha)
+    data = [c for c in itertools.product(range(n + 1), repeat=categories) if sum(c) == n]
+    laws = betas(model, data, r)
+    near = [(c, d) for c, d in itertools.permutations(data, 2) if np.abs(np.subtract(c, d)).sum() <= 2 * size]
+    delta = [max(shapes_delta(laws[c], laws[d], e) for c, d in near) for e in EPSILONS]
+    rdp = [max(shapes_renyi(laws[c], laws[d], order) for c, d in near) for order in ORDERS]
+    return np.array(delta), np.array(rdp)
+
+
+@pytest.mark.parametrize(
+    ("model", "n", "size", "r"),
+    [
+        (BetaBernoulli(alpha=0.7, beta=2.5), 6, 3, 1.0),
+        (DirichletCategorical(alpha=(0.2, 0.4)), 5, 2, 0.1),
+        (DirichletCategorical(alpha=(1.0, 1.0, 1.0)), 3, 2, 1.0),
+        (DirichletCategorical(alpha=(4.0, 1.1, 2.0)), 2, 2, 0.4),
+    ],
+)
+def test_groups_of_counts_against_every_data_set(model, n, size, r):
+    """Exact for both views: neither below the worst data sets nor above them."""
+    delta, rdp = worst_of(model, n, size, r)
+    group = PosteriorAccountant(model=model, n=n, data_weight=r).group(size)
+    assert isinstance(group, PosteriorAccountant)
+    assert group.relation == ReplaceOne(n=n).group(size)
+    assert np.allclose(group.delta(EPSILONS), delta, rtol=1e-8)
+    assert np.allclose(group.rdp(ORDERS), rdp, rtol=1e-9)
+
+
+def test_small_priors_of_three_categories_break_the_rule_and_fall_back():
+    """Two records that leave one category for two others cost more than two that go to one."""
+    model = DirichletCategorical(alpha=(0.2, 0.2, 0.2))
+    spread, together = (np.array(c) + 0.2 for c in ((1, 1, 0), (2, 0, 0)))
+    other = np.array((0, 0, 2)) + 0.2
+    assert shapes_delta(spread, other, 0.0) > shapes_delta(together, other, 0.0) * 1.002
+    assert shapes_renyi(spread, other, 1.01) > shapes_renyi(together, other, 1.01) * 1.01
+    account = PosteriorAccountant(model=model, n=2)
+    group = account.group(2)
+    assert group == Group(base=account, size=2)
+    assert account.group(7).size == 2
+    delta, rdp = worst_of(model, 2, 2, 1.0)
+    assert (group.delta(EPSILONS) >= delta).all()
+    assert (group.rdp(ORDERS) >= rdp).all()
+    with pytest.raises(ValueError, match="group_size must be 1"):
+        PosteriorAccountant(model=model, n=3, group_size=2)
+    concentrated = PosteriorAccountant(model=model, n=3, prior_divisor=0.2).group(2)
+    assert isinstance(concentrated, PosteriorAccountant)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (3, 2), (4, 4)])
+def test_groups_of_gammas_against_every_data_set(n, size):
+    """Counts and waiting times in {0, 1, 2}: all sums that `size` records can move."""
+    shape, rate, r, upper = 1.3, 0.8, 0.6, 2
+    sums = range(upper * n + 1)
+    near = [(s, t) for s, t in itertools.permutations(sums, 2) if abs(s - t) <= upper * size]
+    poisson = PosteriorAccountant(model=GammaPoisson(shape=shape, rate=rate, upper=upper), n=n, data_weight=r)
+    waiting = PosteriorAccountant(model=GammaExponential(shape=shape, rate=rate, upper=upper), n=n, data_weight=r)
+    for epsilon in EPSILONS:
+        by_shape, by_rate = [], []
+        for s, t in near:
+            a, b = shape + r * s, shape + r * t
+            cut = np.exp((epsilon + special.gammaln(a) - special.gammaln(b)) / (a - b))
+            by_shape.append(one_sided(stats.gamma(a), stats.gamma(b), cut, epsilon, upper=a > b))
+            a, b, k = rate + r * s, rate + r * t, shape + r * n
+            cut = max((k * np.log(a / b) - epsilon) / (a - b), 0.0)
+            laws = stats.gamma(k, scale=1 / a), stats.gamma(k, scale=1 / b)
+            by_rate.append(one_sided(*laws, cut, epsilon, upper=a < b))
+        assert poisson.group(size).delta(epsilon) == pytest.approx(max(by_shape), rel=1e-9)
+        assert waiting.group(size).delta(epsilon) == pytest.approx(max(by_rate), rel=1e-9)
+    for order in ORDERS:
+        by_shape, by_rate = [], []
+        for s, t in near:
+            a, b = shape + r * s, shape + r * t
+            blend = order * a + (1 - order) * b
+            values = [special.gammaln(x) for x in (blend, a, b)] if blend > 0 else [np.inf, 0.0, 0.0]
+            by_shape.append((values[0] - order * values[1]) / (order - 1) + values[2])
+            a, b, k = rate + r * s, rate + r * t, shape + r * n
+            blend = order * a + (1 - order) * b
+            log_blend = np.log(blend) if blend > 0 else -np.inf
+            by_rate.append(k * (order * np.log(a) + (1 - order) * np.log(b) - log_blend) / (order - 1))
+        assert poisson.group(size).rdp(order) == pytest.approx(max(by_shape), rel=1e-9)
+        assert waiting.group(size).rdp(order) == pytest.approx(max(by_rate), rel=1e-9)
+
+
+POSTERIORS = [
+    BetaBernoulli(alpha=8, beta=9),
+    BetaBernoulli(alpha=8, beta=9, fractional=True),
+    DirichletCategorical(alpha=(7.0, 8.0, 9.0)),
+    GammaPoisson(shape=9, rate=2, upper=1),
+    GammaExponential(shape=9, rate=9, upper=1),
+    NormalKnownVariance(mean=0, variance=1, noise_variance=2, bounds=(0, 1)),
+]
+
+
+@pytest.mark.parametrize(("model", "draws"), [*((model, 1) for model in POSTERIORS), (POSTERIORS[2], 3)])
+def test_groups_of_posteriors(model, draws):
+    """One is the account, more cost more, more than n cost what n do; never above the account's curves alone."""
+    account = PosteriorAccountant(model=model, n=4, data_weight=0.5, draws=draws)
+    groups = [account.group(size) for size in (1, 2, 4, 9)]
+    assert groups[0] == account
+    for small, large in itertools.pairwise(groups[:3]):
+        assert (large.rdp(ORDERS) >= small.rdp(ORDERS)).all()
+        assert (large.delta(EPSILONS) >= small.delta(EPSILONS)).all()
+    assert groups[3].group_size == 4
+    assert groups[3].epsilon(1e-6) == groups[2].epsilon(1e-6)
+    assert account.group(2).group(2).epsilon(1e-6) == groups[2].epsilon(1e-6)
+    for size, known in ((2, groups[1]), (4, groups[2])):
+        general = Group(base=account, size=size)
+        assert (known.rdp(ORDERS) <= general.rdp(ORDERS) * (1 + 1e-9)).all()
+        assert (known.delta(EPSILONS[2::2]) <= general.delta(EPSILONS[2::2]) * (1 + 1e-8)).all()
+        assert known.zcdp <= general.zcdp * (1 + 1e-12)
+    assert Composed.from_dict((2 * groups[1]).to_dict()) == 2 * groups[1]
+
+
+def test_documents_without_groups_still_load():
+    account = PosteriorAccountant(model=POSTERIORS[0], n=4)
+    document = account.to_dict()
+    del document["group_size"]
+    assert PosteriorAccountant.from_dict(document) == account
