@@ -1,0 +1,182 @@
+"""Accounts to and from the events of Google's dp_accounting.
+
+An event names a mechanism and no neighbouring relation: whoever reads it names ours. dp_accounting says of additive
+noise that a record's value has norm at most C, the noise multiplier being the noise over C. Adding or removing a record
+then changes the sum by C. Of replacing one, its own accountants say two things: PLDAccountant that the sum changes by
+2 C, RdpAccountant that it changes by C. Here every conversion takes the reading that costs more.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import positive
+from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
+from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.composition import Composed
+from privsample.accounting.guarantees import PureAccountant, ZCDPAccountant
+from privsample.accounting.randomized import RandomizedResponseAccountant
+from privsample.accounting.subsampling import SubsampledAccountant
+from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
+from privsample.errors import RelationMismatch
+from privsample.relations import AddRemove, Relation, ReplaceOne
+
+_SAYABLE = (
+    "Gaussian and Laplace noise, randomized response, pure and zCDP guarantees, sums of these, and these on subsamples"
+)
+
+
+def to_dp_event(account: Accountant) -> Any:
+    """The DpEvent that says what this account says.
+
+    A noise multiplier keeps only the ratio of noise to sensitivity, whatever the relation: for a ReplaceOne account
+    RdpAccountant then gives the same numbers and PLDAccountant larger ones. A pure guarantee is (xi, 0)-zCDP. Relation,
+    unit and assumptions are not kept.
+    Raises: ValueError, for an account that no event describes; ImportError, without dp_accounting.
+    """
+    events = _events()
+    match account:
+        case GaussianAccountant(sensitivity=sensitivity, noise_std=noise_std):
+            return events.GaussianDpEvent(noise_multiplier=noise_std / sensitivity)
+        case LaplaceAccountant(sensitivity=sensitivity, scale=scale):
+            return events.LaplaceDpEvent(noise_multiplier=scale / sensitivity)
+        case RandomizedResponseAccountant(log_odds=log_odds, categories=categories):
+            uniform = float(np.nextafter(categories / (_expm1(log_odds) + categories), 0.0))  # less noise, not more
+            return events.RandomizedResponseDpEvent(noise_parameter=uniform, num_buckets=categories)
+        case PureAccountant(stated_epsilon=0.0):
+            return events.NoOpDpEvent()
+        case PureAccountant(stated_epsilon=epsilon):
+            return events.ZCDpEvent(rho=0.0, xi=epsilon)
+        case ZCDPAccountant(rho=rho):
+            return events.ZCDpEvent(rho=rho)
+        case Composed(entries=((member, times),)):
+            return _repeated(member, times, events)
+        case Composed(entries=entries):
+            return events.ComposedDpEvent(events=[_repeated(member, times, events) for member, times in entries])
+        case SubsampledAccountant(base=base, scheme=scheme):
+            return _sampled(to_dp_event(base), scheme, events)
+        case _:
+            raise ValueError(f"no event says what a {type(account).__name__} says; events can say: {_SAYABLE}")
+
+
+def _repeated(member: Accountant, times: int, events: Any) -> Any:
+    event = to_dp_event(member)
+    return event if times == 1 else events.SelfComposedDpEvent(event=event, count=times)
+
+
+def _sampled(event: Any, scheme: Scheme, events: Any) -> Any:
+    match scheme:
+        case PoissonSampling(rate=rate):
+            return events.PoissonSampledDpEvent(sampling_probability=rate, event=event)
+        case WithoutReplacement(n=n, m=m):
+            return events.SampledWithoutReplacementDpEvent(source_dataset_size=n, sample_size=m, event=event)
+        case WithReplacement(n=n, m=m):
+            return events.SampledWithReplacementDpEvent(source_dataset_size=n, sample_size=m, event=event)
+        case _:
+            raise ValueError(f"no event says what {type(scheme).__name__} draws")
+
+
+def from_dp_event(event: Any, *, relation: Relation | None = None, sensitivity: float | None = None) -> Accountant:
+    """The account of a DpEvent under `relation`, AddRemove() where it is left out.
+
+    `sensitivity` is how far a neighbour moves a noisy statistic, in units of the bound that the noise multipliers
+    refer to. Left out it is 1 under AddRemove and 2 under ReplaceOne, as for a sum of bounded values; a sample of fixed
+    size has its records replaced. Give 1 where the multipliers already refer to what replacing a record changes, as
+    `to_dp_event` writes them. What releases nothing becomes a pure guarantee of 0. Every account assumes what it was
+    told: STATED, and TRUSTED_SENSITIVITY for noise.
+
+    Raises: ValueError, for an event that no account describes, that promises nothing or that has bad parameters;
+    RelationMismatch, for an event that promises nothing under this relation; TypeError, for what is no event;
+    ImportError, without dp_accounting.
+    """
+    chosen = AddRemove() if relation is None else relation
+    each = None if sensitivity is None else positive(sensitivity=sensitivity)
+    made = _account(event, chosen, each)
+    if made is None:
+        return PureAccountant(stated_epsilon=0.0, relation=chosen)
+    return made.assuming(Assumption.STATED)
+
+
+def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
+    """None where nothing is released."""
+    events = _events()
+    match event:
+        case events.SelfComposedDpEvent(event=inner, count=count):
+            made = _account(inner, relation, sensitivity)
+            return None if made is None else count * made
+        case events.ComposedDpEvent(events=parts):
+            found = [_account(part, relation, sensitivity) for part in parts]
+            entries = tuple((made, 1) for made in found if made is not None)
+            return Composed(entries=entries) if entries else None
+        case events.PoissonSampledDpEvent(sampling_probability=0.0):
+            return None
+        case events.PoissonSampledDpEvent(sampling_probability=rate):
+            return _subsampled(event, PoissonSampling(rate=rate), relation, relation, sensitivity)
+        case events.SampledWithoutReplacementDpEvent(source_dataset_size=n, sample_size=m):
+            return _subsampled(event, WithoutReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+        case events.SampledWithReplacementDpEvent(source_dataset_size=n, sample_size=m):
+            return _subsampled(event, WithReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+        case _:
+            return _released(event, relation, sensitivity)
+
+
+def _subsampled(
+    event: Any, scheme: Scheme, within: Relation, relation: Relation, sensitivity: float | None
+) -> Accountant | None:
+    base = _account(event.event, within, sensitivity)
+    return None if base is None else SubsampledAccountant(base=base, scheme=scheme, relation=relation)
+
+
+def _of_sample(m: int, relation: Relation) -> ReplaceOne:
+    """The relation of the m records of a sample of fixed size."""
+    return ReplaceOne(n=m, unit=getattr(relation, "unit", "record"))
+
+
+def _released(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
+    """The account of one release."""
+    events = _events()
+    change = sensitivity or (2.0 if isinstance(relation, ReplaceOne) else 1.0)
+    match event:
+        case events.NoOpDpEvent() | events.ZCDpEvent(rho=0.0, xi=0.0) | events.RandomizedResponseDpEvent(num_buckets=1):
+            return None
+        case events.GaussianDpEvent(noise_multiplier=noise):
+            noise = positive(noise_multiplier=noise)
+            return GaussianAccountant(sensitivity=change, noise_std=noise, relation=relation)
+        case events.LaplaceDpEvent(noise_multiplier=noise):
+            noise = positive(noise_multiplier=noise)
+            return LaplaceAccountant(sensitivity=change, scale=noise, relation=relation)
+        case events.RandomizedResponseDpEvent(noise_parameter=uniform, num_buckets=categories):
+            return _randomized(uniform, categories, relation)
+        case events.ZCDpEvent(rho=0.0, xi=epsilon):
+            return PureAccountant(stated_epsilon=epsilon, relation=relation)
+        case events.ZCDpEvent(rho=rho, xi=0.0):
+            return ZCDPAccountant(rho=rho, relation=relation)
+        case events.NonPrivateDpEvent():
+            raise ValueError("a NonPrivateDpEvent promises nothing: no account describes it")
+        case events.DpEvent():
+            raise ValueError(f"no account says what {event} says; accounts can say: {_SAYABLE}")
+        case _:
+            raise TypeError(f"event must be a DpEvent of dp_accounting, got {type(event).__name__}")
+
+
+def _randomized(uniform: float, categories: int, relation: Relation) -> Accountant | None:
+    """A uniform answer with probability `uniform`, else the truth."""
+    if not isinstance(relation, ReplaceOne):
+        raise RelationMismatch(f"randomized response hides what a record holds, not whether it is there: {relation}")
+    if not 0.0 < uniform <= 1.0:
+        raise ValueError(f"noise_parameter must lie in (0, 1], got {uniform!r}: at 0 nothing is promised")
+    odds = float(np.log1p(categories * (1.0 - uniform) / uniform))
+    return RandomizedResponseAccountant(log_odds=odds, categories=categories, relation=relation) if odds else None
+
+
+def _expm1(x: float) -> float:
+    return math.expm1(x) if x < 700.0 else math.inf
+
+
+def _events() -> Any:
+    try:
+        from dp_accounting import dp_event
+    except ImportError:
+        raise ImportError("events need dp_accounting: pip install 'privsample[crosscheck]'") from None
+    return dp_event
