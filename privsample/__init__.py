@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         NormalKnownVariance,
     )
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
+    from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
@@ -66,6 +67,7 @@ _HOMES = {
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
+    "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
