@@ -9,6 +9,7 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.dots import density_dots, exponential_dots, joined, shared_out
 from privsample.accounting.loss import ComplexArray, LossPair, SmoothPair, checked_divergence, delta_below_zero
 from privsample.relations import AddRemove, Relation
 
@@ -50,6 +51,18 @@ class GaussianPair(SmoothPair):
         far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
         lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
         return np.where(np.isneginf(result), result, np.minimum(result + lost - 2e-15 * result, 0.0))
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """By quadrature of the density in each cell, where the cells are narrow."""
+        wide, far = float(np.diff(nodes).max()) / self.mu, float(np.abs(nodes).max()) / self.mu + self.mu
+        if wide > 1 / 16:
+            return joined(self.log_delta, self.log_delta, nodes)
+        error = 1e-13 + (wide * far / 2) ** 10 / 1e9  # of the rule in each cell, relative
+        peak = error - np.log(self.mu) - 0.5 * np.log(2 * np.pi)
+        below = float(special.log_ndtr(nodes[0] / self.mu - self.mu / 2))
+        last = float(nodes[-1] + special.log_ndtr(-nodes[-1] / self.mu - self.mu / 2))
+        log_p = density_dots(lambda loss: peak - 0.5 * (loss / self.mu - self.mu / 2) ** 2, nodes, below, last)
+        return log_p, float(self.log_delta(nodes[-1:])[0])
 
     def _log_delta_above(self, e: FloatArray) -> FloatArray:
         low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2
@@ -107,6 +120,13 @@ class LaplacePair(LossPair):
     def reverse(self) -> "LaplacePair":
         """Itself."""
         return self
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """P has masses 1/2 at shift and e^-shift / 2 at -shift, and density e^((l - shift)/2) / 4 between."""
+        ends, share = self.shift * np.array([1.0, -1.0]), self.shift / 2 + np.log(4.0)
+        atoms, at_infinity = shared_out((ends - self.shift) / 2 - np.log(2.0), ends, nodes)
+        between, beyond = exponential_dots(nodes, self.shift)
+        return np.logaddexp(atoms, between - share), float(np.logaddexp(at_infinity, beyond - share))
 
 
 @value

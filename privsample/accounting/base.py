@@ -117,9 +117,7 @@ class Accountant(ABC):
         e, draft, family = np.asarray(epsilon, dtype=np.float64), self._log_curve_draft(epsilon), self.family
         if family is None:
             return draft
-        curve = self._family_curve
-        values = [family.log_delta(float(x), float(top), curve) for x, top in zip(e.flat, np.ravel(draft), strict=True)]
-        return np.array(values).reshape(e.shape)
+        return family.log_delta(e.ravel(), np.ravel(draft), self._family_curve).reshape(e.shape)
 
     def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         """log of the privacy curve of the loss pairs alone: it guides a search whose answer `_log_curve` checks."""
@@ -133,13 +131,17 @@ class Accountant(ABC):
         """Further pairs that the privacy curve has to range over; None where `pairs` are proven to be the worst."""
         return None
 
-    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
         """The privacy curve that one pair of the family, Beta(a + step, b) against Beta(a, b + step), gives."""
         return beta_log_delta(a, b, step, epsilon)
 
     @property
     def _has_curve(self) -> bool:
         return bool(self.pairs)
+
+    @property
+    def _curve_name(self) -> str:
+        return "privacy curve"
 
     @property
     def _curve_is_least(self) -> bool:
@@ -204,7 +206,7 @@ class Accountant(ABC):
         if delta > self.failure:
             if self._has_curve:
                 epsilon = self._curve_epsilon(delta)
-                routes.append(Route(name="privacy curve", epsilon=epsilon, kind=self.kind("epsilon")))
+                routes.append(Route(name=self._curve_name, epsilon=epsilon, kind=self.kind("epsilon")))
             if every or not self._curve_is_least:
                 beside = np.log(delta - self.failure) - np.log1p(-self.failure)
                 epsilon = epsilon_from_renyi(self._renyi, self._renyi_limit, beside)
@@ -212,7 +214,10 @@ class Accountant(ABC):
         return routes
 
     def _curve_epsilon(self, delta: float) -> float:
-        goal = np.log(delta)
+        goal = float(np.log(delta))
+        direct = [pair.least_epsilon(goal) for pair in self.pairs]
+        if self.family is None and direct and None not in direct:
+            return max(found for found in direct if found is not None)
         if self._log_curve(np.zeros(())) <= goal:
             return 0.0
         root = crossing(lambda e: float(self._log_curve_draft(np.float64(e)) - goal), start=1.0)

@@ -1,6 +1,7 @@
 """Accounts put together: one after the other on the same records, or side by side on parts of them."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Self
 
@@ -8,10 +9,11 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real, positive_integer
 from privsample._value import put, value
-from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View, all_assumptions, same_relation
+from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.family import BetaFamily
-from privsample.accounting.loss import LossPair
+from privsample.accounting.loss import LossPair, SmoothPair
 from privsample.accounting.product import ProductPair
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -54,44 +56,72 @@ class Composed(Accountant):
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """The one member's, or one Gaussian pair where all members are Gaussian; else no closed form is known."""
+        """The one member's; else products, one for each direction or for each pair of the one member with several."""
+        return self.entries[0][0].pairs if self._once else tuple(pair.simplified for pair in self._products)
+
+    @property
+    def directions(self) -> tuple[tuple[LossPair, ...], ...]:
+        """The one member's, or one product in each."""
         if self._once:
-            return self.entries[0][0].pairs
-        total = 0.0
-        for account, times in self.entries:
-            match account.pairs:
-                case (GaussianPair(mu=mu),):
-                    total += times * mu * mu
-                case _:
-                    return self._products()
-        return (GaussianPair(mu=float(np.sqrt(total))),)
+            return self.entries[0][0].directions
+        return tuple((pair,) for pair in self.pairs) if self._width > 1 else tuple(filter(None, (self.pairs,)))
 
     @property
     def _once(self) -> bool:
         return len(self.entries) == 1 and self.entries[0][1] == 1
 
-    def _products(self) -> tuple[LossPair, ...]:
-        """One product for each pair of the one member that has several; none where two releases have several.
+    @property
+    def _width(self) -> int:
+        return max(len(account.directions) for account, _ in self.entries)
 
-        Two such releases, even equal ones, may be worst for opposite neighbours: their pairs do not compose one by one.
+    @property
+    def _products(self) -> tuple[ProductPair, ...]:
+        """None where a member has a Renyi curve only.
+
+        Two members with several pairs, even equal ones, may be worst for opposite neighbours: their pairs do not
+        compose one by one, so each is first dominated by one pair, in each direction that is told apart.
         """
-        if sum(times for account, times in self.entries if len(account.pairs) > 1) > 1:
+        if not all(account._has_curve for account, _ in self.entries):
             return ()
-        found = []
-        for account, times in self.entries:
-            products = [ProductPair.of(pair, times) for pair in account.pairs]
-            if not products or None in products:
-                return ()
-            found.append([product.members for product in products if product])
-        return tuple(ProductPair(members=tuple(itertools.chain(*choice))) for choice in itertools.product(*found))
+        several = [(account, times) for account, times in self.entries if _one_pair(account, 0) is None]
+        if self._width == 1 and [times for _, times in several] == [1] and self._smooth:
+            choices = [[(pair, times) for pair in account.pairs] for account, times in self.entries]
+            return tuple(_product(members) for members in itertools.product(*choices))
+        return tuple(
+            _product((_one_pair(a, side) or DominatingPair(account=a), times) for a, times in self.entries)
+            for side in range(self._width or 1)
+        )
+
+    @property
+    def _smooth(self) -> bool:
+        return all(
+            isinstance(part, SmoothPair)
+            for account, _ in self.entries
+            for pair in account.pairs
+            for part, _ in ProductPair.of(pair, 1).members
+        )
+
+    @property
+    def _curve_is_least(self) -> bool:
+        """Not where a member was dominated by one pair: its Renyi curve may compose better than that."""
+        parts = [part for product in self._products for part, _ in product.members]
+        return self._has_curve and not any(isinstance(part, DominatingPair) for part in parts)
+
+    @property
+    def _curve_name(self) -> str:
+        products = [pair for pair in self.pairs if isinstance(pair, ProductPair)]
+        if self._once or not products:
+            return "privacy curve"
+        return f"composed loss, {'by contour integral' if all(pair.smooth for pair in products) else 'on a lattice'}"
 
     @property
     def family(self) -> BetaFamily | None:
         """The one member's that has one, where the pairs are products."""
         families = [account.family for account, _ in self.entries if account.family is not None]
-        return families[0] if families and self.pairs else None
+        joint = self._once or any(isinstance(part, BetaPair) for pair in self._products for part, _ in pair.members)
+        return families[0] if families and joint else None
 
-    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: Real) -> FloatArray:
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
         """Of the product in which the one member has this pair."""
         match self.pairs[0]:
             case ProductPair() as product:
@@ -132,6 +162,18 @@ class Composed(Accountant):
 
     def _under(self, relation: Relation) -> Self:
         return replace(self, entries=tuple((account._under(relation), times) for account, times in self.entries))
+
+
+def _one_pair(account: Accountant, side: int) -> LossPair | None:
+    """The pair that stands for the account alone in this direction."""
+    groups = account.directions
+    group = groups[min(side, len(groups) - 1)] if groups else ()
+    return group[0] if len(group) == 1 and account.family is None else None
+
+
+def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
+    products = [ProductPair.of(pair, times).members for pair, times in members]
+    return ProductPair(members=tuple(itertools.chain(*products)))
 
 
 @value

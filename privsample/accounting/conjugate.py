@@ -142,6 +142,11 @@ class BetaPair(SmoothPair):
         return 1.0 + self.b / self.step
 
     @property
+    def dear(self) -> bool:
+        """Its privacy curve is an integral."""
+        return True
+
+    @property
     def max_loss(self) -> float:
         """Unbounded."""
         return np.inf
@@ -220,6 +225,11 @@ class _GammaPair(SmoothPair):
     def order_limit(self) -> float:
         """1 + the smaller parameter / step where P has it, else +inf."""
         return np.inf if self.rising else 1.0 + self._moving / self.step
+
+    @property
+    def dear(self) -> bool:
+        """Its privacy curve is an integral."""
+        return True
 
     @property
     def max_loss(self) -> float:

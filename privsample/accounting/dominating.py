@@ -5,10 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.base import Accountant
-from privsample.accounting.dots import joined, shared_out
 from privsample.accounting.loss import LossPair, delta_below_zero
-
-_NODES = 513
 
 
 @value
@@ -31,6 +28,11 @@ class DominatingPair(LossPair):
         """The account's."""
         return self.account.order_limit
 
+    @property
+    def dear(self) -> bool:
+        """Where the account's pairs are, or something else stands behind its curve."""
+        return self.account.family is not None or not self.account.pairs or any(p.dear for p in self.account.pairs)
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The account's curve: an upper bound."""
         return np.asarray(self.account.rdp(orders))
@@ -38,18 +40,17 @@ class DominatingPair(LossPair):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The account's, and below zero what its own reverse then has."""
         e = np.asarray(epsilon, dtype=np.float64)
-        above = np.asarray(self.account.log_delta(np.abs(e)))
+        each, where = np.unique(np.abs(e), return_inverse=True)
+        above = np.asarray(self.account.log_delta(each))[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
+
+    def draft(self, epsilon: FloatArray) -> FloatArray:
+        """Of the account's worst pairs, without a certificate."""
+        if not self.account._has_curve:
+            return self.log_delta(epsilon)
+        above = self.account._log_curve_draft(np.abs(epsilon))
+        return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
 
     def reverse(self) -> "DominatingPair":
         """Itself."""
         return self
-
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Where one value of the curve is dear, from few nodes whose masses are then shared out."""
-        if self.account.family is None and self.account.pairs:
-            return joined(self.log_delta, self.log_delta, nodes)
-        few = np.linspace(nodes[0], nodes[-1], _NODES)
-        log_p, infinite = joined(self.log_delta, self.log_delta, few)
-        masses, more = shared_out(log_p, few, nodes)
-        return masses, float(np.logaddexp(infinite, more))

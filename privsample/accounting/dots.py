@@ -11,6 +11,7 @@ from privsample._checks import FloatArray
 
 LogCurve = Callable[[FloatArray], FloatArray]
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
@@ -29,6 +30,18 @@ def joined(curve: LogCurve, reverse: LogCurve, nodes: FloatArray) -> tuple[Float
     return log_p, float(curve(nodes[-1:])[0])
 
 
+def joined_at(curve: LogCurve, reverse: LogCurve, nodes: FloatArray, count: int) -> tuple[FloatArray, float]:
+    """The same from about `count` values of each curve where nodes are more: their masses are shared out among them."""
+    if len(nodes) <= count:
+        return joined(curve, reverse, nodes)
+    end = max(abs(nodes[0]), abs(nodes[-1]))
+    few = end * np.arange(-count // 2, count // 2 + 1) / (count // 2)  # symmetric: one value may serve both curves
+    few = few[max(int(np.searchsorted(few, nodes[0])) - 1, 0) :]
+    log_p, infinite = joined(curve, reverse, few)
+    masses, more = shared_out(log_p, few, nodes)
+    return masses, float(np.logaddexp(infinite, more))
+
+
 def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
     """Masses at nodes[zero:]: p = (d[i-1] - d[i])/(1 - e^-gap) - (d[i] - d[i+1])/(e^gap - 1), scaled by d[i-1]."""
     if zero == 0:  # every loss below the first node has slope -1
@@ -41,7 +54,8 @@ def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> F
     fall = _fall(log_d)
     ratio = np.exp(np.minimum(_difference(log_d[1:], log_d[:-1]), 0.0))
     later = np.append(fall[1:], 0.0) * ratio
-    share = fall / -np.expm1(-before) - later / np.expm1(after)
+    with np.errstate(over="ignore"):
+        share = fall / -np.expm1(-before) - later / np.expm1(after)
     return log_d[:-1] + _log_share(share, before, after)
 
 
@@ -53,7 +67,8 @@ def _below(reverse: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) ->
     fall = _fall(log_r[::-1])[::-1]
     ratio = np.exp(np.minimum(_difference(log_r[:-1], log_r[1:]), 0.0))
     earlier = np.append(0.0, fall[:-1]) * ratio
-    share = fall / np.expm1(after) - earlier / -np.expm1(-before)
+    with np.errstate(over="ignore"):
+        share = fall / np.expm1(after) - earlier / -np.expm1(-before)
     return log_r[1:] + _log_share(share, before, after)
 
 
@@ -90,5 +105,52 @@ def shared_out(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[
     with np.errstate(divide="ignore"):
         shares = -np.expm1(to_low - gap) / -np.expm1(-gap)
         np.logaddexp.at(result, high, log_mass + np.where(inside, np.log(shares), beyond))
-        np.logaddexp.at(result, low, log_mass + np.log(np.expm1(to_low) / np.expm1(gap)))
+        np.logaddexp.at(result, low, log_mass + np.log(_grown(to_low, gap)))
         return result, float(np.logaddexp.reduce(log_mass + np.log(-np.expm1(beyond)), initial=-np.inf))
+
+
+def _grown(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """(e^part - 1)/(e^whole - 1), 0 <= part <= whole."""
+    return np.exp(part - whole) * np.expm1(-part) / np.expm1(-whole)
+
+
+def exponential_dots(nodes: FloatArray, end: float) -> tuple[FloatArray, float]:
+    """The same for P density e^(l/2) and Q density e^(-l/2) of the loss l on [-end, end], without cancellation."""
+    left, right = np.clip(nodes[:-1], -end, end), np.clip(nodes[1:], -end, end)
+    gaps, middle, log_mass = np.diff(nodes), (left + right) / 2, _log_exponential(left, right)
+    first, last = np.clip(nodes[[0, -1]], -end, end)
+    below, above = _log_exponential(np.array([-end, last]), np.array([first, end]))
+    to_last = min(nodes[-1] - (last + end) / 2, 0.0)
+    with np.errstate(divide="ignore"):
+        low = log_mass + np.log(_grown(np.maximum(nodes[1:] - middle, 0.0), gaps))
+        high = log_mass + np.log(np.expm1(np.minimum(nodes[:-1] - middle, 0.0)) / np.expm1(-gaps))
+        infinite = float(above + np.log(-np.expm1(to_last)))
+    return _by_node(low, high, below, above + to_last), infinite
+
+
+def _log_exponential(left: FloatArray, right: FloatArray) -> FloatArray:
+    """log of the integral of e^(l/2) from left to right, rounded up."""
+    with np.errstate(divide="ignore"):
+        return right / 2 + np.log(-2.0 * np.expm1((left - right) / 2)) + _ROUNDING
+
+
+def density_dots(log_density: LogCurve, nodes: FloatArray, below: float, last: float) -> FloatArray:
+    """log P masses from the log density of the loss, by quadrature in each cell; cells narrow beside its features.
+
+    `below` and `last`: log mass under the first node, and what the last node gets from above it.
+    """
+    gaps = np.diff(nodes)
+    half, middle = gaps[:, None] / 2, ((nodes[:-1] + nodes[1:]) / 2)[:, None]
+    log_mass = log_density(middle + half * _NODES)
+    top = log_mass.max(axis=1)
+    mass = np.exp(log_mass - top[:, None]) * half * _WEIGHTS
+    with np.errstate(divide="ignore"):
+        low = top + np.log((mass * np.expm1(half * (1 - _NODES))).sum(axis=1) / np.expm1(gaps))
+        high = top + np.log((mass * np.expm1(-half * (1 + _NODES))).sum(axis=1) / np.expm1(-gaps))
+    return _by_node(low, high, below, last)
+
+
+def _by_node(low: FloatArray, high: FloatArray, below: float, last: float) -> FloatArray:
+    """Log masses at nodes, (nodes,), from what each cell gives its lower and its upper end, (nodes - 1,)."""
+    inner = np.logaddexp(high[:-1], low[1:])
+    return np.concatenate([[np.logaddexp(low[0], below)], inner, [np.logaddexp(high[-1], last)]])

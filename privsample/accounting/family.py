@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real
 from privsample._value import value
 from privsample.accounting.conjugate import beta_log_delta
 
-Curve = Callable[[FloatArray, FloatArray, Real, Real], FloatArray]
+Curve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
+Rows = NDArray[np.intp]
 
 _TOLERANCE = 1e-9  # of the privacy curve
 _ROUNDS, _BLOCKS = 40, 2000
@@ -33,26 +35,29 @@ class BetaFamily:
         """What the goal has to lie above the ends: where sums are real, a block next to an end is never below it."""
         return 0.0 if self.whole else _TOLERANCE
 
-    def log_delta(self, epsilon: float, goal: float, curve: Curve = beta_log_delta) -> float:
-        """The privacy curve of the whole family at epsilon, certified: `goal`, its value at the ends, or above it.
+    def log_delta(self, epsilon: FloatArray, goal: FloatArray, curve: Curve = beta_log_delta) -> FloatArray:
+        """The privacy curve of the whole family at each epsilon, certified: `goal`, its value at the ends, or above it.
 
         Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
+        Parameters: epsilon, goal: (k,). Returns: (k,).
         """
         last = self.n - 1
-        low, high = self._first_blocks(last)
-        worst, left = goal, _ROUNDS
-        while low.size:
-            left -= 1
-            bound = self._bounds(low, high, epsilon, curve)
+        first, final = self._first_blocks(last)
+        worst, at = np.array(goal, dtype=np.float64), np.repeat(np.arange(len(epsilon)), len(first))
+        low, high = np.tile(first, len(epsilon)), np.tile(final, len(epsilon))
+        for left in range(_ROUNDS - 1, -1, -1):
+            if not low.size:
+                break
+            bound = self._bounds(low, high, epsilon[at], curve)
             single = high - low <= (0.0 if self.whole else 1e-9 * last)
-            worst = max(worst, float(np.max(bound, where=single, initial=-np.inf)))
-            stays = (bound > worst) & ~single
-            if left == 0 or stays.sum() > _BLOCKS:
-                return max(worst, float(np.max(bound)))
-            low, high = self._split(low[stays], high[stays])
+            np.maximum.at(worst, at[single], bound[single])
+            stays = (bound > worst[at]) & ~single
+            ends = stays & ((left == 0) | (np.bincount(at[stays], minlength=len(epsilon)) > _BLOCKS)[at])
+            np.maximum.at(worst, at[ends], bound[ends])
+            low, high, at = self._split(low[stays & ~ends], high[stays & ~ends], at[stays & ~ends])
         return worst
 
-    def _bounds(self, low: FloatArray, high: FloatArray, epsilon: float, curve: Curve) -> FloatArray:
+    def _bounds(self, low: FloatArray, high: FloatArray, epsilon: FloatArray, curve: Curve) -> FloatArray:
         """The privacy curve of what dominates each block, both directions."""
         a, b = self.a + self.step * low, self.b + self.step * (self.n - 1 - high)
         return np.maximum(curve(a, b, self.step, epsilon), curve(b, a, self.step, epsilon))
@@ -67,12 +72,12 @@ class BetaFamily:
         cuts = np.unique(np.concatenate([growth, last - growth]))
         return cuts[:-1], cuts[1:]
 
-    def _split(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _split(self, low: FloatArray, high: FloatArray, at: Rows) -> tuple[FloatArray, FloatArray, Rows]:
         """Each block in eight, or in single sums."""
-        shares = np.arange(9) / 8
+        shares, at = np.arange(9) / 8, np.repeat(at, 8)
         if self.whole:
             cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)
             first, last = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
-            return first[first <= last], last[first <= last]
+            return first[first <= last], last[first <= last], at[first <= last]
         cuts = low[:, None] + (high - low)[:, None] * shares
-        return cuts[:, :-1].ravel(), cuts[:, 1:].ravel()
+        return cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), at

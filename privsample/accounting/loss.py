@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
-from privsample.accounting.dots import joined, shared_out
+from privsample.accounting.dots import joined_at, shared_out
 from privsample.errors import NumericalFailure
+
+_FEW = 512
 
 ComplexArray = NDArray[np.complex128]
 
@@ -40,9 +42,23 @@ class LossPair(ABC):
         """Orders below it have finite divergence."""
         return np.inf
 
+    def least_epsilon(self, log_delta: float) -> float | None:
+        """The least epsilon >= 0 with at most this log delta, where that is found at one go; None where by search."""
+        del log_delta
+        return None
+
     @abstractmethod
     def reverse(self) -> "LossPair":
         """(Q, P)."""
+
+    @property
+    def dear(self) -> bool:
+        """Whether one value of the privacy curve takes more than a formula: `dots` then asks for few."""
+        return False
+
+    def draft(self, epsilon: FloatArray) -> FloatArray:
+        """About `log_delta`, where that is dear: to find one's way by, never to answer with."""
+        return self.log_delta(epsilon)
 
     def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """A discrete pair that dominates this one: log P masses at increasing losses `nodes`, and at an infinite loss.
@@ -51,7 +67,12 @@ class LossPair(ABC):
         the P mass times e^-node. The masses may add up to more than one by rounding upwards, never to less.
         Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1.
         """
-        return joined(self.log_delta, self.reverse().log_delta, nodes)
+        count = _FEW if self.dear else len(nodes)
+        return joined_at(self.log_delta, self.reverse().log_delta, nodes, count)
+
+    def sketch(self, nodes: FloatArray) -> FloatArray:
+        """About the log masses of `dots`, from `draft` where that is dear."""
+        return joined_at(self.draft, self.reverse().draft, nodes, _FEW // 4)[0] if self.dear else self.dots(nodes)[0]
 
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
