@@ -28,21 +28,31 @@ def summed_log_delta(members: Members, order_limit: float, epsilon: float) -> fl
     """log delta(epsilon) of the summed loss, epsilon >= 0, rounded up; +inf where no tight bound was found."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         c = _saddle(members, order_limit, epsilon)
-        height = _real(members, c) - c * epsilon
-        peak = height - np.log(c) - np.log1p(c)
-        width = _cut(members, c)
-        step = min(2 * np.pi / _period(members, order_limit, epsilon, c, peak), width / 16)
-        if not (np.isfinite(peak) and np.isfinite(width) and step > 0 and width / step < _MOST_POINTS):
-            return np.inf
-        t = (c + 1j * step * np.arange(int(width / step) + 2)).astype(np.complex128)
-        log_m, error = _log_moment_with_error(members, t)
-        terms = np.exp(log_m - t * epsilon - np.log(t) - np.log1p(t) - peak)
-        total = step / np.pi * (terms[0].real / 2 + terms[1:].real.sum())
-        beyond = np.exp(_log_fall(members, c, width)) * c * (1 + c) / (np.pi * width)
-        exponents = 4 * (8 + abs(height) + abs(c * epsilon)) + np.abs(log_m.imag) + np.abs(t.imag * epsilon)
-        lost = step / np.pi * (np.abs(terms) @ (1e-15 * exponents + np.expm1(error)))
-        result = peak + np.log(total + beyond + lost)
+        peak = _real(members, c) - c * epsilon - np.log(c) - np.log1p(c)
+        guess = peak - 3.0  # a worse guess loosens the result and cannot lower it
+        result = _by_trapezoids(members, order_limit, epsilon, c, guess)
+        if result < guess - 1.0:
+            result = min(result, _by_trapezoids(members, order_limit, epsilon, c, result - 1.0))
     return float(min(result, 0.0)) if np.isfinite(result) else np.inf
+
+
+def _by_trapezoids(members: Members, order_limit: float, epsilon: float, c: float, guess: float) -> float:
+    """Along Re t = c, with step and end chosen for a log delta of about `guess`."""
+    height = _real(members, c) - c * epsilon
+    peak = height - np.log(c) - np.log1p(c)
+    width = _cut(members, c, peak - guess)
+    step = min(2 * np.pi / _period(members, order_limit, epsilon, c, guess), width / 16)
+    if not (np.isfinite(peak) and np.isfinite(width) and step > 0 and width / step < _MOST_POINTS):
+        return np.inf
+    t = (c + 1j * step * np.arange(int(width / step) + 2)).astype(np.complex128)
+    log_m, error = _log_moment_with_error(members, t)
+    terms = np.exp(log_m - t * epsilon - np.log(t) - np.log1p(t) - peak)
+    total = step / np.pi * (terms[0].real / 2 + terms[1:].real.sum())
+    beyond = np.exp(_log_fall(members, c, width)) * c * (1 + c) / (np.pi * width)
+    exponents = 4 * (8 + abs(height) + abs(c * epsilon)) + np.abs(log_m.imag) + np.abs(t.imag * epsilon)
+    lost = step / np.pi * (np.abs(terms) @ (1e-15 * exponents + np.expm1(error)))
+    result = float(peak + np.log(total + beyond + lost))
+    return result if np.isfinite(result) else np.inf
 
 
 def _real(members: Members, c: float) -> float:
@@ -73,17 +83,17 @@ def _saddle(members: Members, order_limit: float, epsilon: float) -> float:
     return float(np.exp(at))
 
 
-def _cut(members: Members, c: float) -> float:
-    """A width where |M| has fallen far enough; +inf where it does not."""
+def _cut(members: Members, c: float, depth: float = 3.0) -> float:
+    """A width where |M| has fallen far enough below the peak, e^depth above delta; +inf where it does not."""
     widths = np.geomspace(1e-9, 1e18, 27 * 32 + 1)
-    enough = -_EXPONENT + min(0.0, np.log(c)) - np.log(c * (1 + c) / widths)
+    enough = 3.0 - depth - _EXPONENT + min(0.0, np.log(c)) - np.log(c * (1 + c) / widths)
     at = bisect_left(range(len(widths)), True, key=lambda i: bool(_log_fall(members, c, float(widths[i])) < enough[i]))
     return float(widths[at]) if at < len(widths) else np.inf
 
 
-def _period(members: Members, order_limit: float, epsilon: float, c: float, peak: float) -> float:
+def _period(members: Members, order_limit: float, epsilon: float, c: float, log_delta: float) -> float:
     """K so long that e^{-cK} delta(e - K) and e^{cK} delta(e + K) do not matter beside delta(e)."""
-    log_delta = peak - 3.0  # about; a worse guess loosens the result and cannot lower it
-    further = min(2.0 * c, (c + order_limit - 1.0) / 2.0)
-    bound = _real(members, further) - further * epsilon  # Chernoff: delta(x) <= M(t) e^{-tx}
-    return max((_EXPONENT - log_delta) / c, (_EXPONENT + bound - log_delta) / (further - c))
+    further = np.minimum(c + c * np.ldexp(1.0, -np.arange(12)), (c + order_limit - 1.0) / 2.0)
+    bounds = log_moment(members, further + 0j).real - further * epsilon  # Chernoff: delta(x) <= M(t) e^{-tx}
+    behind = np.nanmin((_EXPONENT + bounds - log_delta) / (further - c))
+    return float(max((_EXPONENT - log_delta) / c, behind))

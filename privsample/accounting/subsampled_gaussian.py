@@ -20,9 +20,11 @@ _DROP = 50.0  # a quadrature leaves out, in the tails and by its step, a share o
 _REACH = np.sqrt(2 * _DROP)  # standard deviations to a normal density fallen by that share
 _ROUNDING = 4e-15
 _ULP = 2.5e-16
-_ANGLES = np.pi * np.linspace(0.04, 0.96, 24)  # heights of strips of analyticity, times mu
+_ANGLES = np.pi * np.concatenate(
+    [np.geomspace(1e-4, 0.03, 20), np.linspace(0.04, 0.96, 24)]
+)  # heights of strips of analyticity, times mu
 _MOST_NODES = 100_000
-_MOST_VALUES = 20_000_000  # of an integrand, in one call
+_MOST_VALUES = 4_000_000  # of an integrand, in one call
 _CHUNK = 500_000
 _FAR = 200.0
 _POWERS = np.array([[0.0], [1.0], [2.0], [4.0]])
@@ -59,8 +61,8 @@ class PoissonGaussianPair(SmoothPair):
         log_factor, base = base_epsilon(epsilon, self.rate, removed=self.removed)
         inside = np.isfinite(base)
         below = log1mexp(np.minimum(epsilon, 0.0))
-        result = log_factor + GaussianPair(mu=self.mu).log_delta(np.where(inside, base, 0.0))
-        return np.where(inside, result - 4 * _ULP * log_factor, np.where(np.isneginf(base), below, -np.inf))
+        result = log_factor * (1 - 4 * _ULP) + GaussianPair(mu=self.mu).log_delta(np.where(inside, base, 0.0))
+        return np.where(inside, result, np.where(np.isneginf(base), below, -np.inf))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The log moment by quadrature of positive terms, over the order less one."""
@@ -86,7 +88,7 @@ class PoissonGaussianPair(SmoothPair):
     def log_fall(self, c: float, widths: FloatArray) -> FloatArray:
         """By moving the path of integration off the real line, to where |w^{iw}| falls (docs/notes/contour.md)."""
         s = float(self._exponent(np.asarray(c)))
-        line = _line(self, s, float(_step(s, self.mu)) / 2)
+        line = _line(self, s, float(_step(s, self.mu, self.rate)) / 2)
         if line is None:
             return np.zeros_like(widths)
         return np.array([_fall_off_the_line(line, float(width)) for width in widths])
@@ -99,7 +101,7 @@ class PoissonGaussianPair(SmoothPair):
         """log E_P e^{tL} of real t > 0, with a relative error of 1e-14; shape (k,). +inf where it takes too long."""
         s = self._exponent(t)
         low, high = _window(s, self.mu, self.rate)
-        nodes = (high - low) / _step(s, self.mu) + 2
+        nodes = (high - low) / _step(s, self.mu, self.rate) + 2
         size = np.where(nodes < _MOST_NODES, np.ceil(np.log2(nodes)), 0.0)
         result = np.full(len(t), np.inf)
         for own in np.unique(size[size > 0]):
@@ -112,24 +114,25 @@ class PoissonGaussianPair(SmoothPair):
         s = self._exponent(t)[:, None]
         step = (high - low)[:, None] / (nodes - 1)
         z = low[:, None] + step * np.arange(nodes)
-        log_w, _ = _loss(z, self.mu, self.rate)
+        log_w = _loss(z, self.mu, self.rate)
         log_weight = -0.5 * z * z + np.log(step / np.sqrt(2 * np.pi))
         far = np.logaddexp.reduce(log_weight + s * log_w, axis=1)
-        loss, p = (log_w, np.exp(log_weight + log_w)) if self.removed else (-log_w, np.exp(log_weight))
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = np.where(p > 0.0, p * (expm1_excess(t[:, None] * loss) + t[:, None] * expm1_excess(-loss)), 0.0)
-        near = terms.sum(axis=1)
-        return np.where(far < 0.5, np.log1p(np.minimum(near, 1.0)), far)
+        loss, log_p = (log_w, log_weight + log_w) if self.removed else (-log_w, log_weight)
+        power = t[:, None] * loss
+        grown = np.exp(log_p) * expm1_excess(np.minimum(power, 30.0))
+        grown = np.where(power < 30.0, grown, np.exp(np.minimum(log_p + power, 1.0)))  # there p itself may underflow
+        near = (grown + t[:, None] * np.exp(log_p) * expm1_excess(-loss)).sum(axis=1)
+        return np.where(far < 0.5, np.log1p(near), far)
 
     def _log_characteristic(self, c: float, widths: FloatArray) -> tuple[ComplexArray, FloatArray]:
         """log of M(c + iw)/M(c) at w > 0 and a bound of its error; shape (k,). Far out off the real line."""
         s = float(self._exponent(np.asarray(c)))
-        height, step_off = _height(s, self.mu)
-        near = _step(s, self.mu, widths) > step_off / 4
+        height, step_off = _height(s, self.mu, self.rate)
+        near = _step(s, self.mu, self.rate, widths) > step_off / 4
         result, error = np.full(len(widths), np.nan + 0j), np.full(len(widths), np.inf)
         parts = [(near, _on_the_line, float(widths[near].max(initial=0.0)), 0.0), (~near, _off_the_line, 0.0, height)]
         for here, log_phi, width, y in parts:
-            line = _line(self, s, float(_step(s, self.mu, width)) if y == 0.0 else step_off)
+            line = _line(self, s, float(_step(s, self.mu, self.rate, width)) if y == 0.0 else step_off)
             rows = np.flatnonzero(here)
             if line is None or rows.size * line.z.size > _MOST_VALUES:
                 continue
@@ -142,6 +145,7 @@ class _Line(NamedTuple):
     """Nodes on the real line, the share of phi w^s at each, the log of w there and its slope over mu."""
 
     mu: float
+    rate: float
     s: float
     z: FloatArray
     mass: FloatArray
@@ -168,79 +172,99 @@ def base_epsilon(epsilon: FloatArray, rate: float, *, removed: bool) -> tuple[Fl
             far = epsilon + np.log1p(-np.exp(keep - epsilon)) - np.log(rate)
             base = np.where(epsilon > keep, np.where(epsilon < 1.0, near, far), -np.inf)
         else:
-            log_factor = log1mexp(np.minimum(epsilon + keep - 2 * _ULP * np.abs(epsilon), 0.0))
-            near = np.log1p(np.expm1(epsilon) * np.exp(-log_factor))
+            gap = np.minimum(epsilon + keep - 2 * _ULP * np.abs(epsilon), 0.0)
+            log_factor = log1mexp(gap)
+            near = np.log1p(np.expm1(epsilon) / -np.expm1(gap))
             base = np.where(epsilon > -1.0, near, epsilon + np.log(rate) - log_factor)
             base = np.where(epsilon < -keep, base, np.inf)
         return log_factor, np.where(np.isfinite(base), base - 6 * _ULP * np.abs(base), base)
 
 
-def _loss(z: FloatArray, mu: float, rate: float) -> tuple[FloatArray, FloatArray]:
-    """log w and the probability, given z, that the record was in the sample, which is the slope of log w over mu."""
+def _loss(z: FloatArray, mu: float, rate: float) -> FloatArray:
+    """log w, with full relative precision."""
     exponent = mu * (z - mu / 2)
-    odds = exponent + np.log(rate) - np.log1p(-rate)
-    small = (np.abs(exponent) < 1.0) | ((odds < 0.0) & (rate < 0.5))
+    small = (np.abs(exponent) < 1.0) | ((exponent + np.log(rate) < -1.0) & (rate < 0.5))
     near = np.log1p(rate * np.expm1(np.where(small, exponent, 0.0)))
-    return np.where(small, near, np.logaddexp(np.log1p(-rate), np.log(rate) + exponent)), special.expit(odds)
+    return np.where(small, near, np.logaddexp(np.log1p(-rate), np.log(rate) + exponent))
 
 
-def _cost(s: FloatArray | float, mu: float, height: FloatArray) -> FloatArray:
-    """log of what phi w^s can grow by at this height above the real line, at most."""
-    return height * height / 2 - np.maximum(-np.asarray(s), 0.0) * np.log(np.cos(mu * height / 2))
+def _slope(z: FloatArray, mu: float, rate: float) -> FloatArray:
+    """The slope of log w over mu: the probability, given z, that the record was in the sample."""
+    result: FloatArray = special.expit(mu * (z - mu / 2) + np.log(rate) - np.log1p(-rate))
+    return result
 
 
-def _step(s: FloatArray | float, mu: float, width: FloatArray | float = 0.0) -> FloatArray:
+def _cost(s: FloatArray | float, mu: float, rate: float, height: FloatArray) -> FloatArray:
+    """log of what the integral of |phi w^s| can grow by, at most, at this height above the real line.
+
+    |w| grows nowhere; it falls by cos(mu height/2) at most, and to 1 - rate at most while mu height <= pi/2.
+    """
+    turn, down = mu * height, np.maximum(-np.asarray(s), 0.0)
+    by_turn = -down * np.log(np.cos(np.minimum(turn / 2, 1.55)))
+    z = mu / 2 - (mu / 2 + _REACH) * np.linspace(0.0, 1.0, 12)
+    least = np.max(
+        special.log_ndtr(z) - down[..., None] * _loss(z, mu, rate), axis=-1
+    )  # of log of the integral of phi w^s
+    by_floor = np.where(turn <= np.pi / 2, -down * np.log1p(-rate) - np.maximum(least, 0.0), np.inf)
+    result: FloatArray = height * height / 2 + np.minimum(by_turn, by_floor)
+    return result
+
+
+def _step(s: FloatArray | float, mu: float, rate: float, width: FloatArray | float = 0.0) -> FloatArray:
     """A step at which the trapezoidal rule leaves out a share e^-50 of the integral of phi |w^(s + i width)|."""
     a = _ANGLES / mu
-    lost = _DROP + _cost(np.asarray(s)[..., None], mu, a) + np.asarray(width)[..., None] * mu * a
+    lost = _DROP + _cost(np.asarray(s)[..., None], mu, rate, a) + np.asarray(width)[..., None] * mu * a
     result: FloatArray = np.max(2 * np.pi * a / lost, axis=-1)
     return result
 
 
-def _height(s: float, mu: float) -> tuple[float, float]:
+def _height(s: float, mu: float, rate: float) -> tuple[float, float]:
     """A height above the real line, and the step there, for any width: the integrand falls in it from 0 upwards."""
     a = _ANGLES / mu
-    steps = np.pi * a / (_DROP + _cost(s, mu, a))
+    steps = np.pi * a / (_DROP + _cost(s, mu, rate, a))
     best = int(np.argmax(steps))
     return float(a[best] / 2), float(steps[best])
 
 
 def _window(s: FloatArray, mu: float, rate: float) -> tuple[FloatArray, FloatArray]:
-    """Ends outside which phi w^s, and for moderate s phi (w - 1)^2, have a share of e^-50 and less."""
-    mode = np.where(s < 0.0, _mode(s, mu, rate), 0.0)
-    low, high = mode - _REACH, np.maximum(mode, np.maximum(s, 2.0) * mu) + _REACH
-    for i in np.flatnonzero(s * mu > _FAR):
-        low[i], high[i] = _far_window(float(s[i]), mu, rate, (low[i], high[i]))
+    """Ends outside which phi w^s, and for moderate s phi (w - 1)^2, have a share of e^-50 and less; (k,) each."""
+    low, high = np.zeros_like(s), np.maximum(s, 2.0) * mu
+    down, far = s < 0.0, s * mu > _FAR
+    if down.any():
+        mode_low, mode_high = _mode(s[down], mu, rate)
+        low[down], high[down] = mode_low, np.maximum(mode_high, high[down])
+    low, high = low - _REACH, high + _REACH
+    if far.any():
+        low[far], high[far] = _far_window(s[far], mu, rate, (low[far], high[far]))
     return low, high
 
 
-def _far_window(s: float, mu: float, rate: float, simple: tuple[float, float]) -> tuple[float, float]:
-    """For large s, around the outermost modes, found by the monotone iteration z <- s mu slope(z)."""
-    drop, ends = _DROP + np.log(s * mu), np.array([0.0, s * mu])
-    for _ in range(200):
-        ends = s * mu * _loss(ends, mu, rate)[1]
-    if not np.all(np.abs(ends - s * mu * _loss(ends, mu, rate)[1]) < 1e-6):
-        return simple
-    left, right = ends
-    heights = s * _loss(ends, mu, rate)[0] - ends * ends / 2
-    if heights[0] < heights[1] - drop:
-        left = right
-    elif heights[1] < heights[0] - drop:
-        right = left
-    d = _REACH * np.exp2(np.arange(0.0, 0.5 + np.log2(s * mu), 0.5))
-    below = d * (d / 2 - left + s * mu * _loss(left - d, mu, rate)[1]) >= drop
-    above = d * (d / 2 + right - s * mu * _loss(right + d, mu, rate)[1]) >= drop
-    return float(left - d[below.argmax()]), float(right + d[above.argmax()])
-
-
-def _mode(s: FloatArray, mu: float, rate: float) -> FloatArray:
-    """The one root of z = s mu (slope at z) for s < 0, where phi w^s is log-concave."""
+def _mode(s: FloatArray, mu: float, rate: float) -> tuple[FloatArray, FloatArray]:
+    """Where the one root of z = s mu slope(z) lies for s < 0: there phi w^s is log-concave, more so than phi."""
     low, high = s * mu, np.zeros_like(s)
-    for _ in range(60):
+    for _ in range(8 + max(0, int(np.log2(np.max(-s) * mu)))):
         middle = (low + high) / 2
-        above = middle > s * mu * _loss(middle, mu, rate)[1]
+        above = middle > s * mu * _slope(middle, mu, rate)
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return high
+    return low, high
+
+
+def _far_window(
+    s: FloatArray, mu: float, rate: float, simple: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """For large s, around the outermost modes, found by the monotone iteration z <- s mu slope(z)."""
+    drop, ends = _DROP + np.log(s * mu), np.array([0.0 * s, s * mu])
+    for _ in range(60):
+        ends = s * mu * _slope(ends, mu, rate)
+    settled = np.all(np.abs(ends - s * mu * _slope(ends, mu, rate)) < 1e-6, axis=0)
+    lower, upper = s * _loss(ends, mu, rate) - ends * ends / 2
+    left = np.where(lower < upper - drop, ends[1], ends[0])
+    right = np.where(upper < lower - drop, ends[0], ends[1])
+    d = _REACH * np.exp2(np.arange(0.0, 1.0 + np.log2(np.max(s * mu)), 0.5))[:, None]
+    below = d * (d / 2 - left + s * mu * _slope(left - d, mu, rate)) >= drop
+    above = d * (d / 2 + right - s * mu * _slope(right + d, mu, rate)) >= drop
+    low, high = left - d[below.argmax(axis=0), 0], right + d[above.argmax(axis=0), 0]
+    return np.where(settled, low, simple[0]), np.where(settled, high, simple[1])
 
 
 def _line(pair: PoissonGaussianPair, s: float, step: float) -> _Line | None:
@@ -248,10 +272,12 @@ def _line(pair: PoissonGaussianPair, s: float, step: float) -> _Line | None:
     if not (high - low) / step < _MOST_NODES:
         return None
     z = np.linspace(low, high, int((high - low) / step) + 2)
-    loss, slope = _loss(z, pair.mu, pair.rate)
+    loss = _loss(z, pair.mu, pair.rate)
     log_mass = -0.5 * z * z + s * loss
     mass = np.exp(log_mass - log_mass.max())
-    return _Line(mu=pair.mu, s=s, z=z, mass=mass / mass.sum(), loss=loss, slope=slope)
+    return _Line(
+        mu=pair.mu, rate=pair.rate, s=s, z=z, mass=mass / mass.sum(), loss=loss, slope=_slope(z, pair.mu, pair.rate)
+    )
 
 
 def _on_the_line(line: _Line, widths: FloatArray, _: float) -> tuple[ComplexArray, FloatArray]:
@@ -260,10 +286,9 @@ def _on_the_line(line: _Line, widths: FloatArray, _: float) -> tuple[ComplexArra
     angle = np.outer(widths, line.loss - mean)
     half = np.sin(angle / 2)
     less, imaginary = -2 * (half * half) @ line.mass, np.sin(angle) @ line.mass
-    size = 2 * less + less * less + imaginary * imaginary  # |phi|^2 - 1
-    log_phi = 0.5 * np.log1p(size) + 1j * (np.arctan2(imaginary, 1 + less) + widths * mean)
     error = _ROUNDING * widths * (line.mass @ np.abs(line.loss)) + np.exp(-_DROP)
-    return log_phi, error / np.sqrt(1 + size)
+    size = 2 * less + less * less + imaginary * imaginary  # |phi|^2 - 1
+    return _floored(size, np.arctan2(imaginary, 1 + less) + widths * mean, error)
 
 
 def _off_the_line(line: _Line, widths: FloatArray, height: float) -> tuple[ComplexArray, FloatArray]:
@@ -274,7 +299,14 @@ def _off_the_line(line: _Line, widths: FloatArray, height: float) -> tuple[Compl
     turns = np.exp(np.outer(widths, 1j * log_w - theta))
     phi, fallen = turns @ base, np.abs(turns)
     error = fallen @ np.abs(base) + widths * (fallen @ np.abs(base * (np.abs(log_w) + theta)))
-    return np.log(phi), (_ROUNDING * error + np.exp(-_DROP)) / np.abs(phi)
+    return _floored(phi.real**2 + phi.imag**2 - 1, np.angle(phi), _ROUNDING * error + np.exp(-_DROP))
+
+
+def _floored(size: FloatArray, angle: FloatArray, error: FloatArray) -> tuple[ComplexArray, FloatArray]:
+    """log phi from |phi|^2 - 1 and its angle, |phi| raised to its error, and the error relative to it."""
+    square = np.maximum(1 + size, error * error)
+    log_square = np.where(size > -0.5, np.log1p(np.maximum(size, -0.5)), np.log(square))
+    return 0.5 * log_square + 1j * angle, 2 * error / np.sqrt(square)
 
 
 def _raised(line: _Line, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -293,14 +325,15 @@ def _fall_off_the_line(line: _Line, width: float) -> float:
     rise = _POWERS * mu * shape * rest
     gain = (shape * slope * mu) @ mass
     loss = (rise * rise + shape * shape * (1 - s * mu * mu * slope * rest)) @ mass
-    most = 2 * np.pi / 3 / mu * (np.exp2(_POWERS[:, 0]) if s > 0 else 1.0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    most = np.minimum(2 * np.pi / 3 / mu * (np.exp2(_POWERS[:, 0]) if s > 0 else 1.0), _REACH)
+    with np.errstate(divide="ignore", invalid="ignore"):
         best = np.where(loss > 0.0, np.minimum(width * gain / loss, most), most)
-    height = np.minimum(np.multiply.outer(np.array([2.0, 1.0, 0.5, 0.25]), best), most)[..., None]
-    y, slant = height * shape, height * rise
-    modulus, theta = _raised(line, y)
-    change = np.expm1(y * y / 2 + s * modulus + 0.5 * np.log1p(slant * slant) - width * theta)
-    total = change @ mass + 1e-6 * (np.abs(change) @ mass)
-    tail = np.exp(height**2 / 2 + max(-s, 0.0) * np.log(2.0) - _DROP) * (1 + _POWERS * mu * height)
-    bounds = np.log1p(np.maximum(total + tail[..., 0], -1.0))
-    return float(min(np.min(bounds), 0.0))
+        height = np.minimum(np.multiply.outer(np.array([2.0, 1.0, 0.5, 0.25]), best), most)[..., None]
+        y, slant = height * shape, height * rise
+        modulus, theta = _raised(line, y)
+        growth = y * y / 2 + s * modulus + 0.5 * np.log1p(slant * slant) - width * theta
+        change = np.expm1(growth)
+        tail = (np.exp(_cost(s, mu, line.rate, height) - _DROP) * (1 + _POWERS * mu * height))[..., 0]
+        near = np.log1p(change @ mass + 1e-6 * (np.abs(change) @ mass) + tail)
+        far = np.log((1 + 1e-6) * (np.exp(growth) @ mass) + tail)
+    return float(min(near.min(), far.min(), 0.0))
