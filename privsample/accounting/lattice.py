@@ -30,6 +30,7 @@ class Composition:
     nodes: FloatArray
     delta: FloatArray
     tail: FloatArray
+    step: float
     centre: float
     scale: float
     log_beyond: float
@@ -37,9 +38,9 @@ class Composition:
     drift: float
 
     def log_delta(self, epsilon: float) -> float:
-        """log delta at epsilon; 0 below the first node, where it is not known."""
+        """log delta at epsilon; 0 more than a step below the first node, where it is not known."""
         at = int(np.searchsorted(self.nodes, epsilon - self.drift))
-        if at == 0 and epsilon - self.drift < self.nodes[0]:
+        if epsilon - self.drift < self.nodes[0] - self.step:
             return 0.0
         rest = 0.0
         if at < len(self.nodes):
@@ -58,8 +59,7 @@ class Composition:
             return np.inf
         share = (goal - self.delta[at]) / max(self.tail[at] * np.exp(self.nodes[at] - self.centre), 1e-300)
         epsilon = self.nodes[at] + (np.log1p(-share) if share < 1.0 else -np.inf)
-        before = self.nodes[max(at - 1, 0)]  # what lies below the first node is not known
-        epsilon = max(float(epsilon), float(before), 0.0) + self.drift
+        epsilon = max(float(epsilon), float(self.nodes[at]) - self.step, 0.0) + self.drift
         return epsilon * (1 + 4 * _EPS) + 8 * _EPS * (1 + abs(self.scale))
 
 
@@ -108,6 +108,7 @@ def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float)
         nodes=nodes,
         delta=delta * slack,
         tail=tail * slack,
+        step=step,
         centre=centre,
         scale=scale,
         log_beyond=_log_beyond(dotted, beyond, first + size - 1, step),
