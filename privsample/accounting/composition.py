@@ -109,10 +109,9 @@ class Composed(Accountant):
 
     @property
     def _curve_name(self) -> str:
-        products = [pair for pair in self.pairs if isinstance(pair, ProductPair)]
-        if self._once or not products:
+        if self._once or not any(isinstance(pair, ProductPair) for pair in self.pairs):
             return "privacy curve"
-        return f"composed loss, {'by contour integral' if all(pair.smooth for pair in products) else 'on a lattice'}"
+        return f"composed loss, {'by contour integral' if self._in_closed_form else 'on a lattice'}"
 
     @property
     def family(self) -> BetaFamily | None:
@@ -149,9 +148,15 @@ class Composed(Accountant):
         return sum(times * account.zcdp for account, times in self.entries)
 
     def _kind(self, view: View) -> Kind:
-        """A repeated member has an exact Renyi curve; a mixture of members or a converted view is an upper bound."""
-        single = self.entries[0][0].kind(view) if len(self.entries) == 1 else "upper bound"
-        return single if self.pairs or view == "rdp" else "upper bound"
+        """A repeated member is as exact as one, but on a lattice; several may be worst for different neighbours."""
+        if len(self.entries) > 1 or (view != "rdp" and not self._once and not self._in_closed_form):
+            return "upper bound"
+        return self.entries[0][0].kind(view)
+
+    @property
+    def _in_closed_form(self) -> bool:
+        """Whether there is a privacy curve and no lattice in it."""
+        return bool(self.pairs) and all(pair.smooth for pair in self._products)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         return sum((times * account._renyi(orders) for account, times in self.entries), start=np.zeros_like(orders))
