@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
+    from privsample.mechanisms.subsampling import Subsampled
+    from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
     from privsample.relations import AddRemove, ReplaceOne
     from privsample.simulations.audit import Verdict, audit
     from privsample.simulations.compare import compare
@@ -73,6 +75,8 @@ _HOMES = {
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
     "privsample.mechanisms.randomized": ("RandomizedResponse",),
     "privsample.mechanisms.release": ("Release", "to_arviz"),
+    "privsample.mechanisms.subsampling": ("Subsampled",),
+    "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
     "privsample.simulations.audit": ("Verdict", "audit"),
     "privsample.simulations.compare": ("compare",),
 }

@@ -150,6 +150,9 @@ class SubsampledAccountant(Accountant):
             return Accountant._renyi(self, orders)
         return self._beside._renyi(orders) if np.isfinite(self.base.max_loss) else np.full(orders.shape, np.inf)
 
+    def _under(self, relation: Relation) -> Group:  # type: ignore[override]
+        return Group(base=self, size=1, relation=relation)
+
     def _kind(self, view: View) -> Kind:
         known = not any(isinstance(pair, DominatingPair) for pair in _both(self.base))
         theorem_8 = isinstance(self.scheme, PoissonSampling) and isinstance(self.relation, AddRemove)
@@ -289,4 +292,8 @@ def _(account: Group, low: int, high: int) -> Accountant:
 
 @over_sizes.register
 def _(account: Composed, low: int, high: int) -> Accountant:
-    return replace(account, entries=tuple((over_sizes(member, low, high), times) for member, times in account.entries))
+    members = tuple((over_sizes(member, low, high), times) for member, times in account.entries)
+    if members == account.entries:
+        return account
+    place = ReplaceOne(n=high)  # one for all: only their curves are used
+    return replace(account, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))
