@@ -116,13 +116,15 @@ class PoissonGaussianPair(SmoothPair):
         z = low[:, None] + step * np.arange(nodes)
         log_w = _loss(z, self.mu, self.rate)
         log_weight = -0.5 * z * z + np.log(step / np.sqrt(2 * np.pi))
-        far = np.logaddexp.reduce(log_weight + s * log_w, axis=1)
+        result: FloatArray = np.logaddexp.reduce(log_weight + s * log_w, axis=1)
+        near = result < 0.5
         loss, log_p = (log_w, log_weight + log_w) if self.removed else (-log_w, log_weight)
-        power = t[:, None] * loss
+        loss, log_p, t = loss[near], log_p[near], t[near, None]
+        power = t * loss
         grown = np.exp(log_p) * expm1_excess(np.minimum(power, 30.0))
         grown = np.where(power < 30.0, grown, np.exp(np.minimum(log_p + power, 1.0)))  # there p itself may underflow
-        near = (grown + t[:, None] * np.exp(log_p) * expm1_excess(-loss)).sum(axis=1)
-        return np.where(far < 0.5, np.log1p(near), far)
+        result[near] = np.log1p((grown + t * np.exp(log_p) * expm1_excess(-loss)).sum(axis=1))
+        return result
 
     def _log_characteristic(self, c: float, widths: FloatArray) -> tuple[ComplexArray, FloatArray]:
         """log of M(c + iw)/M(c) at w > 0 and a bound of its error; shape (k,). Far out off the real line."""
