@@ -16,16 +16,16 @@ from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
 
 _ULP = np.finfo(np.float64).eps
-_FEW, _LOW = 513, 45.0
 
 
 def diluted(loss: Real, rate: Real) -> FloatArray:
     """log(1 + rate (e^loss - 1)): a loss of the mechanism as a loss of the subsampled one; any loss."""
     loss, rate = np.asarray(loss, dtype=np.float64), np.asarray(rate, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        near = np.log1p(rate * np.expm1(np.minimum(loss, 1.0)))
-        far = loss + np.log(rate) + np.log1p((1.0 - rate) / rate * np.exp(-np.maximum(loss, 1.0)))
-        return np.where(loss < 1.0, near, far)
+        near = np.log1p(rate * np.expm1(np.clip(loss, -0.5, 1.0)))
+        low = np.logaddexp(np.log1p(-rate), np.log(rate) + np.minimum(loss, 0.0))
+        high = loss + np.log(rate) + np.log1p((1.0 - rate) / rate * np.exp(-np.maximum(loss, 1.0)))
+        return np.where(loss < -0.5, low, np.where(loss < 1.0, near, high))
 
 
 class SubsampledPair(LossPair):

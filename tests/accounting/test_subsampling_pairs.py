@@ -1,0 +1,128 @@
+"""Pairs of subsampled mechanisms and their Renyi curves, against independent quadrature."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample import BetaBernoulli, PoissonSampling, PosteriorAccountant, ReplaceOne, SubsampledAccountant
+from privsample.accounting import profile_moments
+from privsample.accounting.additive import GaussianPair, LaplacePair
+from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.loss import LossPair
+from privsample.accounting.profile_moments import renyi_from_curves
+from privsample.accounting.subsampled_gaussian import PoissonGaussianPair
+from privsample.accounting.subsampled_pairs import MixturePair, PoissonPair, ThinnedPair, diluted
+from privsample.accounting.subsampling import _counts
+
+ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 8.0, 32.0, 300.0, 1e4, 1e6])
+EPSILONS = np.array([-40.0, -3, -0.2, -1e-3, -1e-9, 0, 1e-9, 1e-3, 0.1, 1, 5, 30, 300])
+
+
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize(("mu", "rate"), [(1, 0.01), (0.5, 1e-3), (0.1, 0.5), (1e-3, 1e-6), (1.0, 0.999), (1.0, 1e-12)])
+def test_the_general_pair_is_the_gaussian_one(mu, rate, removed):
+    general = PoissonPair(base=GaussianPair(mu=mu), rate=rate, removed=removed)
+    own = PoissonGaussianPair(mu=mu, rate=rate, removed=removed)
+    assert np.allclose(general.log_delta(EPSILONS), own.log_delta(EPSILONS), rtol=1e-12, atol=1e-12)
+    assert np.allclose(general.renyi(ORDERS), own.renyi(ORDERS), rtol=1e-8)
+    assert (general.renyi(ORDERS) >= own.renyi(ORDERS) * (1 - 1e-10)).all()
+    assert general.max_loss == pytest.approx(own.max_loss)
+    assert general.reverse().reverse() == general
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_the_sampled_laplace_by_quadrature_of_its_densities(removed):
+    shift, rate = 1.5, 0.2
+    pair = PoissonPair(base=LaplacePair(shift=shift), rate=rate, removed=removed)
+    with mp.workdps(20):
+
+        def q(x):
+            return mp.e ** -abs(x) / 2
+
+        def p(x):
+            return (1 - rate) * q(x) + rate * mp.e ** -abs(x - shift) / 2
+
+        one, other = (p, q) if removed else (q, p)
+        for order in (1.5, 20):
+            moment = mp.quad(lambda x: one(x) ** order * other(x) ** (1 - order), [-mp.inf, 0, shift, mp.inf])  # noqa: B023
+            assert float(pair.renyi(np.array(order))) == pytest.approx(float(mp.log(moment) / (order - 1)), rel=1e-9)
+
+
+def test_the_order_limit_is_kept():
+    base = BetaPair(a=3.0, b=4.0, step=1.0)
+    removal = PoissonPair(base=base, rate=0.1, removed=True)
+    orders = np.array([1.5, base.order_limit - 0.5, base.order_limit, 100.0])
+    assert np.isfinite(removal.renyi(orders)[:2]).all()
+    assert np.isinf(removal.renyi(orders)[2:]).all()
+    assert np.isinf(removal.renyi(orders[2:])).all()
+    addition = removal.reverse()
+    assert addition.order_limit == np.inf
+    assert np.isfinite(addition.renyi(orders)).all()
+    assert (removal.renyi(orders[:2]) <= base.renyi(orders[:2])).all()
+
+
+def test_nothing_released_costs_nothing():
+    curve = lambda e: np.full(np.shape(e), -np.inf)  # noqa: E731
+    assert (renyi_from_curves((curve, curve), np.ones_like, 0.0, np.inf, ORDERS) == 0).all()
+
+
+def test_what_does_not_settle_goes_up(monkeypatch):
+    pair = PoissonPair(base=LaplacePair(shift=1.0), rate=0.1, removed=True)
+    orders = np.array([1.5, 8.0, 300.0])
+    settled = pair.renyi(orders)
+    for rounds in (0, 1, 3):
+        monkeypatch.setattr(profile_moments, "_ROUNDS", rounds)
+        assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
+    monkeypatch.setattr(profile_moments, "_MOST_PANELS", 1)
+    assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        PoissonPair(base=GaussianPair(mu=1.0), rate=0.05, removed=True),
+        PoissonPair(base=LaplacePair(shift=2.0), rate=0.05, removed=False),
+        ThinnedPair(base=GaussianPair(mu=1.0), rates=np.array([0.1, 0.3]), log_weights=np.log([0.5, 0.4])),
+        MixturePair(members=(GaussianPair(mu=1.0), LaplacePair(shift=1.0)), log_weights=np.log([0.3, 0.2])),
+    ],
+    ids=lambda pair: type(pair).__name__,
+)
+def test_dots_dominate(pair: LossPair):
+    nodes = np.linspace(-12.0, 12.0, 4001)
+    log_p, infinite = pair.dots(nodes)
+    for epsilon in (-2.0, -0.03, 0.0, 0.01, 0.5, 3.0):
+        made = np.sum(np.exp(log_p) * np.maximum(-np.expm1(epsilon - nodes), 0.0)) + np.exp(infinite)
+        truth = float(np.exp(pair.log_delta(np.array(epsilon))))
+        assert truth * (1 - 1e-12) <= made <= truth + 1e-4
+    assert np.logaddexp.reduce(np.append(log_p, infinite)) >= -1e-12
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-12])
+def test_diluted_losses(rate):
+    with mp.workdps(400):
+        for loss in (-800.0, -1.0, -1e-9, 0.0, 1e-9, 0.99, 1.0, 30.0, 800.0):
+            truth = float(mp.log(1 + mp.mpf(rate) * mp.expm1(loss)))
+            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13)
+    assert diluted(np.inf, rate) == np.inf
+
+
+@pytest.mark.parametrize(("trials", "rate"), [(1, 0.2), (10, 0.3), (1000, 0.01), (10**6, 0.01), (10**7, 0.5), (5, 1.0)])
+def test_blocks_of_counts_cover_all(trials, rate):
+    blocks = _counts(trials, rate)
+    assert blocks[0][0] == 1 or rate == 1.0
+    assert blocks[-1][1] == trials
+    assert all(one[1] + 1 == other[0] for one, other in itertools.pairwise(blocks))
+    assert len(blocks) < 1200
+    total = np.exp(np.logaddexp.reduce([weight for *_, weight in blocks]))
+    assert total == pytest.approx(-np.expm1(trials * np.log1p(-rate)) if rate < 1 else 1.0, rel=1e-12)
+
+
+def test_many_sizes_of_a_posterior():
+    """Blocks of sizes: near the cost at the mean size, above what it costs exactly there."""
+    n, rate = 200_000, 0.01
+    base = PosteriorAccountant(model=BetaBernoulli(alpha=20, beta=20), n=n)
+    account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=rate), relation=ReplaceOne(n=n))
+    assert account.pairs
+    assert account.order_limit > 1.0
