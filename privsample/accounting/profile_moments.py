@@ -17,7 +17,7 @@ _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leg
 _NODES = np.concatenate([[-1.0], _FINE[0], [1.0], _COARSE[0]])
 _INNER = slice(1, 17)
 _OCTAVES_BELOW, _OCTAVES_ABOVE = 160, 40
-_NOTHING, _SETTLED, _PADDING, _ROUNDING = 40.0, np.log(1e-12), 1e-11, 2e-14
+_NOTHING, _SETTLED, _PADDING, _ROUNDING = 34.0, np.log(1e-12), 1e-11, 2e-14
 _ROUNDS, _MOST_PANELS = 50, 200_000
 _STEPS = np.array([1.0, 1 / 8, 8.0])
 
@@ -54,9 +54,9 @@ class _Integral:
     ) -> None:
         self.curve, self.reverse = curves
         self.s = s
-        edges = np.exp2(np.arange(-2 * _OCTAVES_BELOW, 2 * _OCTAVES_ABOVE + 1) / 2)
+        edges = np.exp2(np.arange(-_OCTAVES_BELOW, _OCTAVES_ABOVE + 1.0))
         if np.isfinite(max_loss):
-            below = max_loss * np.exp2(np.arange(-2 * _OCTAVES_BELOW, 1) / 2)
+            below = max_loss * np.exp2(np.arange(-_OCTAVES_BELOW, 1.0))
             edges = np.append(below, edges[edges > max_loss])
         self.edges = np.append(0.0, edges)
         self.tail = self._tails(ceiling, max_loss, limit)

@@ -53,14 +53,14 @@ def test_the_sampled_laplace_by_quadrature_of_its_densities(removed):
 def test_the_order_limit_is_kept():
     base = BetaPair(a=3.0, b=4.0, step=1.0)
     removal = PoissonPair(base=base, rate=0.1, removed=True)
-    orders = np.array([1.5, base.order_limit - 0.5, base.order_limit, 100.0])
-    assert np.isfinite(removal.renyi(orders)[:2]).all()
-    assert np.isinf(removal.renyi(orders)[2:]).all()
-    assert np.isinf(removal.renyi(orders[2:])).all()
+    orders = np.array([3.0, base.order_limit, 100.0])
+    assert np.isfinite(removal.renyi(orders)[:1]).all()
+    assert np.isinf(removal.renyi(orders)[1:]).all()
+    assert np.isinf(removal.renyi(orders[1:])).all()
     addition = removal.reverse()
     assert addition.order_limit == np.inf
     assert np.isfinite(addition.renyi(orders)).all()
-    assert (removal.renyi(orders[:2]) <= base.renyi(orders[:2])).all()
+    assert (removal.renyi(orders[:1]) <= base.renyi(orders[:1])).all()
 
 
 def test_nothing_released_costs_nothing():
