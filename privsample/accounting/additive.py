@@ -108,7 +108,8 @@ class LaplacePair(LossPair):
         """Mironov 2017, Proposition 6, as log1p of a positive sum."""
         alpha = np.asarray(orders, dtype=np.float64)
         z, s = self.shift, alpha - 1.0
-        near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
+        with np.errstate(over="ignore"):
+            near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
         far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
         return checked_divergence(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s)
 

@@ -12,7 +12,7 @@ from privsample._checks import FloatArray, Real, deltas, real_array, renyi_order
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.conjugate import beta_log_delta
-from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
 from privsample.errors import RelationMismatch
@@ -215,13 +215,13 @@ class Accountant(ABC):
 
     def _curve_epsilon(self, delta: float) -> float:
         goal = float(np.log(delta))
-        direct = [pair.least_epsilon(goal) for pair in self.pairs]
-        if self.family is None and direct and None not in direct:
-            return max(found for found in direct if found is not None)
-        if self._log_curve(np.zeros(())) <= goal:
-            return 0.0
-        root = crossing(lambda e: float(self._log_curve_draft(np.float64(e)) - goal), start=1.0)
-        return safe_side(lambda e: bool(self._log_curve(np.float64(e)) <= goal), root, upward=True)
+        if self.family is None and self.pairs:
+            least = 0.0
+            for pair in self.pairs:
+                if least == 0.0 or not pair.log_delta(np.array([least]))[0] <= goal:
+                    least = max(pair.least_epsilon(goal), least)
+            return least
+        return least_epsilon(self._log_curve, self._log_curve_draft, goal)
 
     def group(self, size: int) -> "Accountant":
         """The guarantee for groups of `size` units; accountants that know their mechanism do better than this one.

@@ -84,7 +84,7 @@ class Composed(Accountant):
         if not all(account._has_curve for account, _ in self.entries):
             return ()
         several = [(account, times) for account, times in self.entries if _one_pair(account, 0) is None]
-        if self._width == 1 and [times for _, times in several] == [1] and self._smooth:
+        if self._width == 1 and [times for _, times in several] == [1] and several[0][0].pairs and self._smooth:
             choices = [[(pair, times) for pair in account.pairs] for account, times in self.entries]
             return tuple(_product(members) for members in itertools.product(*choices))
         return tuple(

@@ -41,7 +41,8 @@ class DominatingPair(LossPair):
         """The account's, and below zero what its own reverse then has."""
         e = np.asarray(epsilon, dtype=np.float64)
         each, where = np.unique(np.abs(e), return_inverse=True)
-        above = np.asarray(self.account.log_delta(each))[where].reshape(e.shape)
+        curve = self.account._log_curve if self.account._has_curve else self.account.log_delta
+        above = np.minimum(curve(each), 0.0)[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
     def draft(self, epsilon: FloatArray) -> FloatArray:

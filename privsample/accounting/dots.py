@@ -61,8 +61,11 @@ def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> F
 
 def _below(reverse: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
     """Masses at nodes[:zero], from r(e) = d(e) - (1 - e^e) = e^e times the reversed curve at -e, which rises from 0."""
-    used = nodes[: zero + 1] if zero < len(nodes) else np.append(nodes, nodes[-1] + gaps[-1])
+    used = nodes[: zero + 1]
     log_r = used + reverse(-used)
+    if zero == len(nodes):  # above the last node the curve of what is left is flat
+        used, flat = np.append(used, used[-1] + gaps[-1]), used[-1] + np.log(np.expm1(gaps[-1]))
+        log_r = np.append(log_r, np.logaddexp(log_r[-1], flat))
     before, after = np.append(np.inf, np.diff(used)[:-1]), np.diff(used)
     fall = _fall(log_r[::-1])[::-1]
     ratio = np.exp(np.minimum(_difference(log_r[:-1], log_r[1:]), 0.0))
@@ -99,11 +102,11 @@ def shared_out(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[
     inside, above = (after > 0) & (after < len(nodes)), after == len(nodes)
     low, high = np.clip(after - 1, 0, len(nodes) - 1), np.clip(after, 0, len(nodes) - 1)
     gap = np.where(inside, nodes[high] - nodes[low], 1.0)
-    to_low = np.where(inside, nodes[high] - at, 0.0)
+    to_low, to_high = np.where(inside, nodes[high] - at, 0.0), np.where(inside, at - nodes[low], 1.0)
     beyond = np.where(above, np.minimum(nodes[-1] - at, 0.0), 0.0)
     result = np.full(len(nodes), -np.inf)
     with np.errstate(divide="ignore"):
-        shares = -np.expm1(to_low - gap) / -np.expm1(-gap)
+        shares = np.expm1(-to_high) / np.expm1(-gap)
         np.logaddexp.at(result, high, log_mass + np.where(inside, np.log(shares), beyond))
         np.logaddexp.at(result, low, log_mass + np.log(_grown(to_low, gap)))
         return result, float(np.logaddexp.reduce(log_mass + np.log(-np.expm1(beyond)), initial=-np.inf))
@@ -122,7 +125,7 @@ def exponential_dots(nodes: FloatArray, end: float) -> tuple[FloatArray, float]:
     below, above = _log_exponential(np.array([-end, last]), np.array([first, end]))
     to_last = min(nodes[-1] - (last + end) / 2, 0.0)
     with np.errstate(divide="ignore"):
-        low = log_mass + np.log(_grown(np.maximum(nodes[1:] - middle, 0.0), gaps))
+        low = log_mass + np.log(_grown(np.clip(nodes[1:] - middle, 0.0, gaps), gaps))
         high = log_mass + np.log(np.expm1(np.minimum(nodes[:-1] - middle, 0.0)) / np.expm1(-gaps))
         infinite = float(above + np.log(-np.expm1(to_last)))
     return _by_node(low, high, below, above + to_last), infinite

@@ -18,9 +18,10 @@ _ROUNDS, _BLOCKS = 40, 2000
 
 @value
 class BetaFamily:
-    """All pairs Beta(a + r s + r, b + r t) against Beta(a + r s, b + r t + r), t = n - 1 - s, and their mirrors.
+    """All pairs Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, and their mirrors.
 
-    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-1-high): adding independent Gamma
+    r is `step` and k is `moved`, how many of the n records are replaced at once.
+    Every s in [low, high] is dominated by the pair with a + r low and b + r (n-k-high): adding independent Gamma
     variables to both sides of the Beta's quotient is post-processing (docs/notes/posterior.md, Lemma 2).
     """
 
@@ -29,6 +30,7 @@ class BetaFamily:
     step: float
     n: int
     whole: bool
+    moved: int = 1
 
     @property
     def slack(self) -> float:
@@ -41,7 +43,7 @@ class BetaFamily:
         Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
         Parameters: epsilon, goal: (k,). Returns: (k,).
         """
-        last = self.n - 1
+        last = self.n - self.moved
         first, final = self._first_blocks(last)
         worst, at = np.array(goal, dtype=np.float64), np.repeat(np.arange(len(epsilon)), len(first))
         low, high = np.tile(first, len(epsilon)), np.tile(final, len(epsilon))
@@ -59,8 +61,9 @@ class BetaFamily:
 
     def _bounds(self, low: FloatArray, high: FloatArray, epsilon: FloatArray, curve: Curve) -> FloatArray:
         """The privacy curve of what dominates each block, both directions."""
-        a, b = self.a + self.step * low, self.b + self.step * (self.n - 1 - high)
-        return np.maximum(curve(a, b, self.step, epsilon), curve(b, a, self.step, epsilon))
+        a, b = self.a + self.step * low, self.b + self.step * (self.n - self.moved - high)
+        step = self.moved * self.step
+        return np.maximum(curve(a, b, step, epsilon), curve(b, a, step, epsilon))
 
     def _first_blocks(self, last: int) -> tuple[FloatArray, FloatArray]:
         """Blocks that grow threefold from both ends: single sums first where sums are whole."""

@@ -86,8 +86,7 @@ class Group(Accountant):
     def _chain(self, orders: FloatArray, size: int, splits: FloatArray) -> FloatArray:
         """R_a <= (a - 1/p)/(a - 1) R_pa over the first half + R_q over the second, q = (pa - 1)/(p - 1), any p > 1."""
         if size == 1:
-            with np.errstate(over="ignore"):  # a chain asks for orders far beyond its own
-                return self.base._renyi(orders)
+            return self.base._renyi(orders)
         first, second = size - size // 2, size // 2
         limit_first, limit_second = (_limit(self.base._renyi_limit, part) for part in (first, second))
         a = orders[..., None]

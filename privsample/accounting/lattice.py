@@ -18,6 +18,7 @@ Members = Sequence[tuple[LossPair, int]]
 
 _EPS = float(np.finfo(np.float64).eps)
 _LEAST = -1e4  # log delta below which nothing is told apart
+_FAR = 300.0  # nats by which losses, and logarithms of their masses, are told apart from the centre's
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Composition:
         at = int(np.searchsorted(self.nodes, epsilon - self.drift))
         if epsilon - self.drift < self.nodes[0] - self.step:
             return 0.0
-        rest = 0.0
+        rest = self.delta[-1]
         if at < len(self.nodes):
             below = -np.expm1(epsilon - self.drift - self.nodes[at]) * np.exp(self.nodes[at] - self.centre)
             rest = self.delta[at] + self.tail[at] * below
@@ -80,7 +81,8 @@ def at_log_delta(members: Members, log_delta: float) -> Composition:
     """The composition that is sharp around the epsilon of this log delta."""
     ranges = [Range.of(pair, times, log_delta) for pair, times in members]
     c = least_tilt(ranges, lambda c, height: (height - log_delta) / c)
-    return _compose(ranges, c, float((chernoff(ranges, np.array([c]))[0] - log_delta) / c), log_delta)
+    centre = float((chernoff(ranges, np.array([c]))[0] - log_delta) / c)
+    return _compose(ranges, c, max(centre, 0.0), log_delta)
 
 
 def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float) -> Composition:
@@ -91,19 +93,22 @@ def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float)
     dotted = [_Dotted.of(member, step, c) for member in ranges]
     from scipy.fft import next_fast_len
 
-    size = next_fast_len(int((high - low) / step) + 2, real=True)
-    first = int(np.floor(low / step))
+    first, count = int(np.floor(low / step)), sum(member.times for member in ranges)
+    size, whole = int((high - low) / step) + 2, _last(dotted) - first + 1
+    size = next_fast_len(whole if size <= whole <= size + count else size, real=True)  # each member's end is rounded up
     masses, lost = _convolved(dotted, size, first)
-    count = sum(member.times for member in ranges)
-    nodes, masses = step * (first + np.arange(size)), masses + lost
-    used = (nodes >= max(centre - 500.0 / (c + 1.0), -step)) & (nodes <= centre + 600.0)
-    far = float(masses[nodes > centre + 600.0] @ np.exp(-c * (nodes[nodes > centre + 600.0] - centre)))
-    p, nodes = masses[used] * np.exp(-c * (nodes[used] - centre)), nodes[used]
+    nodes = step * (first + np.arange(size))
+    masses = (masses + lost) * (1.0 + 2 * _EPS * (2.0 + c * (np.abs(nodes) + abs(centre))))
+    p = masses * np.exp(np.clip(-c * (nodes - centre), -_FAR, 2 * _FAR))  # what is far above is rounded up
+    used = (nodes >= max(centre - _FAR / (c + 1.0), -step)) & (nodes <= centre + _FAR)
+    far = float(p[nodes > centre + _FAR].sum())
+    p, nodes = p[used], nodes[used]
     tail = np.cumsum((p * np.exp(centre - nodes))[::-1])[::-1]
     falls = tail * np.exp(nodes - centre) * -np.expm1(-step)
     delta = np.append(np.cumsum(falls[:0:-1])[::-1], 0.0) + far
     slack = 1.0 + 4 * _EPS * len(nodes)
-    scale = sum(d.times * d.log_moment for d in dotted) - c * centre + 8 * _EPS * count
+    sizes = abs(c * centre) + sum(d.times * (2.0 + abs(d.log_moment)) for d in dotted)
+    scale = sum(d.times * d.log_moment for d in dotted) - c * centre + 8 * _EPS * sizes
     return Composition(
         nodes=nodes,
         delta=delta * slack,
@@ -112,7 +117,7 @@ def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float)
         centre=centre,
         scale=scale,
         log_beyond=_log_beyond(dotted, beyond, first + size - 1, step),
-        reach=1.5 * deviation,
+        reach=min(1.5 * deviation, _FAR / max(c, 1.0)),
         drift=_EPS * sum(d.times * float(np.abs(d.nodes[[0, -1]]).max()) for d in dotted),
     )
 
@@ -136,7 +141,9 @@ class _Dotted:
         log_p, log_infinite = member.pair.dots(nodes)
         height = log_p + c * nodes
         top = height.max()
-        mass = np.exp(height - top)
+        spread = np.minimum(top - height, 1e3)
+        rounding = 2.0 + abs(top) + spread + 2 * c * np.abs(nodes)  # of the exponents
+        mass = np.exp(-spread) * (1.0 + 2 * _EPS * rounding)
         total = float(mass.sum())
         return cls(
             times=member.times,
@@ -169,12 +176,17 @@ def _convolved(dotted: Sequence[_Dotted], size: int, first: int) -> tuple[FloatA
     return np.maximum(np.roll(irfft(total, size), (start - first) % size), 0.0), lost
 
 
+def _last(dotted: Sequence[_Dotted]) -> int:
+    """The index of the largest finite sum."""
+    return sum(d.times * (d.first + len(d.nodes) - 1) for d in dotted)
+
+
 def _log_beyond(dotted: Sequence[_Dotted], tilt: float, last: int, step: float) -> float:
     """log of a bound on the mass of sums above the window, whose last index is given, and of infinite ones."""
     masses = [float(np.logaddexp(np.logaddexp.reduce(d.log_p), d.log_infinite)) for d in dotted]
     excess = sum(d.times * max(mass, 0.0) for d, mass in zip(dotted, masses, strict=True))
     beyond = [float(np.log(d.times)) + d.log_infinite + excess for d in dotted]
-    if last < sum(d.times * (d.first + len(d.nodes) - 1) for d in dotted):
+    if last < _last(dotted):
         moments = [d.times * float(np.logaddexp.reduce(d.log_p + tilt * d.nodes)) for d in dotted]
         beyond.append(sum(moments) - tilt * step * last)
     return float(np.logaddexp.reduce(beyond))

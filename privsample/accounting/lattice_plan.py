@@ -112,17 +112,21 @@ def lattice_step(ranges: Sequence[Range], c: float, deviation: float, width: flo
     count = sum(member.times for member in ranges)
     noise = sum(member.times * member.noise for member in ranges)  # over step^2: what rounding up adds to the masses
     wanted = max(12 * _TOLERANCE, np.sqrt(12 * count * noise)) / (count * (c + 1))
-    step = min(np.sqrt(wanted), max(deviation, 1e-12) / 512)
     longest = max([width, *(member.nodes[-1] - member.low(c) for member in ranges)])
-    anchor = max(ranges, key=lambda member: member.times * np.isfinite(member.pair.max_loss)).pair
+    least = longest / _MOST_NODES
+    step = max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least)
+    enough = max(step / 16, least)
+    anchor = max(ranges, key=lambda member: member.times * (enough <= member.pair.max_loss < np.inf)).pair
+    above = 1.0 + 8 * _EPS  # so that rounding leaves no atom above its node
     if isinstance(anchor, DiscretePair):  # its atoms fall on nodes: where all are multiples of one, nothing is lost
         losses = np.abs(anchor.loss[np.isfinite(anchor.loss) & (anchor.loss != 0.0)])
         unit = float(losses.min(initial=np.inf))
         others = [member.pair for member in ranges]
-        if np.isfinite(unit) and all(isinstance(pair, DiscretePair) and _multiples(pair, unit) for pair in others):
-            return unit
-    step = max(step, longest / _MOST_NODES)
-    return float(anchor.max_loss / np.ceil(anchor.max_loss / step)) if 0 < anchor.max_loss < np.inf else float(step)
+        if least <= unit < np.inf and all(isinstance(pair, DiscretePair) and _multiples(pair, unit) for pair in others):
+            return unit * above
+    if enough <= anchor.max_loss < np.inf:
+        step = anchor.max_loss / np.ceil(anchor.max_loss / step) * above
+    return float(step)
 
 
 def _multiples(pair: DiscretePair, unit: float) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
+from privsample.accounting.conversion import least_epsilon
 from privsample.accounting.dots import joined_at, shared_out
 from privsample.errors import NumericalFailure
 
@@ -42,10 +43,9 @@ class LossPair(ABC):
         """Orders below it have finite divergence."""
         return np.inf
 
-    def least_epsilon(self, log_delta: float) -> float | None:
-        """The least epsilon >= 0 with at most this log delta, where that is found at one go; None where by search."""
-        del log_delta
-        return None
+    def least_epsilon(self, log_delta: float) -> float:
+        """The least epsilon >= 0 with at most this log delta."""
+        return least_epsilon(self.log_delta, self.draft, log_delta)
 
     @abstractmethod
     def reverse(self) -> "LossPair":

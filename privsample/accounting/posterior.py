@@ -149,14 +149,6 @@ def _beta_ends(a: float, b: float, n: int, r: float, size: int) -> tuple[LossPai
     return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=size * r) for first, second in corners))
 
 
-def _beta_sums(a: float, b: float, n: int, r: float, size: int, *, whole: bool) -> BetaFamily:
-    """Any sum of the others; for a group in steps of `size` records, of which there are n / size, rounded down."""
-    if size == 1:
-        return BetaFamily(a=a, b=b, step=r, n=n, whole=whole)
-    steps = max(float(np.nextafter(n / size, 0.0)), 1.0)
-    return BetaFamily(a=a, b=b, step=size * r, n=steps, whole=False)  # type: ignore[arg-type]
-
-
 @extreme_pairs.register
 def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     return _beta_ends(model.alpha / m, model.beta / m, n, r, size)
@@ -164,7 +156,8 @@ def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[Loss
 
 @interior.register
 def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> BetaFamily | None:
-    return _beta_sums(model.alpha / m, model.beta / m, n, r, size, whole=not model.fractional)
+    whole = not model.fractional
+    return BetaFamily(a=model.alpha / m, b=model.beta / m, step=r, n=n, whole=whole, moved=size)
 
 
 @extreme_pairs.register
@@ -181,7 +174,7 @@ def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> Bet
     if len(model.alpha) > 2:
         return None
     first, second = sorted(model.alpha)
-    return _beta_sums(first / m, second / m, n, r, size, whole=True)
+    return BetaFamily(a=first / m, b=second / m, step=r, n=n, whole=True, moved=size)
 
 
 @extreme_pairs.register

@@ -11,6 +11,8 @@ from privsample.accounting.contour import summed_log_delta
 from privsample.accounting.conversion import log_delta_from_renyi
 from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
 
+_DEEP = -150.0  # log delta below which a contour may be looser than the best order
+
 
 @value
 class ProductPair(LossPair):
@@ -72,12 +74,11 @@ class ProductPair(LossPair):
         result = above.reshape(e.shape)
         return np.where(e < 0, delta_below_zero(e, result), result)
 
-    def least_epsilon(self, log_delta: float) -> float | None:
-        """From the one lattice that is sharp there."""
+    def least_epsilon(self, log_delta: float) -> float:
+        """By search along the contour, or from the one lattice that is sharp there."""
         if self.smooth:
-            return None
-        found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)
-        return min(found, self.max_loss)
+            return LossPair.least_epsilon(self, log_delta)
+        return min(lattice.at_log_delta(self.members, log_delta).epsilon(log_delta), self.max_loss)
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""
@@ -95,9 +96,9 @@ class ProductPair(LossPair):
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0; (epsilons,)."""
         sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
-        settled = np.isfinite(sharp) | np.isneginf(sharp)
-        renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[~settled]]
-        sharp[~settled] = renyi
+        unsure = ~np.isneginf(sharp) & ~(sharp > _DEEP) | np.isposinf(sharp)
+        renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
+        sharp[unsure] = np.fmin(sharp[unsure], renyi)
         return np.where(epsilon >= self.max_loss, -np.inf, sharp)
 
     def _by_contour(self, epsilon: FloatArray) -> FloatArray:

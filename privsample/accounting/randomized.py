@@ -1,12 +1,15 @@
 """The account of randomized response over any number of categories. Kind: exact."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from privsample._checks import positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.composition import Composed
 from privsample.accounting.loss import DiscretePair, LossPair
-from privsample.relations import Relation
+from privsample.relations import Relation, ReplaceOne
 
 
 @value
@@ -39,3 +42,10 @@ class RandomizedResponseAccountant(Accountant):
         log_p, log_q = np.array([log_true, log_false, *rest]), np.array([log_false, log_true, *rest])
         loss = np.array([self.log_odds, -self.log_odds, *(0.0 for _ in rest)])
         return (DiscretePair(log_p=log_p, log_q=log_q, loss=loss),)
+
+    def group(self, size: int) -> Accountant:
+        """`size` answers change, each by itself: as many releases of one. Kind: exact (docs/notes/composition.md)."""
+        size = positive_integer(size=size)
+        answers = min(size, self.relation.n) if isinstance(self.relation, ReplaceOne) else size
+        each = replace(self, relation=self.relation.group(size))
+        return each if answers == 1 else Composed(entries=((each, answers),))

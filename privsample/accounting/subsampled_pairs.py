@@ -11,6 +11,7 @@ from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.additive import GaussianPair
+from privsample.accounting.dots import LogCurve
 from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
@@ -43,8 +44,36 @@ class SubsampledPair(LossPair):
         return renyi_from_curves(curves, self.ceiling, self.max_loss, self.order_limit, orders)
 
 
+class RescaledPair(SubsampledPair):
+    """A pair whose curve is its base's at other epsilons, scaled."""
+
+    __slots__ = ()
+    base: LossPair
+
+    @abstractmethod
+    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
+        """log delta from the base's."""
+
+    @property
+    def dear(self) -> bool:
+        """Where the base is."""
+        return self.base.dear
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """From the base's."""
+        return self._from_base(self.base.log_delta, epsilon)
+
+    def draft(self, epsilon: FloatArray) -> FloatArray:
+        """From the base's draft."""
+        return self._from_base(self.base.draft, epsilon)
+
+    def ceiling(self, orders: FloatArray) -> FloatArray:
+        """The base's."""
+        return self.base.renyi(orders)
+
+
 @value
-class PoissonPair(SubsampledPair):
+class PoissonPair(RescaledPair):
     """A record in the sample with probability `rate`; `base` is (A, B) without sampling.
 
     removed: (1 - rate) B + rate A against B; else A against (1 - rate) A + rate B. Kind: exact (Theorem 2).
@@ -66,15 +95,11 @@ class PoissonPair(SubsampledPair):
         """The base's where the record is taken out; else the loss is bounded."""
         return self.base.order_limit if self.removed else np.inf
 
-    def ceiling(self, orders: FloatArray) -> FloatArray:
-        """The base's."""
-        return self.base.renyi(orders)
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
         """The base's curve at another epsilon, scaled."""
         factor, e = base_epsilon(epsilon, self.rate, removed=self.removed)
         inside = np.isfinite(e)
-        result = np.where(inside, factor * (1 - _ULP), 0.0) + self.base.log_delta(np.where(inside, e, 0.0)) + 2 * _ULP
+        result = np.where(inside, factor * (1 - _ULP), 0.0) + curve(np.where(inside, e, 0.0)) + 2 * _ULP
         outside = np.where(np.isneginf(e), log1mexp(np.minimum(epsilon, 0.0)), -np.inf)
         return np.where(inside, np.minimum(result, 0.0), outside)
 
@@ -84,7 +109,7 @@ class PoissonPair(SubsampledPair):
 
 
 @value
-class ThinnedPair(SubsampledPair):
+class ThinnedPair(RescaledPair):
     """One record replaced, in the sample with probability rates[i], where i is drawn and told. Its own reverse.
 
     Its curve is sum_i weights[i] rates[i] D_(e^(e_i)) of the base, e^e = 1 + rates[i] (e^(e_i) - 1), for e >= 0.
@@ -106,18 +131,14 @@ class ThinnedPair(SubsampledPair):
         """The base's."""
         return self.base.order_limit
 
-    def ceiling(self, orders: FloatArray) -> FloatArray:
-        """The base's."""
-        return self.base.renyi(orders)
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
         """The sum; below zero what its own reverse then has."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)[..., None]
         far = size + np.log1p(-(1.0 - self.rates) * np.exp(-size)) - np.log(self.rates)
         near = np.log1p(np.expm1(np.minimum(size, 1.0)) / self.rates)
         inner = np.where(size < 1.0, near, far)
-        terms = self.log_weights + np.log(self.rates) + self.base.log_delta(inner - 6 * _ULP * inner)
+        terms = self.log_weights + np.log(self.rates) + curve(inner - 6 * _ULP * inner)
         above = np.minimum(np.logaddexp.reduce(terms, axis=-1) + 4 * _ULP, 0.0)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
@@ -142,6 +163,11 @@ class MixturePair(SubsampledPair):
     def order_limit(self) -> float:
         """The least."""
         return min(pair.order_limit for pair in self.members)
+
+    @property
+    def dear(self) -> bool:
+        """Where a member is."""
+        return any(pair.dear for pair in self.members)
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The largest of the members' ceilings."""

@@ -39,24 +39,33 @@ _STYLE = {
     "legend.fontsize": 9,
     "svg.hashsalt": "privsample",
     "svg.fonttype": "path",
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
 }
 
 
 @contextmanager
-def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
-    """Axes, one below the other, and the file that the figure is written to at the end."""
+def styled(*, maths: bool = False) -> Iterator[Any]:
+    """Matplotlib's Figure class, in our style whatever the user's own; `maths`: labels may hold formulas.
+
+    Raises: ImportError.
+    """
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("figures need matplotlib: pip install 'privsample[report]'") from None
-    file = io.BytesIO()
     with mpl.rc_context():
-        mpl.rcdefaults()  # whatever the user's own style
+        mpl.rcdefaults()
         settings: Any = mpl.rcParams
-        settings.update(_STYLE)
-        figure = Figure(figsize=(4.3, height), layout="constrained")
+        settings.update(_STYLE | {"text.parse_math": maths})  # without, a dollar sign in a name is a dollar sign
+        yield Figure
+
+
+@contextmanager
+def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
+    """Axes, one below the other, and the file that the figure is written to at the end."""
+    file = io.BytesIO()
+    with styled() as figure_class:
+        figure = figure_class(figsize=(4.3, height), layout="constrained")
         axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
         yield list(axes), file
         figure.savefig(file, format="svg", metadata={"Date": None})

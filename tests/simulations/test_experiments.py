@@ -1,0 +1,29 @@
+"""Every experiment writes its numbers, its picture and its sentence."""
+
+import csv
+
+import pytest
+
+from privsample.simulations import experiments
+from privsample.simulations.experiments import composed_draws
+
+
+def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
+    monkeypatch.setattr(composed_draws, "DRAWS", [1, 4, 60])
+    picture, numbers, sentence = experiments.experiment("composed-draws").write(tmp_path / "new" / "folder")
+    rows = list(csv.DictReader(numbers.open(encoding="utf-8")))
+    composed, renyi = ([float(row[name]) for row in rows] for name in ("composed_loss", "renyi_curve"))
+    assert [row["draws"] for row in rows] == ["1", "4", "60"]
+    assert composed == sorted(composed)
+    assert all(0.8 < low / high < 0.97 for low, high in zip(composed, renyi, strict=True))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "60 draws" in sentence
+
+
+def test_every_name_leads_to_its_experiment():
+    assert [experiments.experiment(name).name for name in experiments.NAMES] == list(experiments.NAMES)
+
+
+def test_unknown_experiment():
+    with pytest.raises(ValueError, match="there is no experiment 'x'; there are composed-draws"):
+        experiments.experiment("x")
