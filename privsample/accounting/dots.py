@@ -108,13 +108,13 @@ def shared_out(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[
     with np.errstate(divide="ignore"):
         shares = np.expm1(-to_high) / np.expm1(-gap)
         np.logaddexp.at(result, high, log_mass + np.where(inside, np.log(shares), beyond))
-        np.logaddexp.at(result, low, log_mass + np.log(_grown(to_low, gap)))
+        np.logaddexp.at(result, low, log_mass + np.log(_grown(to_low, to_high, gap)))
         return result, float(np.logaddexp.reduce(log_mass + np.log(-np.expm1(beyond)), initial=-np.inf))
 
 
-def _grown(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """(e^part - 1)/(e^whole - 1), 0 <= part <= whole."""
-    return np.exp(part - whole) * np.expm1(-part) / np.expm1(-whole)
+def _grown(part: FloatArray, rest: FloatArray, whole: FloatArray) -> FloatArray:
+    """(e^part - 1)/(e^whole - 1), whole = part + rest: each is given, as differences of nodes lose digits."""
+    return np.exp(-rest) * np.expm1(-part) / np.expm1(-whole)
 
 
 def exponential_dots(nodes: FloatArray, end: float) -> tuple[FloatArray, float]:
@@ -125,8 +125,9 @@ def exponential_dots(nodes: FloatArray, end: float) -> tuple[FloatArray, float]:
     below, above = _log_exponential(np.array([-end, last]), np.array([first, end]))
     to_last = min(nodes[-1] - (last + end) / 2, 0.0)
     with np.errstate(divide="ignore"):
-        low = log_mass + np.log(_grown(np.clip(nodes[1:] - middle, 0.0, gaps), gaps))
-        high = log_mass + np.log(np.expm1(np.minimum(nodes[:-1] - middle, 0.0)) / np.expm1(-gaps))
+        to_low, to_high = np.maximum(nodes[1:] - middle, 0.0), np.maximum(middle - nodes[:-1], 0.0)
+        low = log_mass + np.log(_grown(to_low, to_high, gaps))
+        high = log_mass + np.log(np.expm1(-to_high) / np.expm1(-gaps))
         infinite = float(above + np.log(-np.expm1(to_last)))
     return _by_node(low, high, below, above + to_last), infinite
 

@@ -20,6 +20,7 @@ from privsample import (
     Parallel,
     PosteriorAccountant,
     PureAccountant,
+    RandomizedResponseAccountant,
     ReplaceOne,
     ZCDPAccountant,
 )
@@ -273,3 +274,25 @@ def test_documents_without_groups_still_load():
     document = account.to_dict()
     del document["group_size"]
     assert PosteriorAccountant.from_dict(document) == account
+
+
+@pytest.mark.parametrize("categories", [2, 4])
+def test_groups_of_answers_are_products(categories):
+    """Three of four answers change: the product of three pairs, neither more nor less."""
+    account = RandomizedResponseAccountant(log_odds=0.8, categories=categories, relation=ReplaceOne(n=4))
+    true, other = np.exp(account.pairs[0].log_p[:2])
+    answers = np.full((2, categories), other)
+    answers[0, 0] = answers[1, 1] = true
+    group = account.group(3)
+    check(group, [(joint(*[answers[0]] * 3), joint(*[answers[1]] * 3))], tight=True)
+    assert group.relation == account.relation.group(3)
+    assert account.group(1) == account
+    assert account.group(9).epsilon(1e-6) == account.group(4).epsilon(1e-6)
+    assert group.epsilon(0.05) < Group(base=account, size=3).epsilon(0.05)
+
+
+def test_groups_of_several_draws_keep_their_certificate():
+    account = PosteriorAccountant(model=POSTERIORS[0], n=4, data_weight=0.5, draws=2)
+    one, two, four = (account.group(size).delta(1.0) for size in (1, 2, 4))
+    assert one < two < four
+    assert two <= Group(base=account, size=2).delta(1.0)

@@ -11,7 +11,7 @@ from privsample.simulations.experiments import composed_draws
 def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
     monkeypatch.setattr(composed_draws, "DRAWS", [1, 4, 60])
     picture, numbers, sentence = experiments.experiment("composed-draws").write(tmp_path / "new" / "folder")
-    rows = list(csv.DictReader(numbers.open(encoding="utf-8")))
+    rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     composed, renyi = ([float(row[name]) for row in rows] for name in ("composed_loss", "renyi_curve"))
     assert [row["draws"] for row in rows] == ["1", "4", "60"]
     assert composed == sorted(composed)
