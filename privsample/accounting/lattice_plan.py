@@ -59,9 +59,14 @@ class Range:
         return float(mass @ (self.nodes - mass @ self.nodes) ** 2)
 
 
+def infinite(pair: LossPair) -> float:
+    """About the log mass of infinite losses."""
+    return float(pair.draft(_LOSSES[-1:])[0])
+
+
 def reach(pair: LossPair, goal: float) -> float:
     """A loss above which little more than e^goal is left, beside what is lost at an infinite one."""
-    losses, floor = _LOSSES, float(pair.draft(_LOSSES[-1:])[0])
+    losses, floor = _LOSSES, infinite(pair)
     enough = max(goal, floor - 30.0)
     for _ in range(4):
         curve = pair.draft(losses)

@@ -1,4 +1,4 @@
-"""Discrete pairs that dominate: their curves against the pairs' own at every epsilon, and what their masses add up to."""
+"""Discrete pairs that dominate: their curves against the pairs' own at every epsilon, and their total masses."""
 
 import numpy as np
 import pytest
