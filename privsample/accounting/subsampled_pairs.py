@@ -17,16 +17,16 @@ from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
 
 _ULP = np.finfo(np.float64).eps
+_LARGE = 700.0  # e to its power is a float
 
 
 def diluted(loss: Real, rate: Real) -> FloatArray:
     """log(1 + rate (e^loss - 1)): a loss of the mechanism as a loss of the subsampled one; any loss."""
     loss, rate = np.asarray(loss, dtype=np.float64), np.asarray(rate, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        near = np.log1p(rate * np.expm1(np.clip(loss, -0.5, 1.0)))
-        low = np.logaddexp(np.log1p(-rate), np.log(rate) + np.minimum(loss, 0.0))
-        high = loss + np.log(rate) + np.log1p((1.0 - rate) / rate * np.exp(-np.maximum(loss, 1.0)))
-        return np.where(loss < -0.5, low, np.where(loss < 1.0, near, high))
+    grown = rate * np.expm1(np.minimum(loss, _LARGE))
+    with np.errstate(divide="ignore"):
+        far = np.logaddexp(np.log1p(-rate), np.log(rate) + loss)
+    return np.where((grown > -0.5) & (loss < _LARGE), np.log1p(np.maximum(grown, -0.5)), far)
 
 
 class SubsampledPair(LossPair):

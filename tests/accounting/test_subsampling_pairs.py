@@ -99,12 +99,12 @@ def test_dots_dominate(pair: LossPair):
     assert np.logaddexp.reduce(np.append(log_p, infinite)) >= -1e-12
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-12])
+@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-12, 1e-15, 1e-300])
 def test_diluted_losses(rate):
     with mp.workdps(400):
-        for loss in (-800.0, -1.0, -1e-9, 0.0, 1e-9, 0.99, 1.0, 30.0, 800.0):
-            truth = float(mp.log(1 + mp.mpf(rate) * mp.expm1(loss)))
-            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13)
+        for loss in (-800.0, -1.0, -0.5, -1e-9, 0.0, 1e-9, 0.99, 1.0, 3.7, 30.0, 699.0, 700.0, 800.0):
+            truth = float(mp.log1p(mp.mpf(rate) * mp.expm1(loss)))
+            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13, abs=0.0)
     assert diluted(np.inf, rate) == np.inf
 
 
