@@ -6,7 +6,7 @@ Source: Koskela, Jalko and Honkela 2020 (Fourier accountant); Doroshenko et al. 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,21 +68,26 @@ class Composition:
 
 def at_epsilon(members: Members, epsilon: float) -> Composition:
     """The composition that is sharp around this epsilon."""
-    log_delta = -NEGLIGIBLE
+    log_delta, floor = -NEGLIGIBLE, max(_log_lost(members) - NEGLIGIBLE, 4 * _LEAST)
     while True:  # how far the tails matter depends on how small delta is
         ranges = [Range.of(pair, times, log_delta) for pair, times in members]
-        c = least_tilt(ranges, lambda c, height: height - c * epsilon)
-        found = float(min(chernoff(ranges, np.array([c]))[0] - c * epsilon, 0.0))
+        c = least_tilt(ranges, lambda c, height: np.maximum(height - c * epsilon, floor))
+        found = float(np.clip(chernoff(ranges, np.array([c]))[0] - c * epsilon, floor, 0.0))
         if found >= log_delta or log_delta < _LEAST:
             break
         log_delta = 2 * found
-    return _compose(ranges, c, epsilon, found)
+    made = _compose(ranges, c, epsilon, found)
+    return replace(made, reach=np.inf) if found == floor else made  # from here on only infinite losses matter
+
+
+def _log_lost(members: Members) -> float:
+    """About the log mass of infinite losses."""
+    return float(log1mexp(sum(times * _log_finite(infinite(pair)) for pair, times in members)))
 
 
 def at_log_delta(members: Members, log_delta: float) -> Composition:
     """The composition that is sharp around the epsilon of this log delta."""
-    finite = sum(times * _log_finite(infinite(pair)) for pair, times in members)
-    rest = log_delta + float(log1mexp(min(float(log1mexp(finite)) - log_delta, -1e-6)))  # beside infinite losses
+    rest = log_delta + float(log1mexp(min(_log_lost(members) - log_delta, -1e-6)))  # beside infinite losses
     ranges = [Range.of(pair, times, rest) for pair, times in members]
     c = least_tilt(ranges, lambda c, height: (height - rest) / c)
     centre = float((chernoff(ranges, np.array([c]))[0] - rest) / c)
