@@ -218,17 +218,21 @@ class ClippedSum(NoisySum):
     def records(self, data: Any) -> NDArray[Any]:
         """An array of shape (k, width)."""
         try:
-            rows = np.asarray(data)
+            if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
+                rows = np.array([[as_float(item) for item in row] for row in data])
+            else:
+                rows = np.asarray(data)
         except Exception:  # noqa: BLE001 - the message could show a record
-            raise SchemaError("the rows must be an array of real numbers") from None
+            raise SchemaError(f"the rows must be an array of real numbers, of shape (n, {self.width})") from None
         if rows.dtype.kind == "O":
             rows = np.array([as_float(item) for item in rows.ravel()], dtype=np.float64).reshape(rows.shape)
         if rows.dtype.kind not in "biuf":
             raise SchemaError(f"the rows must be an array of real numbers, got type {rows.dtype}")
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise SchemaError(f"the rows must have shape (n, {self.width}), got {rows.shape}")
+        hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
         with np.errstate(over="ignore"):
-            return rows.astype(np.float64)
+            return np.where(hidden, np.nan, rows.astype(np.float64))
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
         rows = np.where(np.isfinite(records), records, 0.0)
