@@ -18,6 +18,7 @@ from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_
 
 _ULP = np.finfo(np.float64).eps
 _LARGE = 700.0  # e to its power is a float
+_NOTHING = 37.0  # e^-37 is half an ulp of one
 
 
 def diluted(loss: Real, rate: Real) -> FloatArray:
@@ -181,9 +182,16 @@ class MixturePair(SubsampledPair):
         return np.where(e >= 0, above, delta_below_zero(e, below))
 
     def _sum(self, epsilon: FloatArray) -> FloatArray:
-        total = np.full(epsilon.shape, -np.inf)
-        for pair, weight in zip(self.members, self.log_weights, strict=True):
-            total = np.logaddexp(total, weight + pair.log_delta(epsilon))
+        order = np.argsort(-self.log_weights)
+        later = np.append(np.logaddexp.accumulate(self.log_weights[order[::-1]])[-2::-1], -np.inf)
+        total, open_ = np.full(epsilon.shape, -np.inf), np.ones(epsilon.shape, dtype=bool)
+        for at, rest in zip(order, later, strict=True):
+            total[open_] = np.logaddexp(total[open_], self.log_weights[at] + self.members[at].log_delta(epsilon[open_]))
+            settled = open_ & (rest < total - _NOTHING)  # the members left, at a curve of one, no longer count
+            total[settled] = np.logaddexp(total[settled], rest)
+            open_ &= ~settled
+            if not open_.any():
+                break
         return np.minimum(total + 4 * _ULP, 0.0)
 
     def reverse(self) -> "MixturePair":

@@ -126,3 +126,22 @@ def test_many_sizes_of_a_posterior():
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=rate), relation=ReplaceOne(n=n))
     assert account.pairs
     assert account.order_limit > 1.0
+
+
+def test_a_mixture_asks_only_the_members_that_count():
+    shifts = [0.5 * k for k in range(1, 60)]
+    weights = np.array([-0.1 * (k - 20) ** 2 - 2.5 for k in range(1, 60)])
+    pair = MixturePair(members=tuple(GaussianPair(mu=mu) for mu in shifts), log_weights=weights)
+    whole = [weight + member.log_delta(EPSILONS) for weight, member in zip(weights, pair.members, strict=True)]
+    above = EPSILONS >= 0
+    assert np.allclose(pair.log_delta(EPSILONS)[above], np.logaddexp.reduce(whole)[above], rtol=1e-13, atol=1e-13)
+    assert (pair.log_delta(EPSILONS) >= np.logaddexp.reduce(whole) - 1e-15)[above].all()
+    certain = MixturePair(members=(LaplacePair(shift=1.0), Untouched()), log_weights=np.log([0.5, 1e-30]))
+    assert certain.log_delta(np.array(0.5)) == pytest.approx(np.log(-np.expm1(-0.25) / 2), rel=1e-14)
+
+
+class Untouched(LossPair):
+    """Fails when it is asked."""
+
+    max_loss = 0.0
+    log_delta = renyi = reverse = property(lambda self: pytest.fail("was asked"))
