@@ -102,7 +102,7 @@ def settles(members, truth, log_delta, loose=LOOSE, flat=0.0):
     found, goal = ProductPair(members=tuple(members)).least_epsilon(log_delta), mp.exp(log_delta)
     most = mp.fsum(times * mp.mpf(pair.max_loss) for pair, times in members)
     assert truth(found) <= goal * (1 + mp.mpf(10) ** -9) or most > found >= most * (1 - 1e-15)  # a sum of floats
-    assert found <= 1e-13 or truth(found - loose) > goal * (1 - flat)
+    assert found <= 1e-11 or truth(found - loose) > goal * (1 - flat)
 
 
 @pytest.mark.parametrize("log_delta", [np.log(0.3), np.log(1e-6), np.log(1e-12), np.log(1e-300)])
@@ -228,7 +228,7 @@ def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
         answers = binomial(0.7, 200)
         return right * answers(at - mp.mpf(2.1)) + (1 - right) * answers(at + mp.mpf(2.1))
 
-    settles(members, truth, np.log(1e-60))
+    settles(members, truth, np.log(1e-30))
 
 
 def test_a_tiny_loss_beside_large_ones_needs_no_endless_lattice():
@@ -297,3 +297,22 @@ def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
     assert (np.diff(np.exp(grid)) <= 1e-9).all()
     turned = product.reverse().log_delta(np.array([0.7]))
     assert np.exp(product.log_delta(np.array([-0.7]))) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + turned))
+
+
+def test_what_the_transform_rounds_off_is_given_back():
+    """Against sums of products in extended precision: no mass is below them, however small it is."""
+    rng, times = np.random.default_rng(3), 40
+    tilted = np.exp(rng.uniform(-30.0, 0.0, 33))
+    tilted[16] += 4.0
+    tilted /= tilted.sum()
+    member = lattice._Dotted(
+        times=times, first=-16, nodes=np.arange(-16.0, 17.0), log_p=np.log(tilted), tilted=tilted, log_moment=0.0,
+        log_infinite=-np.inf,
+    )  # fmt: skip
+    exact = np.ones(1, dtype=np.longdouble)
+    for _ in range(times):
+        exact = np.convolve(exact, tilted.astype(np.longdouble))
+    masses, lost = lattice._convolved([member], len(exact), -16 * times)
+    assert (masses + lost >= exact).all()
+    assert not (masses >= exact).all()
+    assert 0 < lost <= 1e-10
