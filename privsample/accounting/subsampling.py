@@ -165,8 +165,8 @@ def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
     Raises: RelationMismatch, which names the pairing that works.
     """
     unit = base.unit if isinstance(base, (AddRemove, ReplaceOne)) else "record"
-    if unit.startswith("group of "):
-        raise RelationMismatch(f"records are sampled one by one, the base protects a {unit}; sample first, then .group")
+    if isinstance(base, (AddRemove, ReplaceOne)) and base.members > 1:
+        raise RelationMismatch(f"records are sampled one by one, got a base under {base}; sample first, then .group")
     match scheme:
         case PoissonSampling():
             size = base.n if isinstance(base, ReplaceOne) else 1
