@@ -46,7 +46,8 @@ class SubsampledAccountant(Accountant):
     - WithReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 10), or AddRemove where `relation` asks
       for it (Theorem 11): n is then a public lower bound on the larger dataset's size; larger ones cost less.
     - PoissonSampling, base under ReplaceOne(n), asked for by `relation`: ReplaceOne(n), size by size: Theorem 9 given
-      the size, which is never above Theorem 14 (docs/notes/subsampling.md).
+      the size, which is never above Theorem 14 (docs/notes/subsampling.md). A guarantee that was stated, and a stated
+      sensitivity, must then hold for samples of every size: that of a mean does not.
 
     Raises: RelationMismatch, for any other pairing. Kind: upper bound, unless said otherwise.
     """
