@@ -316,3 +316,9 @@ def test_what_the_transform_rounds_off_is_given_back():
     assert (masses + lost >= exact).all()
     assert not (masses >= exact).all()
     assert 0 < lost <= 1e-10
+
+
+def test_below_what_lies_far_above_the_centre_nothing_is_promised():
+    made = lattice.at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
+    assert made.epsilon(np.log(1e-3)) < 2e3
+    assert made.epsilon(-100.0) == np.inf

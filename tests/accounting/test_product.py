@@ -103,6 +103,12 @@ def test_nothing_lies_beyond_the_largest_loss():
     assert ProductPair(members=((pair, 3),)).log_delta(np.float64(3 * pair.max_loss)) == -np.inf
 
 
+def test_the_least_epsilon_is_found_along_the_contour():
+    product = ProductPair(members=((GammaRatePair(shape=40.0, rate=20.0, step=0.7, rising=True), 3),))
+    epsilon = product.least_epsilon(float(np.log(1e-6)))
+    assert product.log_delta(np.float64(epsilon)) <= np.log(1e-6) < product.log_delta(np.float64(epsilon - 1e-8))
+
+
 def test_draws_of_a_posterior_and_noise_compose_exactly():
     posterior = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50, data_weight=0.5, draws=4)
     noise = GaussianAccountant(sensitivity=1, noise_std=9, relation=ReplaceOne(n=50))
