@@ -9,12 +9,21 @@ import numpy as np
 from privsample._checks import FloatArray, Real, positive_integer
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
-from privsample.accounting.base import Accountant, Assumption, Kind, Route, View, all_assumptions, same_relation
+from privsample.accounting.base import (
+    Accountant,
+    Assumption,
+    Kind,
+    Route,
+    View,
+    all_assumptions,
+    composable,
+    same_relation,
+)
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair
 from privsample.accounting.product import ProductPair
 from privsample.errors import RelationMismatch
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
 
 @value
@@ -38,6 +47,8 @@ class Composed(Accountant):
             raise ValueError("entries must name at least one account")
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
         same_relation(tuple(counts))
+        if sum(counts.values()) > 1:
+            composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
         put(self, entries=tuple(counts.items()), assumptions=union)
 
@@ -141,7 +152,8 @@ class Parallel(Accountant):
     Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
     public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
     with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
-    Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES; Geumlek and
+    Chaudhuri 2019, Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
     """
 
     parts: tuple[Accountant, ...]
@@ -159,8 +171,8 @@ class Parallel(Accountant):
             units = {str(getattr(part.relation, "unit", "")) for part in parts}
             if len(units) != 1:
                 raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
-        else:
-            same_relation(parts)
+        elif isinstance(same_relation(parts), ProfileEdge):
+            more = frozenset({Assumption.INDEPENDENT_PROFILES})
         put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
 
     @property

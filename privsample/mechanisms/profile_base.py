@@ -1,0 +1,226 @@
+"""What all profile-based mechanisms share: solve part by part, check every edge, release, save and load."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, positive, positive_integer, real_array
+from privsample._data import chunks
+from privsample._entropy import undisturbed
+from privsample._value import put
+from privsample.accounting.base import Accountant
+from privsample.accounting.profiles import ProfileAccountant
+from privsample.accounting.targets import Target, largest
+from privsample.distributions.channels import IntArray, Sampler, output_laws, written_exactly
+from privsample.distributions.domains import Domain
+from privsample.distributions.profile_graph import IndexArray, Name, ProfileGraph
+from privsample.errors import NumericalFailure, SchemaError
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.profile_program import Program, Unsolved
+from privsample.mechanisms.profile_repair import kept, repaired
+from privsample.mechanisms.release import Release
+from privsample.relations import ProfileEdge
+
+_MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
+_LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
+
+
+class ProfileMechanism(Mechanism):
+    """Each observation is exchanged by the matrix of its profile, solved for once and kept in `matrices`.
+
+    matrices: (profiles, d, d); entry [i, x, y] is the probability of releasing y for x observed under profile i, a
+    whole multiple of 2^-53, drawn exactly so. Given matrices, as by a file, are checked in place of solving: every edge
+    on the stored doubles. observations: how many one profile may be behind; independent, or nothing is promised.
+    missing: the symbol that stands for every observation out of range.
+    """
+
+    __slots__ = ()
+    graph: ProfileGraph
+    epsilon: float
+    observations: int
+    missing: int
+    matrices: FloatArray
+
+    _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
+
+    @abstractmethod
+    def _part(self, program: Program, members: IndexArray) -> FloatArray:
+        """Matrices (m, d, d) for one connected component, whose profiles stand at `members` in the graph."""
+
+    def _settle(self) -> None:
+        """Check the fields; solve, or check the matrices that were given."""
+        if not isinstance(self.graph, ProfileGraph):
+            raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
+        epsilon = positive(epsilon=self.epsilon)
+        if not epsilon >= _LEAST:
+            raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
+        put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
+        if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
+            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {self.missing!r}")
+        self._check()
+        matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
+        if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
+            raise ValueError("matrices must be of shape (profiles, d, d), in multiples of 2^-53, rows adding up to one")
+        matrices.flags.writeable = False
+        put(self, matrices=matrices)
+        self.accountant  # noqa: B018 - building it checks every edge
+
+    @property
+    def _asis(self) -> bool:
+        """Whether observations are released as they are where that keeps every edge."""
+        return True
+
+    def _check(self) -> None:
+        """What the class asks of its own fields."""
+
+    def _solved(self) -> FloatArray:
+        """Every connected component apart, repaired."""
+        graph = self.graph
+        part = graph.components
+        result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
+        order = np.argsort(part, kind="stable")
+        place = np.empty(len(graph), dtype=np.int64)
+        by_edge = part[graph.ends[:, 0]]
+        for members in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+            place[members] = np.arange(len(members))
+            ends = place[graph.ends[by_edge == part[members[0]]]]
+            laws = graph.laws[members]
+            if self._asis and kept(laws, ends, self.epsilon):
+                continue
+            try:
+                raw = self._part(Program(laws=laws, ends=ends, epsilon=self.epsilon), members)
+                result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
+            except (Unsolved, NumericalFailure) as error:
+                raise NumericalFailure(self._failure(laws, ends, members, error)) from None
+        return result
+
+    def _failure(self, laws: FloatArray, ends: IndexArray, members: IndexArray, error: Exception) -> str:
+        """The solver's own message, and the edge that asks most of it."""
+        if not len(ends):
+            return f"the solver failed: {error}"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.nan_to_num(np.abs(np.log(laws[ends[:, 0]]) - np.log(laws[ends[:, 1]])), nan=0.0, posinf=np.inf)
+        worst = int(loss.max(axis=1).argmax())
+        a, b = (self.graph.names[members[end]] for end in ends[worst])
+        return (
+            f"the solver failed ({error}), though constant answers keep every edge; the hardest edge is "
+            f"({a!r}, {b!r}): unchanged, its loss {loss[worst].max():.6g} is {loss[worst].max() - self.epsilon:.6g} above epsilon"
+        )
+
+    @property
+    def accountant(self) -> Accountant:
+        """The account of all observations of one profile: exact, from the laws that come out of the matrices."""
+        single = self._single
+        return single if self.observations == 1 else single.independent_observations(self.observations)
+
+    @property
+    def _single(self) -> ProfileAccountant:
+        return ProfileAccountant(relation=ProfileEdge(graph=self.graph), laws=self.laws, stated_epsilon=self.epsilon)
+
+    @property
+    def laws(self) -> FloatArray:
+        """What comes out for each profile, (profiles, d)."""
+        return output_laws(self.graph.laws, self.matrices)
+
+    @property
+    def largest_change(self) -> float:
+        """The largest probability, over profiles and symbols observed, of releasing one other symbol for it."""
+        occurring = np.where((self.graph.laws > 0)[:, :, None], self.matrices, 0.0)
+        return float((occurring * ~np.eye(self.graph.symbols, dtype=bool)).max())
+
+    @property
+    def distortion(self) -> FloatArray:
+        """For each profile the probability that the symbol released is not the one observed, (profiles,)."""
+        kept = np.einsum("kx,kxx->k", self.graph.laws, self.matrices)
+        return np.maximum(1.0 - kept, 0.0)
+
+    @property
+    def baseline(self) -> float:
+        """`largest_change` of randomized response at the same epsilon, which hides every observation.
+
+        Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
+        """
+        return float(1.0 / (np.exp(self.epsilon) + self.graph.symbols - 1))
+
+    @classmethod
+    def calibrate(cls, *, graph: ProfileGraph, target: Target, observations: int = 1) -> Self:
+        """The largest epsilon whose account meets the target, on the safe side. Raises: UnreachableTarget."""
+        return largest(
+            lambda epsilon: cls(graph=graph, epsilon=epsilon, observations=observations),  # type: ignore[call-arg]
+            lambda made: made.accountant,
+            target,
+            most=_MOST,
+            advice="a smaller epsilon cannot be kept in doubles",
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """{0, ..., d-1}; whatever is missing or outside counts as `missing`."""
+        high = self.graph.symbols - 1.0
+        return Domain(low=0.0, high=high, missing=float(self.missing), whole=True, outside_is_missing=True)
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Exchange every observation by its profile's matrix.
+
+        data: anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
+        mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0.
+        Returns: draws "symbols", whole numbers of shape (1, n), in the order given; n is public.
+        Raises: SchemaError, for columns of other types or lengths, or a profile that the graph does not have.
+        """
+        source, account = generator(rng), charged(self, rng)
+        profile, symbol = self._columns(data)
+        sampler = Sampler(self.matrices)
+        drawn = undisturbed(source, lambda: sampler.draw(profile, symbol, source))
+        return Release(mechanism=self, draws={"symbols": drawn[None]}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        profile, _ = self._columns(data)
+        counts = np.bincount(profile, minlength=len(self.graph))
+        silent = int((counts == 0).sum())
+        facts = self.domain.counted(chunks(data["symbol"])) | {"profiles without observations": silent}
+        return CuratorNotes(title=f"{len(profile)} observations, expected {self.domain.words}", facts=facts)
+
+    def _columns(self, data: Any) -> tuple[IntArray, IntArray]:
+        try:
+            sources, observed = data["profile"], data["symbol"]
+        except Exception:  # noqa: BLE001 - the library's own message may show a record
+            raise SchemaError('data must have the columns "profile" and "symbol"') from None
+        parts = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(observed)]
+        symbol = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        profile = positions(self.graph.names, sources)
+        if profile.ndim == 0:
+            profile = np.broadcast_to(profile, symbol.shape)
+        if profile.shape != symbol.shape:
+            raise SchemaError(f"there must be one profile for each symbol, got {len(profile)} for {len(symbol)}")
+        return profile, symbol
+
+
+def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
+    """Where each source stands among the names: one name gives shape (), a column (n,). Raises: SchemaError."""
+    unknown = SchemaError("the profile column holds something that is not a profile of the graph")
+    known = {name: k for k, name in enumerate(names)}
+    if isinstance(sources, (str, int)):
+        if sources not in known:
+            raise SchemaError(f"{sources!r} is not a profile of the graph")
+        return np.array(known[sources])
+    try:
+        column = np.asarray(sources)
+    except Exception:  # noqa: BLE001 - the library's own message may show a record
+        raise unknown from None
+    if column.ndim != 1:
+        raise SchemaError(f"profiles must be one name or one column of names, got shape {column.shape}")
+    if column.dtype.kind in "iu":
+        numbers = all(isinstance(name, int) for name in names)
+        order = np.argsort(names) if numbers else np.arange(len(names))
+        held = np.asarray(names)[order] if numbers else order
+        at = np.minimum(np.searchsorted(held, column), len(held) - 1)
+        if len(column) and not np.array_equal(held[at], column):
+            raise unknown
+        return np.asarray(order[at], dtype=np.int64)
+    try:
+        return np.fromiter((known[name] for name in column.tolist()), dtype=np.int64, count=len(column))
+    except (KeyError, TypeError):
+        raise unknown from None

@@ -1,0 +1,48 @@
+"""From a solver's matrices to matrices that keep every edge on the doubles that are stored: docs/notes/profiles.md."""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.distributions.channels import UNIT, output_laws, whole_units
+from privsample.distributions.profile_graph import IndexArray
+from privsample.errors import NumericalFailure
+
+
+def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: float, *, even: bool) -> FloatArray:
+    """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
+
+    Every row that can be drawn is mixed with the least share of one common law that mends the worst edge at each
+    symbol: with c(y) = max [Q_i(y) - r Q_j(y) + a (1 + r)]_+ / (r - 1) over the edges, both ways, r = e^epsilon less
+    the margin and a the rounding to whole units, the share is C = sum of c and the law c / C. With `even` the law is
+    uniform (a flip stays a flip). Rows of symbols that never occur stay as they are.
+    Raises: NumericalFailure, where the solver's answer was so far off that no share mends it.
+    """
+    plain = whole_units(matrices)
+    if kept(output_laws(laws, plain), ends, epsilon):
+        return plain
+    symbols = laws.shape[1]
+    needed = _missing(output_laws(laws, matrices), ends, epsilon, (symbols + 1) * UNIT)
+    if even:
+        needed = np.full(symbols, needed.max())
+    share = float(needed.sum())
+    if not share <= 1.0:
+        raise NumericalFailure(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
+    mixed = (1.0 - share) * matrices + needed
+    return whole_units(np.where((laws > 0)[:, :, None], mixed, matrices))
+
+
+def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
+    """Whether output laws (m, d) keep every edge, with the margin."""
+    return not len(ends) or not _missing(output, ends, epsilon, 0.0).any()
+
+
+def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: float) -> FloatArray:
+    """c(y) of each symbol: how much of it must be mixed in; zero where no law can give it at all."""
+    symbols = output.shape[1]
+    margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
+    ratio_less_one = np.expm1(epsilon - margin)
+    a, b = ends.T
+    gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.max(gap / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one), axis=0)
+    return np.where(output.max(axis=0) > 0.0, np.maximum(found, 0.0), 0.0)

@@ -1,0 +1,160 @@
+"""Which matrices to release by: the least changes that keep every edge of a connected component of profiles.
+
+Each answer is an optimum and, among the optima, one that distorts least: a second solve with the first one's value as
+a limit. Source: Geumlek and Chaudhuri 2019, programs (6) and (7); the cuts: docs/notes/profiles.md.
+"""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.mechanisms.profile_program import Program, Unsolved, sparse, stacked
+
+_SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
+
+
+def least_flips(program: Program, weights: FloatArray) -> FloatArray:
+    """For two symbols: flips (m,), each profile's for both symbols; the largest is the least possible."""
+    size = len(program.laws)
+    each, gap = np.arange(size), program.laws[:, 0] - program.laws[:, 1]
+    flips = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size))
+    with_bound = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size + 1))
+    below = sparse([each, each], [each, np.full(size, size)], [[1.0], [-1.0]], (size, size + 1))
+    first = program.least(np.r_[np.zeros(size), 1.0], np.ones(size + 1), with_bound, below, np.zeros(size))
+    if first is None:
+        raise Unsolved("infeasible")
+    second = program.least(weights, np.full(size, min(first[-1] + _SLACK, 0.5)), flips)
+    return first[:-1] if second is None else second
+
+
+def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
+    """Matrices (m, d, d) whose largest entry off the diagonal is the least possible."""
+    entries, cuts, bound = _Entries(program), _Cuts(program), -1.0
+    while True:
+        before, bound = bound, cuts.least_bound()
+        if bound - before <= _SLACK:  # no cut raised it: it may be the optimum, which the second solve decides
+            found = entries.least(entries.distortion(weights), upper=bound + _SLACK)
+            if found is not None:
+                return entries.matrices(found)
+        if not cuts.added(bound) and bound - before <= _SLACK:
+            raise Unsolved("the second solve finds no matrices for the output laws of the first")
+
+
+def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
+    """Matrices (m, d, d) of least expected cost; cost[i, x, y] is that of releasing y for x under profile i."""
+    entries = _Entries(program)
+    own = entries.expected(weights, cost)
+    first = entries.least(own, upper=1.0)
+    if first is None:
+        raise Unsolved("infeasible")
+    limit = float(own @ first) + _SLACK * float(np.abs(own).max())
+    second = entries.least(entries.distortion(weights), upper=1.0, row=own, limit=limit)
+    return entries.matrices(first if second is None else second)
+
+
+class _Entries:
+    """The entries off the diagonal as unknowns; those in rows of symbols that never occur are left at zero."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        off = ~np.eye(program.laws.shape[1], dtype=bool)
+        self._places = np.nonzero((program.laws > 0)[:, :, None] & off)
+        i, x, y = self._places
+        self._mass, symbols = program.laws[i, x], program.laws.shape[1]
+        self._row, column, shape = i * symbols + x, np.arange(len(i)), (program.laws.size, len(i))
+        self._moves = sparse(i * symbols + y, column, self._mass, shape) - sparse(self._row, column, self._mass, shape)
+        self._sums = sparse(self._row, column, 1.0, shape)
+
+    def distortion(self, weights: FloatArray) -> FloatArray:
+        """What each entry adds to the weighted probability that another symbol is released than was observed."""
+        return np.asarray(weights[self._places[0]] * self._mass)
+
+    def expected(self, weights: FloatArray, cost: FloatArray) -> FloatArray:
+        """What each entry adds to the weighted expectation of `cost` (m, d, d)."""
+        i, x, y = self._places
+        return np.asarray(self.distortion(weights) * (cost[i, x, y] - cost[i, x, x]))
+
+    def least(
+        self, cost: FloatArray, *, upper: float, row: FloatArray | None = None, limit: float = 0.0
+    ) -> FloatArray | None:
+        """Entries up to `upper` of least cost that keep every edge, and row @ entries <= limit if a row is given."""
+        rows, limits = self._sums[:0], np.empty(0)
+        if upper * (self._program.laws.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
+            rows, limits = self._sums, np.ones(self._sums.shape[0])
+        if row is not None:
+            rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])
+            limits = np.append(limits, limit)
+        return self._program.least(cost, np.full(len(cost), min(upper, 1.0)), self._moves, rows, limits)
+
+    def matrices(self, entries: FloatArray) -> FloatArray:
+        """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
+        symbols = self._program.laws.shape[1]
+        result = np.zeros((*self._program.laws.shape, symbols))
+        result[self._places] = np.clip(entries, 0.0, 1.0)
+        each = np.arange(symbols)
+        result[:, each, each] = 1.0 - result.sum(axis=-1)
+        return result
+
+
+class _Cuts:
+    """Which output laws Q matrices with entries up to t off the diagonal can give.
+
+    Exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts of a
+    flow from P to Q. Of these inequalities only the ones that an answer violated are kept.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        size, symbols = program.laws.shape
+        self._profile = np.repeat(np.arange(size), symbols)
+        self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
+
+    def least_bound(self) -> float:
+        """The least t for which private laws keep all cuts held: a lower bound on the largest entry."""
+        up = self._least(np.r_[np.zeros(2 * self._program.laws.size), 1.0], bound=None)
+        if up is None:
+            raise Unsolved("infeasible")
+        return float(up[-1])
+
+    def added(self, bound: float) -> int:
+        """How many sets the nearest private laws violate at t = bound; they are held from now on."""
+        near = self._least(np.r_[np.ones(2 * self._program.laws.size), 0.0], bound=bound + _SLACK / 10)
+        if near is None:
+            return 0
+        laws = self._program.laws
+        up, down = near[:-1].reshape(2, *laws.shape)
+        found = [self._violated(laws + up - down, size, bound) for size in range(1, laws.shape[1]) if size * bound < 1]
+        profile, sets = np.concatenate([p for p, _ in found]), np.concatenate([s for _, s in found])
+        self._profile, self._sets = np.append(self._profile, profile), np.concatenate([self._sets, sets])
+        return len(profile)
+
+    def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[np.ndarray, np.ndarray]:
+        """For each profile the worst set of one size, where it is violated."""
+        laws = self._program.laws
+        excess = output - (1 - size * bound) * laws
+        worst = np.argsort(-excess, axis=1)[:, :size]
+        bad = np.flatnonzero(np.take_along_axis(excess, worst, axis=1).sum(axis=1) - size * bound > _SLACK)
+        sets = np.zeros((len(bad), laws.shape[1]), dtype=bool)
+        np.put_along_axis(sets, worst[bad], True, axis=1)
+        return bad, sets
+
+    def _least(self, cost: FloatArray, *, bound: float | None) -> FloatArray | None:
+        """Unknowns: what is added to the laws, what is taken from them, and t, which may be given."""
+        laws, outputs = self._program.laws, np.arange(self._program.laws.size)
+        size, symbols = laws.shape
+        count = len(outputs)
+        both, sign = np.r_[outputs, outputs + count], np.repeat([1.0, -1.0], count)
+        moves = sparse(np.r_[outputs, outputs], both, sign, (count, 2 * count + 1))
+        balance = sparse(np.r_[outputs, outputs] // symbols, both, sign, (size, 2 * count + 1))
+        row, symbol = np.nonzero(self._sets)
+        place = self._profile[row] * symbols + symbol
+        outside = np.where(self._sets, 0.0, laws[self._profile]).sum(axis=1)
+        slope = outside * self._sets.sum(axis=1)
+        shape = (len(self._sets), 2 * count + 1)
+        cuts = sparse(np.r_[row, row], np.r_[place, place + count], np.repeat([1.0, -1.0], len(row)), shape)
+        cuts = cuts - sparse(np.arange(len(slope)), 2 * count, slope, shape)
+        upper = np.r_[np.ones(count), laws.ravel(), 1.0]
+        limits = np.zeros(2 * size + len(slope))
+        if bound is not None:
+            upper[-1] = 0.0
+            limits[2 * size :] = slope * bound
+        return self._program.least(cost, upper, moves, stacked([[balance], [-balance], [cuts]]), limits)
