@@ -12,6 +12,12 @@ from privsample.mechanisms.profile_program import Program, Unsolved, sparse, sta
 _SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
 
 
+def _ceiling(program: Program, least: float) -> float:
+    """What the second solve may use of a largest entry: the least, with slack, and no more than randomized response."""
+    response = 1.0 / (np.exp(program.epsilon) + program.laws.shape[1] - 1)
+    return float(min(least + _SLACK, max(response, least)))
+
+
 def least_flips(program: Program, weights: FloatArray) -> FloatArray:
     """For two symbols: flips (m,), each profile's for both symbols; the largest is the least possible."""
     size = len(program.laws)
@@ -22,7 +28,7 @@ def least_flips(program: Program, weights: FloatArray) -> FloatArray:
     first = program.least(np.r_[np.zeros(size), 1.0], np.ones(size + 1), with_bound, below, np.zeros(size))
     if first is None:
         raise Unsolved("infeasible")
-    second = program.least(weights, np.full(size, min(first[-1] + _SLACK, 0.5)), flips)
+    second = program.least(weights, np.full(size, _ceiling(program, first[-1])), flips)
     return first[:-1] if second is None else second
 
 
@@ -32,7 +38,7 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
     while True:
         before, bound = bound, cuts.least_bound()
         if bound - before <= _SLACK:  # no cut raised it: it may be the optimum, which the second solve decides
-            found = entries.least(entries.distortion(weights), upper=bound + _SLACK)
+            found = entries.least(entries.distortion(weights), upper=_ceiling(program, bound))
             if found is not None:
                 return entries.matrices(found)
         if not cuts.added(bound) and bound - before <= _SLACK:
