@@ -2,10 +2,16 @@
 
 import sys
 
-from benchmarks import calibration, draws, imports, peers
+from benchmarks import calibration, draws, imports, peers, profiles
 from benchmarks.measure import HEADER
 
-ALL = {"imports": imports.rows, "calibration": calibration.rows, "peers": peers.rows, "draws": draws.rows}
+ALL = {
+    "imports": imports.rows,
+    "calibration": calibration.rows,
+    "peers": peers.rows,
+    "draws": draws.rows,
+    "profiles": profiles.rows,
+}
 
 
 def main(names: list[str]) -> int:

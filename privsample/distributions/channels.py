@@ -7,7 +7,7 @@ from privsample._checks import FloatArray
 
 IntArray = NDArray[np.int64]
 UNIT = 2.0**-53  # what a uniform double of numpy is a multiple of
-_BLOCK = 1 << 16
+_BLOCK = 1 << 14
 
 
 def whole_units(matrices: FloatArray) -> FloatArray:
@@ -59,7 +59,6 @@ class Sampler:
             uniform, found, step = rng.random(len(row)), row - 1, self._width
             while step > 1:
                 step //= 2
-                ahead = found + step
-                found = np.where(self._sums[ahead] <= uniform, ahead, found)
+                found += step * (self._sums.take(found + step) <= uniform)
             result[part] = found + 1 - row
         return result

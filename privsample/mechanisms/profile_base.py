@@ -24,6 +24,7 @@ from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
 
 _MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
+_NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
 _LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
 
 
@@ -69,7 +70,7 @@ class ProfileMechanism(Mechanism):
 
     @property
     def _asis(self) -> bool:
-        """Whether observations are released as they are where that keeps every edge."""
+        """Whether the aim is the least change: observations are released as they are where that keeps every edge."""
         return True
 
     def _check(self) -> None:
@@ -92,6 +93,9 @@ class ProfileMechanism(Mechanism):
             try:
                 raw = self._part(Program(laws=laws, ends=ends, epsilon=self.epsilon), members)
                 result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
+                if self._asis and _largest(laws, result[members]) > self.baseline + _NOTHING:
+                    raw = response(len(members), graph.symbols, self.baseline)
+                    result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
             except (Unsolved, NumericalFailure) as error:
                 raise NumericalFailure(self._failure(laws, ends, members, error)) from None
         return result
@@ -103,10 +107,11 @@ class ProfileMechanism(Mechanism):
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = np.nan_to_num(np.abs(np.log(laws[ends[:, 0]]) - np.log(laws[ends[:, 1]])), nan=0.0, posinf=np.inf)
         worst = int(loss.max(axis=1).argmax())
+        most = loss[worst].max()
         a, b = (self.graph.names[members[end]] for end in ends[worst])
         return (
             f"the solver failed ({error}), though constant answers keep every edge; the hardest edge is "
-            f"({a!r}, {b!r}): unchanged, its loss {loss[worst].max():.6g} is {loss[worst].max() - self.epsilon:.6g} above epsilon"
+            f"({a!r}, {b!r}): its loss, unchanged, is {most:.6g}, {most - self.epsilon:.6g} above epsilon"
         )
 
     @property
@@ -127,8 +132,7 @@ class ProfileMechanism(Mechanism):
     @property
     def largest_change(self) -> float:
         """The largest probability, over profiles and symbols observed, of releasing one other symbol for it."""
-        occurring = np.where((self.graph.laws > 0)[:, :, None], self.matrices, 0.0)
-        return float((occurring * ~np.eye(self.graph.symbols, dtype=bool)).max())
+        return _largest(self.graph.laws, self.matrices)
 
     @property
     def distortion(self) -> FloatArray:
@@ -198,6 +202,19 @@ class ProfileMechanism(Mechanism):
         return profile, symbol
 
 
+def _largest(laws: FloatArray, matrices: FloatArray) -> float:
+    """The largest entry off the diagonals in rows of symbols that occur."""
+    occurring = np.where((laws > 0)[:, :, None], matrices, 0.0)
+    return float((occurring * ~np.eye(laws.shape[1], dtype=bool)).max())
+
+
+def response(profiles: int, symbols: int, change: float) -> FloatArray:
+    """Randomized response for every profile: each other symbol with probability `change`, (profiles, d, d)."""
+    one = np.full((symbols, symbols), change)
+    np.fill_diagonal(one, 1.0 - (symbols - 1) * change)
+    return np.tile(one, (profiles, 1, 1))
+
+
 def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
     """Where each source stands among the names: one name gives shape (), a column (n,). Raises: SchemaError."""
     unknown = SchemaError("the profile column holds something that is not a profile of the graph")
@@ -213,11 +230,14 @@ def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
     if column.ndim != 1:
         raise SchemaError(f"profiles must be one name or one column of names, got shape {column.shape}")
     if column.dtype.kind in "iu":
-        numbers = all(isinstance(name, int) for name in names)
-        order = np.argsort(names) if numbers else np.arange(len(names))
-        held = np.asarray(names)[order] if numbers else order
+        if not all(isinstance(name, int) for name in names) or names == tuple(range(len(names))):
+            if len(column) and not (column.min() >= 0 and column.max() < len(names)):
+                raise unknown
+            return column.astype(np.int64, copy=False)
+        order = np.argsort(names)
+        held = np.asarray(names)[order]
         at = np.minimum(np.searchsorted(held, column), len(held) - 1)
-        if len(column) and not np.array_equal(held[at], column):
+        if not np.array_equal(held[at], column):
             raise unknown
         return np.asarray(order[at], dtype=np.int64)
     try:

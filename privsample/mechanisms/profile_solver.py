@@ -10,6 +10,7 @@ from privsample._checks import FloatArray
 from privsample.mechanisms.profile_program import Program, Unsolved, sparse, stacked
 
 _SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
+_TIES = 1e-7
 
 
 def _ceiling(program: Program, least: float) -> float:
@@ -38,7 +39,7 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
     while True:
         before, bound = bound, cuts.least_bound()
         if bound - before <= _SLACK:  # no cut raised it: it may be the optimum, which the second solve decides
-            found = entries.least(entries.distortion(weights), upper=_ceiling(program, bound))
+            found = entries.least(entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound))
             if found is not None:
                 return entries.matrices(found)
         if not cuts.added(bound) and bound - before <= _SLACK:
@@ -53,7 +54,7 @@ def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -
     if first is None:
         raise Unsolved("infeasible")
     limit = float(own @ first) + _SLACK * float(np.abs(own).max())
-    second = entries.least(entries.distortion(weights), upper=1.0, row=own, limit=limit)
+    second = entries.least(entries.distortion(weights) * entries.preference, upper=1.0, row=own, limit=limit)
     return entries.matrices(first if second is None else second)
 
 
@@ -73,6 +74,15 @@ class _Entries:
     def distortion(self, weights: FloatArray) -> FloatArray:
         """What each entry adds to the weighted probability that another symbol is released than was observed."""
         return np.asarray(weights[self._places[0]] * self._mass)
+
+    @property
+    def preference(self) -> FloatArray:
+        """Factors within 1e-7 of one that settle ties: from symbols that the profile has more of than others do to
+        those that it has less of, so that symbols which tell nothing are left alone."""
+        laws = self._program.laws
+        ratio = laws / np.maximum(laws.mean(axis=0), 1e-300) / len(laws)  # in [0, 1]
+        i, x, y = self._places
+        return np.asarray(1.0 + _TIES * (ratio[i, y] - ratio[i, x]))
 
     def expected(self, weights: FloatArray, cost: FloatArray) -> FloatArray:
         """What each entry adds to the weighted expectation of `cost` (m, d, d)."""

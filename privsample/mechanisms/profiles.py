@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray, real_array
 from privsample._value import put, value
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
-from privsample.mechanisms.profile_base import ProfileMechanism
+from privsample.mechanisms.profile_base import ProfileMechanism, response
 from privsample.mechanisms.profile_program import Program
 from privsample.mechanisms.profile_solver import cheapest_matrices, least_flips, least_matrices
 
@@ -181,7 +181,4 @@ class LocalResponse(ProfileMechanism):
         return False
 
     def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        symbols, off = program.laws.shape[1], self.baseline
-        one = np.full((symbols, symbols), off)
-        np.fill_diagonal(one, 1.0 - (symbols - 1) * off)
-        return np.tile(one, (len(members), 1, 1))
+        return response(len(members), program.laws.shape[1], self.baseline)

@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 import mpmath as mp
-import numpy as np
 import pytest
 
 import privsample as ps
