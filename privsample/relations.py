@@ -1,8 +1,11 @@
 """Neighbouring relations: which two datasets a guarantee compares. Equal relations compose, others raise."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import positive_integer
 from privsample._value import put, value
@@ -91,8 +94,12 @@ class Confusable(Sized, Protocol):
     """A graph of profiles: privsample's ProfileGraph."""
 
     @property
-    def edges(self) -> Sized:
+    def edges(self) -> Sequence[tuple[str | int, str | int]]:
         """The pairs of profiles that are to be confused."""
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The positions of the pairs' profiles, (edges, 2)."""
 
     def within(self, distance: int) -> Self:
         """The same profiles, joined wherever at most `distance` edges lie between them."""

@@ -13,6 +13,7 @@ from privsample.errors import RelationMismatch
 from privsample.relations import ProfileEdge
 
 _UNIT = float(np.finfo(np.float64).eps)
+_EVALUATION = 32 * _UNIT  # relative error of a Renyi divergence as it is computed here
 
 
 @value
@@ -74,7 +75,7 @@ class WorstPair(LossPair):
         never = np.exp(np.where(present, -np.inf, self.log_q) + self.slack).sum(axis=1)
         log_p = self.log_p + self.slack
         values = [self._largest(s, log_p, outward, upward, never) for s in a.ravel() - 1.0]
-        return checked_divergence(np.reshape(values, a.shape))
+        return checked_divergence(np.reshape(values, a.shape) * (1 + _EVALUATION))
 
     @staticmethod
     def _largest(s: float, log_p: FloatArray, outward: FloatArray, upward: FloatArray, never: FloatArray) -> float:
@@ -109,20 +110,17 @@ class ProfileAccountant(Accountant):
     def __post_init__(self) -> None:
         if not isinstance(self.relation, ProfileEdge):
             raise RelationMismatch(f"relation must be a ProfileEdge, got {self.relation}")
-        laws = real_array(laws=self.laws).copy()
-        graph = self._graph
-        if laws.shape != (len(graph), laws.shape[-1]) or not np.all(laws >= 0):
+        if not isinstance(self.relation.graph, ProfileGraph):
+            raise TypeError(f"the relation must hold a ProfileGraph, got {type(self.relation.graph).__name__}")
+        laws, graph = real_array(laws=self.laws).copy(), self.relation.graph
+        if laws.ndim != 2 or len(laws) != len(graph) or not np.all(laws >= 0):
             raise ValueError(f"laws must be probabilities, one row for each of {len(graph)} profiles, got {laws.shape}")
+        if not np.all(np.abs(laws.sum(axis=1) - 1.0) <= 1e-9):
+            raise ValueError("laws must add up to one, row by row")
         laws.flags.writeable = False
         put(self, laws=laws, stated_epsilon=positive(stated_epsilon=self.stated_epsilon))
         if not self._pair.max_loss <= self.stated_epsilon:
             raise ValueError(self._violation())
-
-    @property
-    def _graph(self) -> ProfileGraph:
-        graph = self.relation.graph
-        assert isinstance(graph, ProfileGraph)
-        return graph
 
     @property
     def source(self) -> str:
@@ -136,7 +134,7 @@ class ProfileAccountant(Accountant):
 
     @property
     def _pair(self) -> WorstPair:
-        a, b = self._graph.ends.T
+        a, b = self.relation.graph.ends.T
         if not len(a):
             return _NOTHING
         with np.errstate(divide="ignore"):
@@ -146,7 +144,7 @@ class ProfileAccountant(Accountant):
 
     def _violation(self) -> str:
         """Which edge breaks the promise, and by how much."""
-        pair, names = self._pair, self._graph.edges
+        pair, names = self._pair, self.relation.graph.edges
         worst, symbol = np.unravel_index(int((pair.loss + pair._error).argmax()), pair.loss.shape)
         loss = float(pair.loss[worst, symbol])
         return (

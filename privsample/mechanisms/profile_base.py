@@ -137,8 +137,8 @@ class ProfileMechanism(Mechanism):
     @property
     def distortion(self) -> FloatArray:
         """For each profile the probability that the symbol released is not the one observed, (profiles,)."""
-        kept = np.einsum("kx,kxx->k", self.graph.laws, self.matrices)
-        return np.maximum(1.0 - kept, 0.0)
+        moved = self.matrices * ~np.eye(self.graph.symbols, dtype=bool)
+        return np.asarray(np.einsum("kx,kxy->k", self.graph.laws, moved))
 
     @property
     def baseline(self) -> float:
