@@ -11,10 +11,10 @@ from privsample.errors import NumericalFailure
 def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: float, *, even: bool) -> FloatArray:
     """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
 
-    Every row that can be drawn is mixed with the least share of one common law that mends the worst edge at each
+    Every row is mixed with the least share of one common law that mends the worst edge at each
     symbol: with c(y) = max [Q_i(y) - r Q_j(y) + a (1 + r)]_+ / (r - 1) over the edges, both ways, r = e^epsilon less
-    the margin and a the rounding to whole units, the share is C = sum of c and the law c / C. With `even` the law is
-    uniform (a flip stays a flip). Rows of symbols that never occur stay as they are.
+    the margin and a the rounding to whole units, the share is C = sum of c and the law c / C. Rows of symbols
+    that never occur stay as they are. With `even` the law is uniform and mixed into all rows: a flip stays a flip.
     Raises: NumericalFailure, where the solver's answer was so far off that no share mends it.
     """
     plain = whole_units(matrices)
@@ -28,7 +28,7 @@ def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: 
     if not share <= 1.0:
         raise NumericalFailure(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
     mixed = (1.0 - share) * matrices + needed
-    return whole_units(np.where((laws > 0)[:, :, None], mixed, matrices))
+    return whole_units(mixed if even else np.where((laws > 0)[:, :, None], mixed, matrices))
 
 
 def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
