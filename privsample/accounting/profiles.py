@@ -148,7 +148,7 @@ class ProfileAccountant(Accountant):
         worst, symbol = np.unravel_index(int((pair.loss + pair._error).argmax()), pair.loss.shape)
         loss = float(pair.loss[worst, symbol])
         return (
-            f"edge {names[worst % len(names)]} is not kept: at symbol {symbol} its loss is {loss:.17g}, "
+            f"edge {names[int(worst) % len(names)]} is not kept: at symbol {symbol} its loss is {loss:.17g}, "
             f"{loss - self.stated_epsilon:.3g} above epsilon = {self.stated_epsilon:g}"
         )
 

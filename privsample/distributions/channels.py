@@ -40,6 +40,20 @@ def output_laws(laws: FloatArray, matrices: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("kx,kxy->ky", laws, matrices))
 
 
+def response_change(symbols: int, log_odds: float) -> float:
+    """Randomized response's probability of each other symbol, e^log_odds times less than that of the truth."""
+    other = np.exp(-log_odds)
+    return float(other / (1.0 + (symbols - 1) * other))
+
+
+def response(profiles: int, symbols: int, log_odds: float) -> FloatArray:
+    """Randomized response, the same for every profile: (profiles, d, d)."""
+    change = response_change(symbols, log_odds)
+    one = np.full((symbols, symbols), change)
+    np.fill_diagonal(one, 1.0 - (symbols - 1) * change)
+    return np.tile(one, (profiles, 1, 1))
+
+
 class Sampler:
     """Draws from rows of matrices (k, d, d): inversion of their running sums by halving, exact for whole units."""
 

@@ -12,7 +12,14 @@ from privsample._value import put
 from privsample.accounting.base import Accountant
 from privsample.accounting.profiles import ProfileAccountant
 from privsample.accounting.targets import Target, largest
-from privsample.distributions.channels import IntArray, Sampler, output_laws, written_exactly
+from privsample.distributions.channels import (
+    IntArray,
+    Sampler,
+    output_laws,
+    response,
+    response_change,
+    written_exactly,
+)
 from privsample.distributions.domains import Domain
 from privsample.distributions.profile_graph import IndexArray, Name, ProfileGraph
 from privsample.errors import NumericalFailure, SchemaError
@@ -94,7 +101,7 @@ class ProfileMechanism(Mechanism):
                 raw = self._part(Program(laws=laws, ends=ends, epsilon=self.epsilon), members)
                 result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
                 if self._asis and _largest(laws, result[members]) > self.baseline + _NOTHING:
-                    raw = response(len(members), graph.symbols, self.baseline)
+                    raw = response(len(members), graph.symbols, self.epsilon)
                     result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
             except (Unsolved, NumericalFailure) as error:
                 raise NumericalFailure(self._failure(laws, ends, members, error)) from None
@@ -146,7 +153,7 @@ class ProfileMechanism(Mechanism):
 
         Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
         """
-        return float(1.0 / (np.exp(self.epsilon) + self.graph.symbols - 1))
+        return response_change(self.graph.symbols, self.epsilon)
 
     @classmethod
     def calibrate(cls, *, graph: ProfileGraph, target: Target, observations: int = 1) -> Self:
@@ -206,13 +213,6 @@ def _largest(laws: FloatArray, matrices: FloatArray) -> float:
     """The largest entry off the diagonals in rows of symbols that occur."""
     occurring = np.where((laws > 0)[:, :, None], matrices, 0.0)
     return float((occurring * ~np.eye(laws.shape[1], dtype=bool)).max())
-
-
-def response(profiles: int, symbols: int, change: float) -> FloatArray:
-    """Randomized response for every profile: each other symbol with probability `change`, (profiles, d, d)."""
-    one = np.full((symbols, symbols), change)
-    np.fill_diagonal(one, 1.0 - (symbols - 1) * change)
-    return np.tile(one, (profiles, 1, 1))
 
 
 def positions(names: tuple[Name, ...], sources: Any) -> IntArray:

@@ -11,10 +11,10 @@ from privsample.errors import NumericalFailure
 def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: float, *, even: bool) -> FloatArray:
     """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
 
-    Every row is mixed with the least share of one common law that mends the worst edge at each
-    symbol: with c(y) = max [Q_i(y) - r Q_j(y) + a (1 + r)]_+ / (r - 1) over the edges, both ways, r = e^epsilon less
-    the margin and a the rounding to whole units, the share is C = sum of c and the law c / C. Rows of symbols
-    that never occur stay as they are. With `even` the law is uniform and mixed into all rows: a flip stays a flip.
+    Every row is mixed with the least share of one common law that mends the worst edge at each symbol: c(y) = max
+    [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the margin
+    and a the rounding to whole units; the share is C = sum of c and the law c / C. Rows of symbols that never occur
+    stay as they are. With `even` the law is uniform and mixed into all rows, so that a flip stays a flip.
     Raises: NumericalFailure, where the solver's answer was so far off that no share mends it.
     """
     plain = whole_units(matrices)
@@ -40,9 +40,8 @@ def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: flo
     """c(y) of each symbol: how much of it must be mixed in; zero where no law can give it at all."""
     symbols = output.shape[1]
     margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
-    ratio_less_one = np.expm1(epsilon - margin)
+    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # beyond, a double ends
     a, b = ends.T
     gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = np.max(gap / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one), axis=0)
-    return np.where(output.max(axis=0) > 0.0, np.maximum(found, 0.0), 0.0)
+    found = np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one)
+    return np.where(output.max(axis=0) > 0.0, found, 0.0)

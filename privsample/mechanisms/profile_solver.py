@@ -7,6 +7,7 @@ a limit. Source: Geumlek and Chaudhuri 2019, programs (6) and (7); the cuts: doc
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample.distributions.channels import response_change
 from privsample.mechanisms.profile_program import Program, Unsolved, sparse, stacked
 
 _SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
@@ -15,8 +16,7 @@ _TIES = 1e-7
 
 def _ceiling(program: Program, least: float) -> float:
     """What the second solve may use of a largest entry: the least, with slack, and no more than randomized response."""
-    response = 1.0 / (np.exp(program.epsilon) + program.laws.shape[1] - 1)
-    return float(min(least + _SLACK, max(response, least)))
+    return min(least + _SLACK, max(response_change(program.laws.shape[1], program.epsilon), least))
 
 
 def least_flips(program: Program, weights: FloatArray) -> FloatArray:
@@ -29,7 +29,7 @@ def least_flips(program: Program, weights: FloatArray) -> FloatArray:
     first = program.least(np.r_[np.zeros(size), 1.0], np.ones(size + 1), with_bound, below, np.zeros(size))
     if first is None:
         raise Unsolved("infeasible")
-    second = program.least(weights, np.full(size, _ceiling(program, first[-1])), flips)
+    second = program.least(weights, np.full(size, _ceiling(program, float(first[-1]))), flips)
     return first[:-1] if second is None else second
 
 

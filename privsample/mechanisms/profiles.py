@@ -7,8 +7,9 @@ import numpy as np
 
 from privsample._checks import FloatArray, real_array
 from privsample._value import put, value
+from privsample.distributions.channels import response
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
-from privsample.mechanisms.profile_base import ProfileMechanism, response
+from privsample.mechanisms.profile_base import ProfileMechanism
 from privsample.mechanisms.profile_program import Program
 from privsample.mechanisms.profile_solver import cheapest_matrices, least_flips, least_matrices
 
@@ -181,4 +182,4 @@ class LocalResponse(ProfileMechanism):
         return False
 
     def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        return response(len(members), program.laws.shape[1], self.baseline)
+        return response(len(members), program.laws.shape[1], self.epsilon)
