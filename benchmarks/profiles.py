@@ -24,9 +24,14 @@ def rows() -> Iterator[Row]:
         yield _within(f"solve {PROFILES} profiles x {SYMBOLS} symbols, {name}", took, 30.0)
     edges = [(k, k + 1) for k in range(BITS - 1)]
     graph = ps.ProfileGraph(profiles=rng.random(BITS), edges=edges)
-    for made in (ps.OneBitCluster, ps.SmoothOneBit):
-        took = seconds(lambda m=made: m(graph=graph, epsilon=0.5))
-        yield _within(f"solve {BITS} profiles of one bit, {made.__name__}", took, 5.0)
+    pairs = ps.ProfileGraph(profiles=rng.random(BITS), edges=[(k, k + 1) for k in range(0, BITS, 2)])
+    for made, shape, joined in (
+        (ps.OneBitCluster, "a chain", graph),
+        (ps.SmoothOneBit, "a chain", graph),
+        (ps.SmoothOneBit, "pairs", pairs),
+    ):
+        took = seconds(lambda m=made, g=joined: m(graph=g, epsilon=0.5))
+        yield _within(f"solve {BITS} profiles of one bit in {shape}, {made.__name__}", took, 5.0)
     data = {"profile": rng.integers(0, PROFILES, RELEASES), "symbol": rng.integers(0, SYMBOLS, RELEASES)}
     mechanism = found[0]
     for kind, source in (("caller's generator", rng), ("system entropy", None)):

@@ -73,11 +73,7 @@ class ProfileGraph:
     @property
     def components(self) -> IndexArray:
         """For each profile the number of its connected component, shape (profiles,)."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        joined = coo_array((np.ones(len(self.ends)), (self.ends[:, 0], self.ends[:, 1])), shape=(len(self), len(self)))
-        return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+        return connected(len(self), self.ends)
 
     def within(self, distance: int) -> "ProfileGraph":
         """The same profiles, joined wherever at most `distance` edges lie between them."""
@@ -110,6 +106,15 @@ class ProfileGraph:
         counts = np.full((len(names), size), extra)
         np.add.at(counts, (codes, seen.astype(np.int64)), 1.0)
         return cls(profiles=dict(zip(names.tolist(), counts / counts.sum(1, keepdims=True), strict=True)), edges=edges)
+
+
+def connected(count: int, ends: IndexArray) -> IndexArray:
+    """For each of `count` points the number of its connected component; ends (edges, 2)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
 
 
 def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:

@@ -1,6 +1,7 @@
 """What all profile-based mechanisms share: solve part by part, check every edge, release, save and load."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,11 +22,11 @@ from privsample.distributions.channels import (
     written_exactly,
 )
 from privsample.distributions.domains import Domain
-from privsample.distributions.profile_graph import IndexArray, Name, ProfileGraph
+from privsample.distributions.profile_graph import Name, ProfileGraph
 from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.profile_program import Program, Unsolved
+from privsample.mechanisms.profile_program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profile_repair import kept, repaired
 from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
@@ -53,9 +54,11 @@ class ProfileMechanism(Mechanism):
 
     _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
 
+    _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
+
     @abstractmethod
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        """Matrices (m, d, d) for one connected component, whose profiles stand at `members` in the graph."""
+    def _part(self, program: Program) -> FloatArray:
+        """Matrices (m, d, d) for one connected component, or for several that are solved together."""
 
     def _settle(self) -> None:
         """Check the fields; solve, or check the matrices that were given."""
@@ -85,37 +88,40 @@ class ProfileMechanism(Mechanism):
 
     def _solved(self) -> FloatArray:
         """Every connected component apart, repaired."""
-        graph = self.graph
-        part = graph.components
+        graph, aim = self.graph, self._asis
         result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
-        order = np.argsort(part, kind="stable")
-        place = np.empty(len(graph), dtype=np.int64)
-        by_edge = part[graph.ends[:, 0]]
-        for members in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
-            place[members] = np.arange(len(members))
-            ends = place[graph.ends[by_edge == part[members[0]]]]
-            laws = graph.laws[members]
-            if self._asis and kept(laws, ends, self.epsilon):
-                continue
-            try:
-                raw = self._part(Program(laws=laws, ends=ends, epsilon=self.epsilon), members)
-                result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
-                if self._asis and _largest(laws, result[members]) > self.baseline + _NOTHING:
-                    raw = response(len(members), graph.symbols, self.epsilon)
-                    result[members] = repaired(laws, raw, ends, self.epsilon, even=self._even)
-            except (Unsolved, NumericalFailure) as error:
-                raise NumericalFailure(self._failure(laws, ends, members, error)) from None
+        todo = [
+            each for each in programs(graph, self.epsilon) if not (aim and kept(each.laws, each.ends, each.epsilon))
+        ]
+        for program in [joined(todo)] if self._together and todo else todo:
+            result[program.members] = self._tried(self._part, program)
+        for program in todo:
+            result[program.members] = self._tried(self._mended, program, result[program.members])
         return result
 
-    def _failure(self, laws: FloatArray, ends: IndexArray, members: IndexArray, error: Exception) -> str:
+    def _tried(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
+        try:
+            return step(program, *more)
+        except Unsolved as error:
+            raise NumericalFailure(self._failure(program, error)) from None
+
+    def _mended(self, program: Program, raw: FloatArray) -> FloatArray:
+        """Matrices that keep every edge: these, or randomized response where that changes less."""
+        mended = repaired(program, raw, even=self._even)
+        if not self._asis or _largest(program.laws, mended) <= self.baseline + _NOTHING:
+            return mended
+        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._even)
+
+    def _failure(self, program: Program, error: Exception) -> str:
         """The solver's own message, and the edge that asks most of it."""
+        laws, ends = program.laws, program.ends
         if not len(ends):
             return f"the solver failed: {error}"
         with np.errstate(divide="ignore", invalid="ignore"):
             loss = np.nan_to_num(np.abs(np.log(laws[ends[:, 0]]) - np.log(laws[ends[:, 1]])), nan=0.0, posinf=np.inf)
         worst = int(loss.max(axis=1).argmax())
         most = loss[worst].max()
-        a, b = (self.graph.names[members[end]] for end in ends[worst])
+        a, b = (self.graph.names[program.members[end]] for end in ends[worst])
         return (
             f"the solver failed ({error}), though constant answers keep every edge; the hardest edge is "
             f"({a!r}, {b!r}): its loss, unchanged, is {most:.6g}, {most - self.epsilon:.6g} above epsilon"

@@ -1,4 +1,4 @@
-"""Linear programs over the profiles of one connected component: what is added to their laws must keep every edge."""
+"""Linear programs over the profiles of connected components: what is added to their laws must keep every edge."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
-from privsample.distributions.profile_graph import IndexArray
+from privsample.distributions.profile_graph import IndexArray, ProfileGraph
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _INFEASIBLE = 2
@@ -35,11 +35,15 @@ def stacked(blocks: list[list[Any]]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """laws (m, d) of profiles that are connected by the edges `ends` (edges, 2), to be kept up to epsilon."""
+    """laws (m, d) of profiles with the edges `ends` (edges, 2) to be kept up to epsilon.
+
+    members (m,): where the profiles stand in their graph.
+    """
 
     laws: FloatArray
     ends: IndexArray
     epsilon: float
+    members: IndexArray
 
     @cached_property
     def private(self) -> Any:
@@ -96,3 +100,29 @@ class Program:
         if found.status != 0:
             raise Unsolved(found.message)
         return np.asarray(found.x[: len(cost)])
+
+
+def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
+    """One program for each connected component of a graph."""
+    part = graph.components
+    of_edge = part[graph.ends[:, 0]]
+    profiles, edges = np.argsort(part, kind="stable"), np.argsort(of_edge, kind="stable")
+    place = np.empty(len(graph), dtype=np.int64)
+    place[profiles] = np.arange(len(graph)) - np.searchsorted(part[profiles], part[profiles])
+    each = np.arange(part.max() + 1)
+    first, first_edge = np.searchsorted(part[profiles], each), np.searchsorted(of_edge[edges], each)
+    found = []
+    for members, own in zip(np.split(profiles, first[1:]), np.split(edges, first_edge[1:]), strict=True):
+        found.append(Program(laws=graph.laws[members], ends=place[graph.ends[own]], epsilon=epsilon, members=members))
+    return found
+
+
+def joined(parts: list[Program]) -> Program:
+    """Several programs as one, no edge between them."""
+    starts = np.cumsum([0, *(len(part.laws) for part in parts)])
+    return Program(
+        laws=np.concatenate([part.laws for part in parts]),
+        ends=np.concatenate([part.ends + start for part, start in zip(parts, starts, strict=False)]),
+        epsilon=parts[0].epsilon,
+        members=np.concatenate([part.members for part in parts]),
+    )

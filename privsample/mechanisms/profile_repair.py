@@ -5,18 +5,19 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.channels import UNIT, output_laws, whole_units
 from privsample.distributions.profile_graph import IndexArray
-from privsample.errors import NumericalFailure
+from privsample.mechanisms.profile_program import Program, Unsolved
 
 
-def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: float, *, even: bool) -> FloatArray:
+def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArray:
     """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
 
     Every row is mixed with the least share of one common law that mends the worst edge at each symbol: c(y) = max
     [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the margin
     and a the rounding to whole units; the share is C = sum of c and the law c / C. Rows of symbols that never occur
     stay as they are. With `even` the law is uniform and mixed into all rows, so that a flip stays a flip.
-    Raises: NumericalFailure, where the solver's answer was so far off that no share mends it.
+    Raises: Unsolved, where the solver's answer was so far off that no share mends it.
     """
+    laws, ends, epsilon = program.laws, program.ends, program.epsilon
     plain = whole_units(matrices)
     if kept(output_laws(laws, plain), ends, epsilon):
         return plain
@@ -26,7 +27,7 @@ def repaired(laws: FloatArray, matrices: FloatArray, ends: IndexArray, epsilon: 
         needed = np.full(symbols, needed.max())
     share = float(needed.sum())
     if not share <= 1.0:
-        raise NumericalFailure(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
+        raise Unsolved(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
     mixed = (1.0 - share) * matrices + needed
     return whole_units(mixed if even else np.where((laws > 0)[:, :, None], mixed, matrices))
 

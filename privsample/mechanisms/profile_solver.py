@@ -8,6 +8,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.channels import response_change
+from privsample.distributions.profile_graph import connected
 from privsample.mechanisms.profile_program import Program, Unsolved, sparse, stacked
 
 _SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
@@ -20,17 +21,20 @@ def _ceiling(program: Program, least: float) -> float:
 
 
 def least_flips(program: Program, weights: FloatArray) -> FloatArray:
-    """For two symbols: flips (m,), each profile's for both symbols; the largest is the least possible."""
+    """For two symbols: flips (m,), each profile's for both symbols; each component's largest is the least possible."""
     size = len(program.laws)
-    each, gap = np.arange(size), program.laws[:, 0] - program.laws[:, 1]
+    part = connected(size, program.ends)
+    parts, each, gap = int(part.max()) + 1, np.arange(size), program.laws[:, 0] - program.laws[:, 1]
     flips = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size))
-    with_bound = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size + 1))
-    below = sparse([each, each], [each, np.full(size, size)], [[1.0], [-1.0]], (size, size + 1))
-    first = program.least(np.r_[np.zeros(size), 1.0], np.ones(size + 1), with_bound, below, np.zeros(size))
+    bounds = np.arange(size, size + parts)
+    below = sparse([each, each], [each, bounds[part]], [[1.0], [-1.0]], (size, size + parts))
+    moves = stacked([[flips, sparse([], [], [], (2 * size, parts))]])
+    first = program.least(np.repeat([0.0, 1.0], [size, parts]), np.ones(size + parts), moves, below, np.zeros(size))
     if first is None:
         raise Unsolved("infeasible")
-    second = program.least(weights, np.full(size, _ceiling(program, float(first[-1]))), flips)
-    return first[:-1] if second is None else second
+    ceilings = np.array([_ceiling(program, bound) for bound in first[bounds].tolist()])
+    second = program.least(weights, ceilings[part], flips)
+    return first[:size] if second is None else second
 
 
 def least_matrices(program: Program, weights: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray, real_array
 from privsample._value import put, value
 from privsample.distributions.channels import response
-from privsample.distributions.profile_graph import IndexArray, ProfileGraph
+from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.profile_base import ProfileMechanism
 from privsample.mechanisms.profile_program import Program
 from privsample.mechanisms.profile_solver import cheapest_matrices, least_flips, least_matrices
@@ -64,8 +64,8 @@ class OneBit(ProfileMechanism):
         if len(self.graph) != 2:
             raise ValueError(f"graph must have two profiles, got {len(self.graph)}; use OneBitCluster or SmoothOneBit")
 
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        return _flipping(np.full(len(members), edge_flips(program).max()))
+    def _part(self, program: Program) -> FloatArray:
+        return _flipping(np.full(len(program.laws), edge_flips(program).max()))
 
 
 @value
@@ -87,8 +87,8 @@ class OneBitCluster(ProfileMechanism):
     def _check(self) -> None:
         _two_symbols(self.graph)
 
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        return _flipping(np.full(len(members), edge_flips(program).max()))
+    def _part(self, program: Program) -> FloatArray:
+        return _flipping(np.full(len(program.laws), edge_flips(program).max()))
 
 
 @value
@@ -105,6 +105,7 @@ class SmoothOneBit(ProfileMechanism):
     observations: int = 1
     missing: int = 0
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    _together: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._settle()
@@ -113,8 +114,8 @@ class SmoothOneBit(ProfileMechanism):
         _two_symbols(self.graph)
         put(self, weights=_weights(self.weights, self.graph))
 
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        return _flipping(least_flips(program, self.weights[members]))
+    def _part(self, program: Program) -> FloatArray:
+        return _flipping(least_flips(program, self.weights[program.members]))
 
 
 @value
@@ -151,11 +152,11 @@ class SmoothCategorical(ProfileMechanism):
     def _asis(self) -> bool:
         return not self.cost.size
 
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        weights = self.weights[members]
+    def _part(self, program: Program) -> FloatArray:
+        weights = self.weights[program.members]
         if not self.cost.size:
             return least_matrices(program, weights)
-        cost = np.broadcast_to(self.cost, (*self.graph.laws.shape, self.graph.symbols))[members]
+        cost = np.broadcast_to(self.cost, (*self.graph.laws.shape, self.graph.symbols))[program.members]
         return cheapest_matrices(program, weights, cost)
 
 
@@ -181,5 +182,5 @@ class LocalResponse(ProfileMechanism):
     def _asis(self) -> bool:
         return False
 
-    def _part(self, program: Program, members: IndexArray) -> FloatArray:
-        return response(len(members), program.laws.shape[1], self.epsilon)
+    def _part(self, program: Program) -> FloatArray:
+        return response(len(program.laws), program.laws.shape[1], self.epsilon)
