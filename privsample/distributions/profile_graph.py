@@ -77,13 +77,12 @@ class ProfileGraph:
 
     def within(self, distance: int) -> "ProfileGraph":
         """The same profiles, joined wherever at most `distance` edges lie between them."""
-        reach = np.eye(len(self), dtype=bool)
-        joined = reach.copy()
-        joined[self.ends[:, 0], self.ends[:, 1]] = joined[self.ends[:, 1], self.ends[:, 0]] = True
-        for _ in range(min(positive_integer(distance=distance), len(self))):
-            reach = reach @ joined
+        from scipy.sparse.csgraph import dijkstra
+
+        most = positive_integer(distance=distance)
+        far = dijkstra(_adjacency(len(self), self.ends), directed=False, unweighted=True, limit=most)
         names = self.names
-        pairs = [(names[a], names[b]) for a, b in zip(*np.nonzero(np.triu(reach, 1)), strict=True)]
+        pairs = [(names[a], names[b]) for a, b in zip(*np.nonzero(np.triu(np.isfinite(far), 1)), strict=True)]
         return ProfileGraph(profiles=self.profiles, edges=pairs)
 
     @classmethod
@@ -110,11 +109,15 @@ class ProfileGraph:
 
 def connected(count: int, ends: IndexArray) -> IndexArray:
     """For each of `count` points the number of its connected component; ends (edges, 2)."""
-    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
-    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+    return np.asarray(connected_components(_adjacency(count, ends), directed=False)[1], dtype=np.int64)
+
+
+def _adjacency(count: int, ends: IndexArray) -> Any:
+    from scipy.sparse import coo_array
+
+    return coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count)).tocsr()
 
 
 def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:

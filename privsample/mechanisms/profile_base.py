@@ -162,10 +162,13 @@ class ProfileMechanism(Mechanism):
         return response_change(self.graph.symbols, self.epsilon)
 
     @classmethod
-    def calibrate(cls, *, graph: ProfileGraph, target: Target, observations: int = 1) -> Self:
-        """The largest epsilon whose account meets the target, on the safe side. Raises: UnreachableTarget."""
+    def calibrate(cls, *, graph: ProfileGraph, target: Target, **fields: Any) -> Self:
+        """The largest epsilon whose account meets the target, on the safe side; `fields` are the mechanism's others.
+
+        Raises: UnreachableTarget.
+        """
         return largest(
-            lambda epsilon: cls(graph=graph, epsilon=epsilon, observations=observations),  # type: ignore[call-arg]
+            lambda epsilon: cls(graph=graph, epsilon=epsilon, **fields),  # type: ignore[call-arg]
             lambda made: made.accountant,
             target,
             most=_MOST,
@@ -225,14 +228,12 @@ def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
     """Where each source stands among the names: one name gives shape (), a column (n,). Raises: SchemaError."""
     unknown = SchemaError("the profile column holds something that is not a profile of the graph")
     known = {name: k for k, name in enumerate(names)}
-    if isinstance(sources, (str, int)):
-        if sources not in known:
-            raise SchemaError(f"{sources!r} is not a profile of the graph")
-        return np.array(known[sources])
     try:
         column = np.asarray(sources)
     except Exception:  # noqa: BLE001 - the library's own message may show a record
         raise unknown from None
+    if column.ndim == 0:
+        return np.asarray(positions(names, column[None])[0])
     if column.ndim != 1:
         raise SchemaError(f"profiles must be one name or one column of names, got shape {column.shape}")
     if column.dtype.kind in "iu":

@@ -238,7 +238,7 @@ def test_a_cost_of_ones_own_is_least():
 def test_calibration_meets_the_target_from_the_safe_side():
     pure = ps.SmoothOneBit.calibrate(graph=BITS, target=ps.DP(epsilon=0.2))
     assert 0.2 * (1 - 1e-6) < pure.accountant.epsilon(0.0) <= 0.2
-    loose = ps.OneBit.calibrate(graph=BITS, target=ps.DP(epsilon=0.2, delta=0.01), observations=3)
+    loose = ps.OneBit.calibrate(graph=BITS, target=ps.DP(epsilon=0.2, delta=0.01), observations=3, missing=1)
     assert loose.accountant.epsilon(0.01) <= 0.2
     free = ps.OneBit.calibrate(graph=BITS, target=ps.DP(epsilon=5.0))
     assert np.array_equal(free.matrices[0], np.eye(2))
@@ -323,10 +323,12 @@ DATA = {"profile": ["a", "b", "c", "a"], "symbol": [0, 2, 3, 1]}
         pd.DataFrame(DATA),
         pa.table(DATA),
         {"profile": "b", "symbol": pa.chunked_array([[0, 2], [3, 1]])},
+        {"profile": np.int64(1), "symbol": (0, 2)},
+        {"profile": pd.Series(["a", "c"], dtype="category"), "symbol": pd.Series([0, None])},
         {"profile": "a", "symbol": [np.nan, 99, -1, "x"]},
         {"profile": [], "symbol": []},
     ],
-    ids=["lists", "numbers", "pandas", "arrow", "one name", "out of range", "none"],
+    ids=["lists", "numbers", "pandas", "arrow", "one name", "one number", "categories", "out of range", "none"],
 )
 def test_columns_of_any_kind(data, rng):
     made = ps.SmoothCategorical(graph=CHAIN, epsilon=30.0)
@@ -353,7 +355,8 @@ def test_out_of_range_goes_to_the_public_default():
         ([0, 1], '"profile" and "symbol"'),
         ({"profile": ["a"]}, '"profile" and "symbol"'),
         ({"profile": ["a"], "symbol": [0, 1]}, "one profile for each symbol, got 1 for 2"),
-        ({"profile": "zz", "symbol": [0]}, "'zz' is not a profile of the graph"),
+        ({"profile": "zz", "symbol": [0]}, "something that is not a profile"),
+        ({"profile": None, "symbol": [0]}, "something that is not a profile"),
         ({"profile": ["a", "secret-name"], "symbol": [0, 1]}, "something that is not a profile"),
         ({"profile": [0, 3], "symbol": [0, 1]}, "something that is not a profile"),
         ({"profile": [[1], 2], "symbol": [0, 1]}, "something that is not a profile"),
