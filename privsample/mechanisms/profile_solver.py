@@ -5,10 +5,11 @@ a limit. Source: Geumlek and Chaudhuri 2019, programs (6) and (7); the cuts: doc
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.distributions.channels import response_change
-from privsample.distributions.profile_graph import connected
+from privsample.distributions.profile_graph import IndexArray, connected
 from privsample.mechanisms.profile_program import Program, Unsolved, sparse, stacked
 
 _SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
@@ -41,13 +42,14 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
     """Matrices (m, d, d) whose largest entry off the diagonal is the least possible."""
     entries, cuts, bound = _Entries(program), _Cuts(program), -1.0
     while True:
-        before, bound = bound, cuts.least_bound()
-        if bound - before <= _SLACK:  # no cut raised it: it may be the optimum, which the second solve decides
+        before = bound
+        bound, more = cuts.tightened()
+        if bound - before <= _SLACK or not more:  # it may be the optimum, which the second solve decides
             found = entries.least(entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound))
             if found is not None:
                 return entries.matrices(found)
-        if not cuts.added(bound) and bound - before <= _SLACK:
-            raise Unsolved("the second solve finds no matrices for the output laws of the first")
+            if not more:
+                raise Unsolved("the second solve finds no matrices for the output laws of the first")
 
 
 def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
@@ -119,7 +121,7 @@ class _Cuts:
     """Which output laws Q matrices with entries up to t off the diagonal can give.
 
     Exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts of a
-    flow from P to Q. Of these inequalities only the ones that an answer violated are kept.
+    flow from P to Q. Of these inequalities only single symbols and the ones that an answer violated are held.
     """
 
     def __init__(self, program: Program) -> None:
@@ -128,27 +130,17 @@ class _Cuts:
         self._profile = np.repeat(np.arange(size), symbols)
         self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
 
-    def least_bound(self) -> float:
-        """The least t for which private laws keep all cuts held: a lower bound on the largest entry."""
-        up = self._least(np.r_[np.zeros(2 * self._program.laws.size), 1.0], bound=None)
-        if up is None:
-            raise Unsolved("infeasible")
-        return float(up[-1])
+    def tightened(self) -> tuple[float, int]:
+        """The least t for which private laws keep the cuts held, a lower bound on the largest entry; and how many
+        further cuts these laws violate, which are held from now on."""
+        output, bound = self._least()
+        found = [self._violated(output, size, bound) for size in range(1, output.shape[1]) if size * bound < 1]
+        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)])
+        self._sets = np.concatenate([self._sets, *(sets for _, sets in found)])
+        return bound, sum(len(profile) for profile, _ in found)
 
-    def added(self, bound: float) -> int:
-        """How many sets the nearest private laws violate at t = bound; they are held from now on."""
-        near = self._least(np.r_[np.ones(2 * self._program.laws.size), 0.0], bound=bound + _SLACK / 10)
-        if near is None:
-            return 0
-        laws = self._program.laws
-        up, down = near[:-1].reshape(2, *laws.shape)
-        found = [self._violated(laws + up - down, size, bound) for size in range(1, laws.shape[1]) if size * bound < 1]
-        profile, sets = np.concatenate([p for p, _ in found]), np.concatenate([s for _, s in found])
-        self._profile, self._sets = np.append(self._profile, profile), np.concatenate([self._sets, sets])
-        return len(profile)
-
-    def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[np.ndarray, np.ndarray]:
-        """For each profile the worst set of one size, where it is violated."""
+    def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[IndexArray, NDArray[np.bool_]]:
+        """Each profile's worst set of one size, where it is violated: profiles and sets."""
         laws = self._program.laws
         excess = output - (1 - size * bound) * laws
         worst = np.argsort(-excess, axis=1)[:, :size]
@@ -157,24 +149,23 @@ class _Cuts:
         np.put_along_axis(sets, worst[bad], True, axis=1)
         return bad, sets
 
-    def _least(self, cost: FloatArray, *, bound: float | None) -> FloatArray | None:
-        """Unknowns: what is added to the laws, what is taken from them, and t, which may be given."""
-        laws, outputs = self._program.laws, np.arange(self._program.laws.size)
+    def _least(self) -> tuple[FloatArray, float]:
+        """Output laws (m, d) and t. Unknowns: what is added to the laws, what is taken from them, and t."""
+        laws, count = self._program.laws, self._program.laws.size
         size, symbols = laws.shape
-        count = len(outputs)
-        both, sign = np.r_[outputs, outputs + count], np.repeat([1.0, -1.0], count)
-        moves = sparse(np.r_[outputs, outputs], both, sign, (count, 2 * count + 1))
-        balance = sparse(np.r_[outputs, outputs] // symbols, both, sign, (size, 2 * count + 1))
+        output, last = np.tile(np.arange(count), 2), 2 * count
+        column, sign = np.arange(last), np.repeat([1.0, -1.0], count)
+        moves = sparse(output, column, sign, (count, last + 1))
+        balance = sparse(output // symbols, column, sign, (size, last + 1))
         row, symbol = np.nonzero(self._sets)
         place = self._profile[row] * symbols + symbol
         outside = np.where(self._sets, 0.0, laws[self._profile]).sum(axis=1)
-        slope = outside * self._sets.sum(axis=1)
-        shape = (len(self._sets), 2 * count + 1)
-        cuts = sparse(np.r_[row, row], np.r_[place, place + count], np.repeat([1.0, -1.0], len(row)), shape)
-        cuts = cuts - sparse(np.arange(len(slope)), 2 * count, slope, shape)
+        shape = (len(self._sets), last + 1)
+        gained = sparse(np.r_[row, row], np.r_[place, place + count], np.repeat([1.0, -1.0], len(row)), shape)
+        allowed = sparse(np.arange(shape[0]), last, outside * self._sets.sum(axis=1), shape)
+        rows = stacked([[balance], [-balance], [gained - allowed]])
         upper = np.r_[np.ones(count), laws.ravel(), 1.0]
-        limits = np.zeros(2 * size + len(slope))
-        if bound is not None:
-            upper[-1] = 0.0
-            limits[2 * size :] = slope * bound
-        return self._program.least(cost, upper, moves, stacked([[balance], [-balance], [cuts]]), limits)
+        found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]))
+        if found is None:
+            raise Unsolved("infeasible")
+        return laws + found[:count].reshape(laws.shape) - found[count:last].reshape(laws.shape), float(found[last])
