@@ -108,8 +108,8 @@ def figures(epsilons: FloatArray = EPSILONS) -> dict[str, tuple[Curves, ...]]:
     return {
         "figure-7.2": (couplet(),),
         "figure-7.3-and-7.4": (
-            categorical(LocalResponse, f"{local}: K-ary randomized response", epsilons),
-            categorical(SmoothCategorical, f"{ours}: Smooth Categorical", epsilons),
+            categorical(LocalResponse, f"{local}: K-ary response (stand-in profiles)", epsilons),
+            categorical(SmoothCategorical, f"{ours}: Smooth Categorical (stand-in profiles)", epsilons),
         ),
         "figure-7.5-to-7.8": (
             chain(LocalResponse, 6, f"{local}, Bernoulli-Chain-6", epsilons),
@@ -198,7 +198,7 @@ def _logarithmic(axes: Any) -> None:
 
 def table(panels: tuple[Curves, ...]) -> str:
     """The numbers as CSV, one line a point: panel, curve, x, y."""
-    lines = [f"panel,curve,{panels[0].across},{panels[0].along}"]
+    lines = [f'panel,curve,"{panels[0].across}","{panels[0].along}"']
     for panel in panels:
         for label, values in zip(panel.labels, panel.values.T, strict=True):
             lines += [f'"{panel.title}","{label}",{x:.9g},{y:.9g}' for x, y in zip(panel.x, values, strict=True)]

@@ -60,7 +60,7 @@ def test_tables_hold_every_point():
     curves = Curves(
         title="t", across="x", along="y", x=np.array([1.0, 2.0]), labels=("a",), values=np.array([[3.0], [4]])
     )
-    assert table((curves,)) == 'panel,curve,x,y\n"t","a",1,3\n"t","a",2,4\n'
+    assert table((curves,)) == 'panel,curve,"x","y"\n"t","a",1,3\n"t","a",2,4\n'
 
 
 def test_the_example_runs_and_profiles_save(tmp_path, capsys):
