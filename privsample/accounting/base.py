@@ -303,7 +303,7 @@ def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
 def composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] = frozenset()) -> None:
     """Refuse to add accounts under ProfileEdge unless their observations were stated to be independent.
 
-    Raises: ValueError. Source: Geumlek and Chaudhuri 2019, Observations 8 and 13.
+    Raises: ValueError. Source: Geumlek 2020, Observations 8 and 13.
     """
     needed = Assumption.INDEPENDENT_OBSERVATIONS
     for member in members:

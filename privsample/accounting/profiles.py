@@ -99,7 +99,7 @@ class ProfileAccountant(Accountant):
 
     laws: (profiles, symbols), what comes out for each profile, as doubles computed with an error of a few ulp;
     stated_epsilon: the pure guarantee that was asked for, which the laws are checked to keep.
-    Kind: exact (rounded up by the error of the laws). Source: Geumlek and Chaudhuri 2019, Definition 2.
+    Kind: exact (rounded up by the error of the laws). Source: Geumlek 2020, Definition 25.
     """
 
     relation: ProfileEdge
@@ -125,7 +125,7 @@ class ProfileAccountant(Accountant):
     @property
     def source(self) -> str:
         """The definition; the curves are those of the laws themselves."""
-        return "Geumlek and Chaudhuri 2019, Definition 2 (profile-based privacy)"
+        return "Geumlek 2020, Definition 25 (profile-based privacy)"
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
@@ -169,7 +169,7 @@ class ProfileAccountant(Accountant):
     def independent_observations(self, times: int) -> Composed:
         """The cost of `times` observations of one profile, independent of each other, each privatised once: they add.
 
-        The caller states the independence; without it nothing is known (Geumlek and Chaudhuri 2019, Observations 8 and
+        The caller states the independence; without it nothing is known (Geumlek 2020, Observations 8 and
         13). Privatising one observation twice is never independent.
         """
         return times * self.assuming(Assumption.INDEPENDENT_OBSERVATIONS)

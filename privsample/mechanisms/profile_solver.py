@@ -1,7 +1,7 @@
 """Which matrices to release by: the least changes that keep every edge of a connected component of profiles.
 
 Each answer is an optimum and, among the optima, one that distorts least: a second solve with the first one's value as
-a limit. Source: Geumlek and Chaudhuri 2019, programs (6) and (7); the cuts: docs/notes/profiles.md.
+a limit. Source: Geumlek 2020, programs (7.6) and (7.7); the cuts: docs/notes/profiles.md.
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ from privsample.mechanisms.profile_solver import cheapest_matrices, least_flips,
 def edge_flips(program: Program) -> FloatArray:
     """The least flip that hides each edge of two-symbol profiles, (edges,): D/(2D + e^eps - 1), D = [p - e^eps q]_+.
 
-    Source: Geumlek and Chaudhuri 2019, Observation 10, with the positive parts that it lacks (MATH section 7).
+    Source: Geumlek 2020, Observation 10, with the positive parts that it lacks (MATH section 7).
     """
     p, q = program.laws[program.ends[:, 0]], program.laws[program.ends[:, 1]]
     gap = np.maximum(np.maximum(p, q) * np.exp(-program.epsilon) - np.minimum(p, q), 0.0).max(axis=1)
@@ -47,7 +47,7 @@ def _weights(weights: FloatArray, graph: ProfileGraph) -> FloatArray:
 class OneBit(ProfileMechanism):
     """Two profiles of one bit and one flip for both, in closed form.
 
-    Source: Geumlek and Chaudhuri 2019, Algorithm 1 (single-bit two-profile mechanism).
+    Source: Geumlek 2020, Algorithm 6 (single-bit two-profile mechanism).
     """
 
     graph: ProfileGraph
@@ -72,7 +72,7 @@ class OneBit(ProfileMechanism):
 class OneBitCluster(ProfileMechanism):
     """Profiles of one bit; each connected component flips with the probability that its worst edge needs.
 
-    Source: Geumlek and Chaudhuri 2019, Algorithm 2 and Theorem 23.
+    Source: Geumlek 2020, Algorithm 7 and Theorem 23.
     """
 
     graph: ProfileGraph
@@ -96,7 +96,7 @@ class SmoothOneBit(ProfileMechanism):
     """Profiles of one bit, each with its own flip; the largest of a component is the least possible.
 
     Among such flips those with the least sum of weights times flips are taken.
-    Source: Geumlek and Chaudhuri 2019, program (6), Algorithm 3 and Theorem 24.
+    Source: Geumlek 2020, program (7.6), Algorithm 8 and Theorem 24.
     """
 
     graph: ProfileGraph
@@ -125,7 +125,7 @@ class SmoothCategorical(ProfileMechanism):
     The largest entry off the diagonals of a component is the least possible and, among such matrices, the weighted
     expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]). With `cost`, (d, d) or (profiles, d, d), the weighted
     expected cost of releasing y for x takes the place of the largest entry.
-    Source: Geumlek and Chaudhuri 2019, program (7), Algorithm 4 and Theorem 25; docs/notes/profiles.md.
+    Source: Geumlek 2020, program (7.7), Algorithm 9 and Theorem 25; docs/notes/profiles.md.
     """
 
     graph: ProfileGraph
@@ -164,7 +164,7 @@ class SmoothCategorical(ProfileMechanism):
 class LocalResponse(ProfileMechanism):
     """The baseline: randomized response over all symbols, one matrix for all profiles, whatever the graph.
 
-    It hides every observation, so it hides every profile too (Geumlek and Chaudhuri 2019, Theorem 26); the account
+    It hides every observation, so it hides every profile too (Geumlek 2020, Theorem 26); the account
     says how little of epsilon the profiles then need.
     Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
     """

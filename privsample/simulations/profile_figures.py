@@ -1,7 +1,7 @@
 """The figures of thesis chapter 7 redrawn: what hiding profiles costs beside hiding every observation.
 
 `python -m privsample.simulations.profile_figures FOLDER` writes each as PNG, with its numbers as CSV beside it.
-Source: Geumlek and Chaudhuri 2019, section VI; Geumlek 2020, Figures 7.2-7.8. The table of profiles behind Figures 7.3
+Source: Geumlek 2020, section 7.6, Figures 7.2-7.8. The table of profiles behind Figures 7.3
 and 7.4 is lost in our copy: three profiles of our own stand in for it.
 """
 

@@ -46,7 +46,7 @@ def broken_edges(mechanism):
 def reference(graph, epsilon):
     """The least largest entry, and the least distortion beside it: all entries as unknowns, by another method.
 
-    Program (7) as it is printed, every matrix entry and t as an unknown, dense, by HiGHS's dual simplex; the library
+    Program (7.7) as it is printed, every matrix entry and t as an unknown, dense, by HiGHS's dual simplex; the library
     solves cuts over output laws and flows by its interior point method.
     """
     laws, ends = graph.laws, [*graph.ends.tolist(), *graph.ends[:, ::-1].tolist()]
