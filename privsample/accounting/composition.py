@@ -152,8 +152,8 @@ class Parallel(Accountant):
     Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
     public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
     with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
-    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES; Geumlek 2020,
-    Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES;
+    Geumlek 2020, Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
     """
 
     parts: tuple[Accountant, ...]
