@@ -78,6 +78,11 @@ class Accountant(ABC):
         return (self.pairs,) if self.pairs else ()
 
     @property
+    def _each(self) -> "tuple[Accountant, int]":
+        """An account and how often it is charged, together no less than this one: for compositions that are dear."""
+        return self, 1
+
+    @property
     def failure(self) -> float:
         """Probability with which nothing at all is promised, beside which the Renyi curve holds."""
         return 0.0

@@ -99,10 +99,7 @@ class Composed(Accountant):
         if self._width == 1 and [times for _, times in several] == [1] and several[0][0].pairs and self._smooth:
             choices = [[(pair, times) for pair in account.pairs] for account, times in self.entries]
             return tuple(_product(members) for members in itertools.product(*choices))
-        return tuple(
-            _product((_one_pair(a, side) or DominatingPair(account=a), times) for a, times in self.entries)
-            for side in range(self._width or 1)
-        )
+        return tuple(_product(_member(*entry, side) for entry in self.entries) for side in range(self._width or 1))
 
     @property
     def _smooth(self) -> bool:
@@ -186,6 +183,14 @@ def _one_pair(account: Accountant, side: int) -> LossPair | None:
     groups = account.directions
     group = groups[min(side, len(groups) - 1)] if groups else ()
     return group[0] if len(group) == 1 and account.family is None else None
+
+
+def _member(account: Accountant, times: int, side: int) -> tuple[LossPair, int]:
+    """The account's one pair in this direction, or one that dominates its releases, each by itself."""
+    if (pair := _one_pair(account, side)) is not None:
+        return pair, times
+    each, count = account._each
+    return DominatingPair(account=each), times * count
 
 
 def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
