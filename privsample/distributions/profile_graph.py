@@ -180,17 +180,20 @@ def _pairs(edges: Any) -> Iterable[Any]:
         return [(a, b) for members in groups for k, a in enumerate(members) for b in members[k + 1 :]]
     found = getattr(edges, "edges", edges)
     try:
-        return list(found() if callable(found) else found)
+        listed = list(found() if callable(found) else found)
+        return listed if found is edges else [edge[:2] for edge in listed]  # networkx may add data or a key
     except TypeError:
         raise TypeError("edges must be pairs of names, a networkx graph, or groups of names") from None
 
 
 def _edge(edge: Any, position: dict[Name, int]) -> tuple[int, int]:
     try:
-        a, b = edge[:2]  # networkx may add data or a key
+        a, b = [edge] if isinstance(edge, str) else edge
         found = [position.get(_name(end)) for end in (a, b)]
-    except (TypeError, ValueError, IndexError):
-        raise ValueError(f"an edge must be a pair of profile names, got {edge!r}") from None
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"an edge must be a pair of profile names, got {edge!r}; to join more than two, give groups: a mapping"
+        ) from None
     for name, at in zip((a, b), found, strict=True):
         if at is None:
             raise ValueError(f"edge ({a!r}, {b!r}) names {name!r}, which is no profile")

@@ -136,6 +136,8 @@ def test_profiles_of_the_wrong_type(profiles, words):
         ([("a", "a")], r"edge \('a', 'a'\) joins a profile to itself"),
         (["a"], "an edge must be a pair of profile names, got 'a'"),
         ([("a",)], "an edge must be a pair"),
+        ([("a", "b", "c")], "an edge must be a pair .* give groups"),
+        (["ab"], "an edge must be a pair of profile names, got 'ab'"),
         ([5], "an edge must be a pair"),
         ([("a", None)], "an edge must be a pair"),
         ({"role": ["a", "q"]}, r"edge \('a', 'q'\) names 'q'"),
