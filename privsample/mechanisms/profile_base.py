@@ -237,16 +237,18 @@ def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
     if column.ndim != 1:
         raise SchemaError(f"profiles must be one name or one column of names, got shape {column.shape}")
     if column.dtype.kind in "iu":
-        if not all(isinstance(name, int) for name in names) or names == tuple(range(len(names))):
+        numbers = sum(isinstance(name, int) for name in names)
+        if numbers == 0 or names == tuple(range(len(names))):
             if len(column) and not (column.min() >= 0 and column.max() < len(names)):
                 raise unknown
             return column.astype(np.int64, copy=False)
-        order = np.argsort(names)
-        held = np.asarray(names)[order]
-        at = np.minimum(np.searchsorted(held, column), len(held) - 1)
-        if not np.array_equal(held[at], column):
-            raise unknown
-        return np.asarray(order[at], dtype=np.int64)
+        if numbers == len(names):
+            order = np.argsort(names)
+            held = np.asarray(names)[order]
+            at = np.minimum(np.searchsorted(held, column), len(held) - 1)
+            if not np.array_equal(held[at], column):
+                raise unknown
+            return np.asarray(order[at], dtype=np.int64)
     try:
         return np.fromiter((known[name] for name in column.tolist()), dtype=np.int64, count=len(column))
     except (KeyError, TypeError):

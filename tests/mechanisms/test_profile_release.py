@@ -12,6 +12,7 @@ from scipy import stats
 import privsample as ps
 from privsample.distributions.channels import Sampler, whole_units, written_exactly
 from privsample.errors import SchemaError
+from privsample.mechanisms.profile_base import positions
 
 CHAIN = ps.ProfileGraph(
     profiles={"a": [0.5, 0.3, 0.2, 0.0], "b": [0.2, 0.3, 0.5, 0.0], "c": [0.1, 0.2, 0.3, 0.4]},
@@ -142,6 +143,13 @@ def test_names_that_are_numbers_are_names():
     assert made.release({"profile": [7, 3, 7], "symbol": [1, 1, 0]})["symbols"].tolist() == [[1, 1, 0]]
     with pytest.raises(SchemaError, match="not a profile"):
         made.release({"profile": [0, 1], "symbol": [1, 1]})
+
+
+def test_numbers_among_other_names_are_names_too():
+    graph = ps.ProfileGraph(profiles={"x": [1.0, 0.0], 1: [0.5, 0.5], 0: [0.0, 1.0]})
+    assert positions(graph.names, [0, 1]).tolist() == [2, 1]
+    with pytest.raises(SchemaError, match="not a profile"):
+        positions(graph.names, [2])
 
 
 @pytest.mark.parametrize("made", CLASSES)
