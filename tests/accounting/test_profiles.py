@@ -154,6 +154,15 @@ def test_one_observation_privatised_twice_has_no_account():
         account.assuming(Assumption.INDEPENDENT_OBSERVATIONS) + account
 
 
+def test_every_part_must_be_of_independent_observations():
+    account = account_of()
+    stated = account.assuming(Assumption.INDEPENDENT_OBSERVATIONS)
+    for half in (stated | account, (5 * stated) | account, (stated | account).group(2)):
+        with pytest.raises(ValueError, match="one observation twice"):
+            2 * half
+    assert (2 * (stated | 5 * stated)).max_loss == 10 * account.max_loss
+
+
 def test_independent_observations_add():
     account = account_of()
     five = account.independent_observations(5)
