@@ -11,6 +11,8 @@ from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# HiGHS calls some programs infeasible that are not: ask without presolve, then with its own, wider tolerances
+_OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {})
 _INFEASIBLE = 2
 
 
@@ -67,11 +69,18 @@ class Program:
         return stacked(blocks)
 
     def least(
-        self, cost: FloatArray, upper: FloatArray, moves: Any, rows: Any = None, limits: FloatArray | None = None
+        self,
+        cost: FloatArray,
+        upper: FloatArray,
+        moves: Any,
+        rows: Any = None,
+        limits: FloatArray | None = None,
+        feasible: bool = False,
     ) -> FloatArray | None:
         """The z of least cost @ z with 0 <= z <= upper, rows @ z <= limits, and private output laws P + moves @ z.
 
-        cost, upper: (v,); moves: sparse (m d, v); rows: sparse (r, v). Returns None where there is no such z.
+        cost, upper: (v,); moves: sparse (m d, v); rows: sparse (r, v). Returns None where there is no such z; with
+        `feasible` there is one, and the solver is asked in further ways before it is believed.
         Raises: Unsolved, where the solver gives up.
         """
         from scipy.optimize import linprog
@@ -85,16 +94,19 @@ class Program:
         if rows is not None and limits is not None:
             above.append([rows, None])
             limit = np.r_[limit, limits]
-        found = linprog(
-            np.r_[cost, np.zeros(free)],
-            A_ub=stacked(above),
-            b_ub=limit,
-            A_eq=equal,
-            b_eq=self.laws.ravel(),
-            bounds=np.column_stack([np.zeros(len(cost) + free), np.r_[upper, np.ones(free)]]),
-            method="highs-ipm",
-            options=_TOLERANCES,
-        )
+        program = {
+            "c": np.r_[cost, np.zeros(free)],
+            "A_ub": stacked(above),
+            "b_ub": limit,
+            "A_eq": equal,
+            "b_eq": self.laws.ravel(),
+            "bounds": np.column_stack([np.zeros(len(cost) + free), np.r_[upper, np.ones(free)]]),
+            "method": "highs-ipm",
+        }
+        found = linprog(**program, options=_TOLERANCES)
+        for options in _OTHERWISE if feasible else ():
+            if found.status != 0:
+                found = linprog(**program, options=options)
         if found.status == _INFEASIBLE:
             return None
         if found.status != 0:

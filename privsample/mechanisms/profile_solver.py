@@ -30,7 +30,9 @@ def least_flips(program: Program, weights: FloatArray) -> FloatArray:
     bounds = np.arange(size, size + parts)
     below = sparse([each, each], [each, bounds[part]], [[1.0], [-1.0]], (size, size + parts))
     moves = stacked([[flips, sparse([], [], [], (2 * size, parts))]])
-    first = program.least(np.repeat([0.0, 1.0], [size, parts]), np.ones(size + parts), moves, below, np.zeros(size))
+    first = program.least(
+        np.repeat([0.0, 1.0], [size, parts]), np.ones(size + parts), moves, below, np.zeros(size), True
+    )
     if first is None:
         raise Unsolved("infeasible")
     ceilings = np.array([_ceiling(program, bound) for bound in first[bounds].tolist()])
@@ -45,7 +47,9 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
         before = bound
         bound, more = cuts.tightened()
         if bound - before <= _SLACK or not more:  # it may be the optimum, which the second solve decides
-            found = entries.least(entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound))
+            found = entries.least(
+                entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound), feasible=not more
+            )
             if found is not None:
                 return entries.matrices(found)
             if not more:
@@ -56,7 +60,7 @@ def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -
     """Matrices (m, d, d) of least expected cost; cost[i, x, y] is that of releasing y for x under profile i."""
     entries = _Entries(program)
     own = entries.expected(weights, cost)
-    first = entries.least(own, upper=1.0)
+    first = entries.least(own, upper=1.0, feasible=True)
     if first is None:
         raise Unsolved("infeasible")
     limit = float(own @ first) + _SLACK * float(np.abs(own).max())
@@ -96,7 +100,13 @@ class _Entries:
         return np.asarray(self.distortion(weights) * (cost[i, x, y] - cost[i, x, x]))
 
     def least(
-        self, cost: FloatArray, *, upper: float, row: FloatArray | None = None, limit: float = 0.0
+        self,
+        cost: FloatArray,
+        *,
+        upper: float,
+        row: FloatArray | None = None,
+        limit: float = 0.0,
+        feasible: bool = False,
     ) -> FloatArray | None:
         """Entries up to `upper` of least cost that keep every edge, and row @ entries <= limit if a row is given."""
         rows, limits = self._sums[:0], np.empty(0)
@@ -105,7 +115,7 @@ class _Entries:
         if row is not None:
             rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])
             limits = np.append(limits, limit)
-        return self._program.least(cost, np.full(len(cost), min(upper, 1.0)), self._moves, rows, limits)
+        return self._program.least(cost, np.full(len(cost), min(upper, 1.0)), self._moves, rows, limits, feasible)
 
     def matrices(self, entries: FloatArray) -> FloatArray:
         """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
@@ -165,7 +175,7 @@ class _Cuts:
         allowed = sparse(np.arange(shape[0]), last, outside * self._sets.sum(axis=1), shape)
         rows = stacked([[balance], [-balance], [gained - allowed]])
         upper = np.r_[np.ones(count), laws.ravel(), 1.0]
-        found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]))
+        found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]), True)
         if found is None:
             raise Unsolved("infeasible")
         return laws + found[:count].reshape(laws.shape) - found[count:last].reshape(laws.shape), float(found[last])

@@ -270,6 +270,20 @@ def test_an_answer_worse_than_randomized_response_gives_way_to_it(monkeypatch):
     assert made.largest_change == pytest.approx(1 / (1 + np.exp(0.1)), abs=1e-12)
 
 
+def test_a_solver_that_calls_a_feasible_program_infeasible_is_asked_again():
+    laws = [
+        [0.017594058834939377, 9.006698330539584e-05, 0.9823158741817553],
+        [0.0, 1.9489432809986273e-09, 0.9999999980510568],
+        [1.0, 0.0, 0.0],
+        [0.9999999222758021, 7.772419781126353e-08, 0.0],
+        [2.1738532265868807e-15, 0.9999999999999978, 0.0],
+    ]
+    graph = ps.ProfileGraph(profiles=laws, edges=[(0, 1), (0, 3), (1, 2), (2, 3), (2, 4), (3, 4)])
+    made = ps.SmoothCategorical(graph=graph, epsilon=5.0)
+    assert broken_edges(made) == []
+    assert made.largest_change == pytest.approx(reference(graph, 5.0)[0], abs=1e-7)
+
+
 def test_laws_that_no_matrices_have_are_reported(monkeypatch):
     monkeypatch.setattr("privsample.mechanisms.profile_solver._Entries.least", lambda *_, **__: None)
     with pytest.raises(NumericalFailure, match="second solve finds no matrices"):
