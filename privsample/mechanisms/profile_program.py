@@ -94,8 +94,9 @@ class Program:
         if rows is not None and limits is not None:
             above.append([rows, None])
             limit = np.r_[limit, limits]
+        unit = float(np.abs(cost).max(initial=0.0)) or 1.0  # the solver's tolerances are absolute
         program = {
-            "c": np.r_[cost, np.zeros(free)],
+            "c": np.r_[cost / unit, np.zeros(free)],
             "A_ub": stacked(above),
             "b_ub": limit,
             "A_eq": equal,

@@ -60,10 +60,11 @@ def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -
     """Matrices (m, d, d) of least expected cost; cost[i, x, y] is that of releasing y for x under profile i."""
     entries = _Entries(program)
     own = entries.expected(weights, cost)
+    own = own / max(float(np.abs(own).max(initial=0.0)), np.finfo(np.float64).tiny)
     first = entries.least(own, upper=1.0, feasible=True)
     if first is None:
         raise Unsolved("infeasible")
-    limit = float(own @ first) + _SLACK * float(np.abs(own).max())
+    limit = float(own @ first) + _SLACK
     second = entries.least(entries.distortion(weights) * entries.preference, upper=1.0, row=own, limit=limit)
     return entries.matrices(first if second is None else second)
 

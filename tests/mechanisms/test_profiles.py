@@ -207,6 +207,8 @@ def test_weights_decide_among_the_optima():
     assert other.largest_change == pytest.approx(even.largest_change, abs=1e-8)
     assert other.distortion[1:].sum() < even.distortion[1:].sum() - 0.01
     assert other.distortion.sum() > even.distortion.sum() + 0.01
+    small = ps.SmoothCategorical(graph=graph, epsilon=0.5, weights=[0.01e-12, 1e-12, 1e-12])
+    np.testing.assert_allclose(small.distortion, other.distortion, atol=1e-7)
     bits = ps.ProfileGraph(profiles=[0.1, 0.5, 0.6], edges=[(0, 1), (1, 2)])
     by_weight = [ps.SmoothOneBit(graph=bits, epsilon=0.3, weights=w) for w in ([1, 1, 1], [1, 0.01, 9])]
     assert by_weight[1].largest_change == pytest.approx(by_weight[0].largest_change, abs=1e-8)
@@ -225,6 +227,9 @@ def test_a_cost_of_ones_own_is_least():
     assert expected(ordinal) < expected(plain) - 1e-3
     full = ps.SmoothCategorical(graph=graph, epsilon=0.5, cost=np.stack([steps, steps]))
     assert expected(full) == pytest.approx(expected(ordinal), abs=1e-8)
+    for unit in (1e-12, 1e12, 1e300):
+        scaled = ps.SmoothCategorical(graph=graph, epsilon=0.5, cost=unit * steps)
+        assert expected(scaled) == pytest.approx(expected(ordinal), abs=1e-8)
     factor = np.exp(0.5)  # by hand: what 0 and 2 must give up, symbol by symbol, moved by one step each
     assert expected(ordinal) <= 2 * 2 * (0.6 - 0.1 * factor) / (1 + factor) + 1e-6
     useless = ps.SmoothCategorical(graph=graph, epsilon=5.0, cost=-steps)
