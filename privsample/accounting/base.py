@@ -148,6 +148,11 @@ class Accountant(ABC):
         return bool(self.pairs)
 
     @property
+    def _one_curve(self) -> bool:
+        """Whether `epsilon` and `delta` read one curve; on a lattice each is rounded up by itself."""
+        return True
+
+    @property
     def _curve_name(self) -> str:
         return "privacy curve"
 

@@ -117,6 +117,10 @@ class Composed(Accountant):
         return self._has_curve and not any(isinstance(part, DominatingPair) for part in parts)
 
     @property
+    def _one_curve(self) -> bool:
+        return self._once or self._in_closed_form or not self._has_curve
+
+    @property
     def _curve_name(self) -> str:
         if self._once or not any(isinstance(pair, ProductPair) for pair in self.pairs):
             return "privacy curve"

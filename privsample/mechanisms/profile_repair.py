@@ -22,7 +22,9 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
     if kept(output_laws(laws, plain), ends, epsilon):
         return plain
     symbols = laws.shape[1]
-    needed = _missing(output_laws(laws, matrices), ends, epsilon, (symbols + 1) * UNIT)
+    output = output_laws(laws, matrices)
+    possible = (output + laws).max(axis=0) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
+    needed = np.where(possible, _missing(output, ends, epsilon, (symbols + 1) * UNIT), 0.0)
     if even:
         needed = np.full(symbols, needed.max())
     share = float(needed.sum())
@@ -38,11 +40,10 @@ def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
 
 
 def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: float) -> FloatArray:
-    """c(y) of each symbol: how much of it must be mixed in; zero where no law can give it at all."""
+    """c(y) of each symbol: how much of it must be mixed in."""
     symbols = output.shape[1]
     margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
     ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # beyond, a double ends
     a, b = ends.T
     gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
-    found = np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one)
-    return np.where(output.max(axis=0) > 0.0, found, 0.0)
+    return np.asarray(np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one))
