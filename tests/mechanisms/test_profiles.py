@@ -236,6 +236,18 @@ def test_a_cost_of_ones_own_is_least():
     assert useless.distortion.min() > 0.5
 
 
+def test_costs_that_leave_symbols_unused_keep_every_edge():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        size, symbols = rng.integers(2, 5, 2)
+        graph = ps.ProfileGraph(
+            profiles=rng.dirichlet(np.full(symbols, 0.5), size), edges=[(k, k + 1) for k in range(size - 1)]
+        )
+        cost = rng.standard_normal((size, symbols, symbols))
+        made = ps.SmoothCategorical(graph=graph, epsilon=float(rng.choice([0.01, 0.1, 1.0])), cost=cost)
+        assert broken_edges(made) == []
+
+
 def test_calibration_meets_the_target_from_the_safe_side():
     pure = ps.SmoothOneBit.calibrate(graph=BITS, target=ps.DP(epsilon=0.2))
     assert 0.2 * (1 - 1e-6) < pure.accountant.epsilon(0.0) <= 0.2
