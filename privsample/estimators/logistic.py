@@ -15,7 +15,7 @@ from privsample.accounting.targets import DP
 from privsample.errors import SchemaError
 from privsample.mechanisms.glm import LogisticPosterior, Sampler
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.rows import table
+from privsample.mechanisms.rows import matrix
 
 _FREE: dict[str, Literal["data_weight", "prior_divisor"]] = {
     "diffused": "data_weight",
@@ -58,7 +58,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         fit_intercept: bool = True,
         intercept_std: float | None = None,
         method: Literal["diffused", "concentrated"] = "diffused",
-        classes: tuple[Any, Any] = (0, 1),
+        classes: Any = (0, 1),
         draws: int = 1,
         sampler: Sampler = "auto",
         unit: str = "record",
@@ -158,16 +158,12 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         """X as floats, shape (n, features), by its schema alone; what is no number is NaN."""
         if sparse.issparse(X):
             raise TypeError("X is sparse, and dense rows are needed; use X.toarray()")
-        if np.iscomplexobj(X):
-            raise ValueError("Complex data not supported")
-        shape = np.shape(X)
-        if len(shape) != 2:
-            raise SchemaError(f"X must have shape (n, features), got {shape}; one feature: X.reshape(-1, 1)")
-        if min(shape) == 0:
-            what = "sample(s)" if shape[0] == 0 else "feature(s)"
-            raise SchemaError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+        rows = matrix(X)
+        if min(rows.shape) == 0:
+            what = "feature(s)" if rows.shape[0] else "sample(s)"
+            raise SchemaError(f"found 0 {what} (shape={rows.shape}) while a minimum of 1 is required.")
         validate_data(self, X, skip_check_array=True)
-        return table(X, shape[1])
+        return rows
 
     def _bounds(self, features: int) -> tuple[FloatArray, FloatArray]:
         """Low and high ends, shape (features,); -1 and 1 where none are declared."""

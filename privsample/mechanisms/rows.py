@@ -9,7 +9,7 @@ from privsample._data import as_float
 from privsample.errors import SchemaError
 
 
-def table(data: Any, width: int) -> FloatArray:
+def matrix(data: Any) -> FloatArray:
     """The rows as floats, shape (n, width); an entry that is no number is NaN. Raises: SchemaError."""
     try:
         rows = np.asarray(data)
@@ -17,12 +17,22 @@ def table(data: Any, width: int) -> FloatArray:
         raise SchemaError("the rows must be an array of real numbers") from None
     if rows.dtype.kind == "O":
         rows = np.array([as_float(item) for item in rows.ravel()], dtype=np.float64).reshape(rows.shape)
+    if rows.dtype.kind == "c":
+        raise SchemaError("Complex data not supported: the rows must be an array of real numbers")
     if rows.dtype.kind not in "biuf":
         raise SchemaError(f"the rows must be an array of real numbers, got type {rows.dtype}")
-    if rows.ndim != 2 or rows.shape[1] != width:
-        raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
+    if rows.ndim != 2:
+        raise SchemaError(f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)")
     with np.errstate(over="ignore"):
         return rows.astype(np.float64)
+
+
+def table(data: Any, width: int) -> FloatArray:
+    """`matrix`, of a public width. Raises: SchemaError."""
+    rows = matrix(data)
+    if rows.shape[1] != width:
+        raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
+    return rows
 
 
 def within_norm(rows: FloatArray, norm: float) -> FloatArray:
