@@ -11,7 +11,7 @@ from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.dots import density_dots, exponential_dots, joined, shared_out
 from privsample.accounting.loss import ComplexArray, LossPair, SmoothPair, checked_divergence, delta_below_zero
-from privsample.relations import AddRemove, Relation
+from privsample.relations import AddRemove, Relation, related
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _TRUSTED = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
@@ -140,6 +140,7 @@ class GaussianAccountant(Accountant):
     assumptions: frozenset[Assumption] = _TRUSTED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, sensitivity=positive(sensitivity=self.sensitivity), noise_std=positive(noise_std=self.noise_std))
         positive(**{"sensitivity / noise_std": self.sensitivity / self.noise_std})
 
@@ -177,6 +178,7 @@ class LaplaceAccountant(Accountant):
     assumptions: frozenset[Assumption] = _TRUSTED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, sensitivity=positive(sensitivity=self.sensitivity), scale=positive(scale=self.scale))
         positive(**{"sensitivity / scale": self.sensitivity / self.scale})
 

@@ -240,7 +240,7 @@ class Accountant(ABC):
         if relation == self.relation:
             return self
         mine = self.relation
-        if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and mine.unit == relation.unit:
+        if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation):
             return self.group(2)._under(relation)
         raise RelationMismatch(
             f"no step is known from {mine} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
@@ -300,6 +300,11 @@ def same_relation(members: "tuple[Accountant, ...]") -> Relation:
         names = ", ".join(sorted(map(str, relations)))
         raise RelationMismatch(f"only guarantees under one relation can be put together, got {names}; see .to(...)")
     return relations.pop()
+
+
+def same_units(one: AddRemove, other: ReplaceOne) -> bool:
+    """Whether both protect as many units of one kind."""
+    return (one.unit, one.members) == (other.unit, other.members)
 
 
 def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:

@@ -9,7 +9,16 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real, positive_integer
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption, Kind, Route, View, all_assumptions, same_relation
+from privsample.accounting.base import (
+    Accountant,
+    Assumption,
+    Kind,
+    Route,
+    View,
+    all_assumptions,
+    same_relation,
+    same_units,
+)
 from privsample.accounting.conjugate import BetaPair
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.family import BetaFamily
@@ -200,6 +209,10 @@ class Parallel(Accountant):
         parts = tuple(part for group in flat for part in group)
         if not parts:
             raise ValueError("parts must name at least one account")
+        if not self.moved and any(getattr(part.relation, "members", 1) > 1 for part in parts):
+            raise RelationMismatch(
+                "members of a group may lie in several parts: put single accounts side by side, then .group"
+            )
         more: frozenset[Assumption] = frozenset()
         if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.moved:
             more = frozenset({Assumption.FIXED_PARTS})
@@ -279,7 +292,7 @@ class Parallel(Accountant):
     def to(self, relation: Relation) -> Accountant:
         """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""
         mine = self.relation
-        if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and mine.unit == relation.unit):
+        if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
             return Accountant.to(self, relation)
         kinds = self._kinds
         twice = [(part, part) for part in kinds if self.parts.count(part) > 1]

@@ -1,7 +1,7 @@
 """Accounts of draws from the posterior of a logistic regression with a Gaussian prior.
 
-Source: Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism", Theorem 4. Proofs of the
-gradient bounds are in docs/notes/glm.md.
+Source: Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263), Gaussian
+differential privacy of strongly log-concave laws. Its proof and those of the gradient bounds are in docs/notes/glm.md.
 """
 
 import math
@@ -58,12 +58,12 @@ class LogisticAccountant(Accountant):
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
         """n is public; row and label of one record may be any other."""
-        return ReplaceOne(n=self.n, unit=self.unit)
+        return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
         """The theorem and the proof note."""
-        return "Gopi, Lee and Liu 2022, Theorem 4; privsample notes, glm.md (gradients, intercept, several draws)"
+        return "Gopi, Lee and Liu 2022 (strongly log-concave laws); privsample notes, glm.md (gradients, several draws)"
 
     @property
     def reach(self) -> float:

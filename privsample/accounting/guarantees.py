@@ -9,7 +9,7 @@ from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, checked_divergence
-from privsample.relations import AddRemove, Relation
+from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -24,6 +24,7 @@ class PureAccountant(Accountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
 
     @property
@@ -55,6 +56,7 @@ class ApproximateAccountant(Accountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
         put(self, stated_delta=probability(stated_delta=self.stated_delta))
 
@@ -114,6 +116,7 @@ class ZCDPAccountant(Accountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, rho=nonnegative(rho=self.rho))
 
     @property
@@ -152,6 +155,7 @@ class BoundedRangeAccountant(Accountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         put(self, loss_range=positive(loss_range=self.loss_range))
 
     @property

@@ -6,12 +6,13 @@ Source: Koskela, Jalko and Honkela 2020 (Fourier accountant); Doroshenko et al. 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.lattice_plan import NEGLIGIBLE, Range, chernoff, lattice_step, least_tilt, window
+from privsample._logspace import log1mexp
+from privsample.accounting.lattice_plan import NEGLIGIBLE, Range, chernoff, infinite, lattice_step, least_tilt, window
 from privsample.accounting.loss import LossPair
 
 Members = Sequence[tuple[LossPair, int]]
@@ -48,13 +49,14 @@ class Composition:
             below = -np.expm1(epsilon - self.drift - self.nodes[at]) * np.exp(self.nodes[at] - self.centre)
             rest = self.delta[at] + self.tail[at] * below
         with np.errstate(divide="ignore"):
-            return float(np.logaddexp(self.scale + np.log(rest), self.log_beyond)) + 8 * _EPS * (1 + abs(self.scale))
+            near = self.scale + np.log(rest) + 8 * _EPS * (1 + abs(self.scale))
+            return float(np.logaddexp(near, self.log_beyond)) + 8 * _EPS
 
     def epsilon(self, log_delta: float) -> float:
         """The least epsilon >= 0 with at most this log delta; +inf where what lies beyond the window is more."""
         if not log_delta > self.log_beyond:
             return np.inf
-        goal = np.exp(log_delta - self.scale) * -np.expm1(self.log_beyond - log_delta)
+        goal = np.exp(min(log_delta - self.scale, 2 * _FAR)) * -np.expm1(self.log_beyond - log_delta)
         at = int((self.delta > goal).sum())
         if at == len(self.nodes):
             return np.inf
@@ -66,23 +68,30 @@ class Composition:
 
 def at_epsilon(members: Members, epsilon: float) -> Composition:
     """The composition that is sharp around this epsilon."""
-    log_delta = -NEGLIGIBLE
+    log_delta, floor = -NEGLIGIBLE, max(_log_lost(members) - NEGLIGIBLE, 4 * _LEAST)
     while True:  # how far the tails matter depends on how small delta is
         ranges = [Range.of(pair, times, log_delta) for pair, times in members]
-        c = least_tilt(ranges, lambda c, height: height - c * epsilon)
-        found = float(min(chernoff(ranges, np.array([c]))[0] - c * epsilon, 0.0))
+        c = least_tilt(ranges, lambda c, height: np.maximum(height - c * epsilon, floor))
+        found = float(np.clip(chernoff(ranges, np.array([c]))[0] - c * epsilon, floor, 0.0))
         if found >= log_delta or log_delta < _LEAST:
             break
         log_delta = 2 * found
-    return _compose(ranges, c, epsilon, found)
+    made = _compose(ranges, c, epsilon, found)
+    return replace(made, reach=np.inf) if found == floor else made  # from here on only infinite losses matter
+
+
+def _log_lost(members: Members) -> float:
+    """About the log mass of infinite losses."""
+    return float(log1mexp(sum(times * _log_finite(infinite(pair)) for pair, times in members)))
 
 
 def at_log_delta(members: Members, log_delta: float) -> Composition:
     """The composition that is sharp around the epsilon of this log delta."""
-    ranges = [Range.of(pair, times, log_delta) for pair, times in members]
-    c = least_tilt(ranges, lambda c, height: (height - log_delta) / c)
-    centre = float((chernoff(ranges, np.array([c]))[0] - log_delta) / c)
-    return _compose(ranges, c, max(centre, 0.0), log_delta)
+    rest = log_delta + float(log1mexp(min(_log_lost(members) - log_delta, -1e-6)))  # beside infinite losses
+    ranges = [Range.of(pair, times, rest) for pair, times in members]
+    c = least_tilt(ranges, lambda c, height: (height - rest) / c)
+    centre = float((chernoff(ranges, np.array([c]))[0] - rest) / c)
+    return _compose(ranges, c, max(centre, 0.0), rest)
 
 
 def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float) -> Composition:
@@ -181,11 +190,17 @@ def _last(dotted: Sequence[_Dotted]) -> int:
     return sum(d.times * (d.first + len(d.nodes) - 1) for d in dotted)
 
 
+def _log_finite(log_share: float) -> float:
+    """log of what is left of one when this share is lost."""
+    return float(np.log1p(-np.exp(log_share))) if log_share < 0.0 else -np.inf
+
+
 def _log_beyond(dotted: Sequence[_Dotted], tilt: float, last: int, step: float) -> float:
     """log of a bound on the mass of sums above the window, whose last index is given, and of infinite ones."""
     masses = [float(np.logaddexp(np.logaddexp.reduce(d.log_p), d.log_infinite)) for d in dotted]
     excess = sum(d.times * max(mass, 0.0) for d, mass in zip(dotted, masses, strict=True))
-    beyond = [float(np.log(d.times)) + d.log_infinite + excess for d in dotted]
+    finite = sum(d.times * _log_finite(d.log_infinite - mass) for d, mass in zip(dotted, masses, strict=True))
+    beyond = [excess + float(log1mexp(finite)) + 8 * _EPS]
     if last < _last(dotted):
         moments = [d.times * float(np.logaddexp.reduce(d.log_p + tilt * d.nodes)) for d in dotted]
         beyond.append(sum(moments) - tilt * step * last)

@@ -59,9 +59,14 @@ class Range:
         return float(mass @ (self.nodes - mass @ self.nodes) ** 2)
 
 
+def infinite(pair: LossPair) -> float:
+    """About the log mass of infinite losses."""
+    return float(pair.draft(_LOSSES[-1:])[0])
+
+
 def reach(pair: LossPair, goal: float) -> float:
     """A loss above which little more than e^goal is left, beside what is lost at an infinite one."""
-    losses, floor = _LOSSES, float(pair.draft(_LOSSES[-1:])[0])
+    losses, floor = _LOSSES, infinite(pair)
     enough = max(goal, floor - 30.0)
     for _ in range(4):
         curve = pair.draft(losses)
@@ -116,7 +121,7 @@ def lattice_step(ranges: Sequence[Range], c: float, deviation: float, width: flo
     least = longest / _MOST_NODES
     step = max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least)
     enough = max(step / 16, least)
-    anchor = max(ranges, key=lambda member: member.times * (enough <= member.pair.max_loss < np.inf)).pair
+    anchor = max(ranges, key=lambda own: (own.times * (enough <= own.pair.max_loss < np.inf), -own.pair.max_loss)).pair
     above = 1.0 + 8 * _EPS  # so that rounding leaves no atom above its node
     if isinstance(anchor, DiscretePair):  # its atoms fall on nodes: where all are multiples of one, nothing is lost
         losses = np.abs(anchor.loss[np.isfinite(anchor.loss) & (anchor.loss != 0.0)])

@@ -16,6 +16,7 @@ from privsample.accounting.dots import joined_at, shared_out
 from privsample.errors import NumericalFailure
 
 _FEW = 512
+_ULP = float(np.finfo(np.float64).eps)
 
 ComplexArray = NDArray[np.complex128]
 
@@ -175,9 +176,12 @@ class DiscretePair(LossPair):
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Sum of [p - e^eps q]_+."""
-        gap = np.minimum(np.asarray(epsilon)[..., None] - self.loss, 0.0)
-        terms = self.log_p + log1mexp(gap)
-        return np.asarray(np.logaddexp.reduce(terms, axis=-1))
+        e = np.asarray(epsilon)[..., None]
+        with np.errstate(invalid="ignore"):
+            lost = _ULP * np.where(np.isfinite(self.loss), np.abs(self.loss) + np.abs(e), 0.0)
+        gap = np.where(e < self.loss, np.minimum(e - self.loss, 0.0) - lost, 0.0)
+        total = np.logaddexp.reduce(self.log_p + log1mexp(gap), axis=-1)
+        return np.minimum(total + 4 * _ULP * (1.0 + np.abs(np.maximum(total, -1e300))), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """log(sum p e^{(a-1) L}) / (a-1)."""
@@ -188,7 +192,7 @@ class DiscretePair(LossPair):
         present = ~np.isneginf(loss)
         p, finite = np.exp(self.log_p), np.where(present, loss, 0.0)
         never = np.exp(self.log_q[~present]).sum()  # outcomes that only Q has: their share of KL's positive terms
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             positive = p * np.where(present, expm1_excess(s * finite) + s * expm1_excess(-finite), 0.0)
             near = np.log1p(positive.sum(-1) + s[..., 0] * never)
         far = np.logaddexp.reduce(self.log_p + s * np.where(present, loss, 0.0), axis=-1)

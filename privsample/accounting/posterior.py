@@ -64,7 +64,7 @@ class PosteriorAccountant(Accountant):
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
         """n is public; one record may be any other."""
-        return ReplaceOne(n=self.n, unit=self.unit)
+        return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
@@ -122,7 +122,7 @@ class PosteriorAccountant(Accountant):
         size = positive_integer(size=size)
         if not self._groups_known:
             return Accountant.group(self, size)
-        return replace(self, group_size=size * self.group_size, unit=self.relation.group(size).unit)
+        return replace(self, group_size=size * self.group_size)
 
 
 @singledispatch

@@ -99,7 +99,7 @@ class ProductPair(LossPair):
         unsure = ~np.isneginf(sharp) & ~(sharp > _DEEP) | np.isposinf(sharp)
         renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
         sharp[unsure] = np.fmin(sharp[unsure], renyi)
-        return np.where(epsilon >= self.max_loss, -np.inf, sharp)
+        return np.where(epsilon >= self.max_loss, -np.inf, np.minimum(sharp, 0.0))
 
     def _by_contour(self, epsilon: FloatArray) -> FloatArray:
         smooth = [(pair, times) for pair, times in self.members if isinstance(pair, SmoothPair)]

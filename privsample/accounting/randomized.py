@@ -9,7 +9,7 @@ from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.composition import Composed
 from privsample.accounting.loss import DiscretePair, LossPair
-from privsample.relations import Relation, ReplaceOne
+from privsample.relations import Relation, ReplaceOne, related
 
 
 @value
@@ -22,6 +22,7 @@ class RandomizedResponseAccountant(Accountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
+        put(self, relation=related(self.relation))
         categories = positive_integer(categories=self.categories)
         if not categories >= 2:
             raise ValueError(f"categories must be at least 2, got {categories}")

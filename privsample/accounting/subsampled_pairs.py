@@ -17,16 +17,17 @@ from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
 
 _ULP = np.finfo(np.float64).eps
+_LARGE = 700.0  # e to its power is a float
+_NOTHING = 37.0  # e^-37 is half an ulp of one
 
 
 def diluted(loss: Real, rate: Real) -> FloatArray:
     """log(1 + rate (e^loss - 1)): a loss of the mechanism as a loss of the subsampled one; any loss."""
     loss, rate = np.asarray(loss, dtype=np.float64), np.asarray(rate, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        near = np.log1p(rate * np.expm1(np.clip(loss, -0.5, 1.0)))
-        low = np.logaddexp(np.log1p(-rate), np.log(rate) + np.minimum(loss, 0.0))
-        high = loss + np.log(rate) + np.log1p((1.0 - rate) / rate * np.exp(-np.maximum(loss, 1.0)))
-        return np.where(loss < -0.5, low, np.where(loss < 1.0, near, high))
+    grown = rate * np.expm1(np.minimum(loss, _LARGE))
+    with np.errstate(divide="ignore"):
+        far = np.logaddexp(np.log1p(-rate), np.log(rate) + loss)
+    return np.where((grown > -0.5) & (loss < _LARGE), np.log1p(np.maximum(grown, -0.5)), far)
 
 
 class SubsampledPair(LossPair):
@@ -181,9 +182,16 @@ class MixturePair(SubsampledPair):
         return np.where(e >= 0, above, delta_below_zero(e, below))
 
     def _sum(self, epsilon: FloatArray) -> FloatArray:
-        total = np.full(epsilon.shape, -np.inf)
-        for pair, weight in zip(self.members, self.log_weights, strict=True):
-            total = np.logaddexp(total, weight + pair.log_delta(epsilon))
+        order = np.argsort(-self.log_weights)
+        later = np.append(np.logaddexp.accumulate(self.log_weights[order[::-1]])[-2::-1], -np.inf)
+        total, open_ = np.full(epsilon.shape, -np.inf), np.ones(epsilon.shape, dtype=bool)
+        for at, rest in zip(order, later, strict=True):
+            total[open_] = np.logaddexp(total[open_], self.log_weights[at] + self.members[at].log_delta(epsilon[open_]))
+            settled = open_ & (rest < total - _NOTHING)  # the members left, at a curve of one, no longer count
+            total[settled] = np.logaddexp(total[settled], rest)
+            open_ &= ~settled
+            if not open_.any():
+                break
         return np.minimum(total + 4 * _ULP, 0.0)
 
     def reverse(self) -> "MixturePair":

@@ -46,7 +46,8 @@ class SubsampledAccountant(Accountant):
     - WithReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 10), or AddRemove where `relation` asks
       for it (Theorem 11): n is then a public lower bound on the larger dataset's size; larger ones cost less.
     - PoissonSampling, base under ReplaceOne(n), asked for by `relation`: ReplaceOne(n), size by size: Theorem 9 given
-      the size, which is never above Theorem 14 (docs/notes/subsampling.md).
+      the size, which is never above Theorem 14 (docs/notes/subsampling.md). A guarantee that was stated, and a stated
+      sensitivity, must then hold for samples of every size: that of a mean does not.
 
     Raises: RelationMismatch, for any other pairing. Kind: upper bound, unless said otherwise.
     """
@@ -165,8 +166,8 @@ def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
     Raises: RelationMismatch, which names the pairing that works.
     """
     unit = base.unit if isinstance(base, (AddRemove, ReplaceOne)) else "record"
-    if unit.startswith("group of "):
-        raise RelationMismatch(f"records are sampled one by one, the base protects a {unit}; sample first, then .group")
+    if isinstance(base, (AddRemove, ReplaceOne)) and base.members > 1:
+        raise RelationMismatch(f"records are sampled one by one, got a base under {base}; sample first, then .group")
     match scheme:
         case PoissonSampling():
             size = base.n if isinstance(base, ReplaceOne) else 1

@@ -33,7 +33,8 @@ def to_dp_event(account: Accountant) -> Any:
     A noise multiplier keeps only the ratio of noise to sensitivity, whatever the relation: for a ReplaceOne account
     RdpAccountant then gives the same numbers and PLDAccountant larger ones. A pure guarantee is (xi, 0)-zCDP. Relation,
     unit and assumptions are not kept.
-    Raises: ValueError, for an account that no event describes; ImportError, without dp_accounting.
+    Raises: ValueError, for an account that no event describes; TypeError, for what is no account; ImportError, without
+    dp_accounting.
     """
     events = _events()
     match account:
@@ -57,7 +58,14 @@ def to_dp_event(account: Accountant) -> Any:
         case SubsampledAccountant(base=base, scheme=scheme):
             return _sampled(to_dp_event(base), scheme, events)
         case _:
-            raise ValueError(f"no event says what a {type(account).__name__} says; events can say: {_SAYABLE}")
+            raise _unsayable(account)
+
+
+def _unsayable(account: object) -> Exception:
+    name = type(account).__name__
+    if not isinstance(account, Accountant):
+        return TypeError(f"account must be an account, got {name}; of a mechanism give .accountant")
+    return ValueError(f"no event says what a {name} says; events can say: {_SAYABLE}")
 
 
 def _repeated(member: Accountant, times: int, events: Any) -> Any:
@@ -91,6 +99,8 @@ def from_dp_event(event: Any, *, relation: Relation | None = None, sensitivity: 
     ImportError, without dp_accounting.
     """
     chosen = AddRemove() if relation is None else relation
+    if not isinstance(chosen, Relation):
+        raise TypeError(f"relation must be AddRemove or ReplaceOne, got {type(chosen).__name__}")
     each = None if sensitivity is None else positive(sensitivity=sensitivity)
     made = _account(event, chosen, each)
     if made is None:

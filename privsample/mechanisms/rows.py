@@ -10,9 +10,12 @@ from privsample.errors import SchemaError
 
 
 def matrix(data: Any) -> FloatArray:
-    """The rows as floats, shape (n, width); an entry that is no number is NaN. Raises: SchemaError."""
+    """The rows as floats, shape (n, width); an entry that is masked or no number is NaN. Raises: SchemaError."""
     try:
-        rows = np.asarray(data)
+        if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
+            rows = np.array([[as_float(item) for item in row] for row in data])
+        else:
+            rows = np.asarray(data)
     except Exception:  # noqa: BLE001 - the message could show a record
         raise SchemaError("the rows must be an array of real numbers") from None
     if rows.dtype.kind == "O":
@@ -23,8 +26,9 @@ def matrix(data: Any) -> FloatArray:
         raise SchemaError(f"the rows must be an array of real numbers, got type {rows.dtype}")
     if rows.ndim != 2:
         raise SchemaError(f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)")
+    hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
     with np.errstate(over="ignore"):
-        return rows.astype(np.float64)
+        return np.where(hidden, np.nan, rows.astype(np.float64))
 
 
 def table(data: Any, width: int) -> FloatArray:

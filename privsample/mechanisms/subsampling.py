@@ -28,6 +28,8 @@ from privsample.relations import AddRemove, Relation, ReplaceOne
 class Subsampled(Mechanism):
     """`base` run on the records that `scheme` draws; which relations go together: `SubsampledAccountant`.
 
+    A posterior on a Poisson sample, for instance, needs a public number of records:
+    `Subsampled(base=DiffusedPosterior(model=..., n=1000), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=1000))`.
     Nothing of the subsample is released beyond what the base draws from it. Where the base needs a record and none is
     drawn, it gets one missing record, which its public rule replaces by a default.
     """
@@ -43,9 +45,8 @@ class Subsampled(Mechanism):
         own = self.base.accountant
         put(self, _account=SubsampledAccountant(base=own, scheme=self.scheme, relation=self.relation))
         put(self, relation=self._account.relation)
-        for_size(
-            self.base, own.relation.n if isinstance(own.relation, ReplaceOne) else 1
-        )  # refuses what has no records
+        size = own.relation.n if isinstance(own.relation, ReplaceOne) else 1
+        for_size(self.base, size)  # refuses what has no records
 
     @property
     def accountant(self) -> SubsampledAccountant:

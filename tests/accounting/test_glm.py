@@ -108,7 +108,7 @@ def test_draws_and_groups_scale_the_shift():
     assert several.rdp([2.0, 9.0]) == pytest.approx(7 * SIMPLE.rdp([2.0, 9.0]))
     pair = SIMPLE.group(2)
     assert pair.shift == pytest.approx(2 * SIMPLE.shift)
-    assert pair.relation == ReplaceOne(n=3)
+    assert pair.relation == ReplaceOne(n=3, members=2)
     assert SIMPLE.group(50).group_size == 3
     assert pair.group(2).group_size == 3
 

@@ -37,11 +37,11 @@ def close(x, y, relative=1e-9):
 
 
 def same_numbers(one, other):
-    orders = ORDERS
+    few = EPSILONS[[2, 8]]  # a composed account lays a lattice for each
     return (
-        close(one.rdp(orders), other.rdp(orders))
-        and close(one.delta(EPSILONS), other.delta(EPSILONS))
-        and close(one.epsilon([1e-9, 0.1]), other.epsilon([1e-9, 0.1]))
+        close(one.rdp(ORDERS), other.rdp(ORDERS))
+        and close(one.delta(few), other.delta(few))
+        and close(one.epsilon(1e-3), other.epsilon(1e-3))
         and one.order_limit == pytest.approx(other.order_limit)
     )
 
@@ -127,7 +127,7 @@ def test_times_is_repeated_entries(account, times):
     assert repeated.zcdp == pytest.approx(times * account.zcdp)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.sampled_from(RELATIONS).flatmap(lambda r: st.tuples(every(r), every(r))))
 def test_sums_commute(pair):
     one, other = pair

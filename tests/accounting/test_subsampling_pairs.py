@@ -99,12 +99,12 @@ def test_dots_dominate(pair: LossPair):
     assert np.logaddexp.reduce(np.append(log_p, infinite)) >= -1e-12
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-12])
+@pytest.mark.parametrize("rate", [1.0, 0.3, 1e-12, 1e-15, 1e-300])
 def test_diluted_losses(rate):
     with mp.workdps(400):
-        for loss in (-800.0, -1.0, -1e-9, 0.0, 1e-9, 0.99, 1.0, 30.0, 800.0):
-            truth = float(mp.log(1 + mp.mpf(rate) * mp.expm1(loss)))
-            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13)
+        for loss in (-800.0, -1.0, -0.5, -1e-9, 0.0, 1e-9, 0.99, 1.0, 3.7, 30.0, 699.0, 700.0, 800.0):
+            truth = float(mp.log1p(mp.mpf(rate) * mp.expm1(loss)))
+            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13, abs=0.0)
     assert diluted(np.inf, rate) == np.inf
 
 
@@ -126,3 +126,22 @@ def test_many_sizes_of_a_posterior():
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=rate), relation=ReplaceOne(n=n))
     assert account.pairs
     assert account.order_limit > 1.0
+
+
+def test_a_mixture_asks_only_the_members_that_count():
+    shifts = [0.5 * k for k in range(1, 60)]
+    weights = np.array([-0.1 * (k - 20) ** 2 - 2.5 for k in range(1, 60)])
+    pair = MixturePair(members=tuple(GaussianPair(mu=mu) for mu in shifts), log_weights=weights)
+    whole = [weight + member.log_delta(EPSILONS) for weight, member in zip(weights, pair.members, strict=True)]
+    above = EPSILONS >= 0
+    assert np.allclose(pair.log_delta(EPSILONS)[above], np.logaddexp.reduce(whole)[above], rtol=1e-13, atol=1e-13)
+    assert (pair.log_delta(EPSILONS) >= np.logaddexp.reduce(whole) - 1e-15)[above].all()
+    certain = MixturePair(members=(LaplacePair(shift=1.0), Untouched()), log_weights=np.log([0.5, 1e-30]))
+    assert certain.log_delta(np.array(0.5)) == pytest.approx(np.log(-np.expm1(-0.25) / 2), rel=1e-14)
+
+
+class Untouched(LossPair):
+    """Fails when it is asked."""
+
+    max_loss = 0.0
+    log_delta = renyi = reverse = property(lambda self: pytest.fail("was asked"))

@@ -221,7 +221,6 @@ def test_events_that_no_account_describes(event, relation, error, words):
         Group(base=ZCDPAccountant(rho=0.1), size=2),
         Parallel(parts=(ZCDPAccountant(rho=0.1), ZCDPAccountant(rho=0.2))),
         Composed(entries=((BoundedRangeAccountant(loss_range=1), 2),)),
-        "an account",
     ],
 )
 def test_accounts_that_no_event_describes(account):
@@ -240,3 +239,10 @@ def test_without_the_package(monkeypatch):
     for call in (lambda: to_dp_event(ACCOUNTS[0]), lambda: from_dp_event(GAUSSIAN)):
         with pytest.raises(ImportError, match=r"privsample\[crosscheck\]"):
             call()
+
+
+def test_what_is_no_account_and_no_relation_is_refused():
+    with pytest.raises(TypeError, match=r"give \.accountant"):
+        to_dp_event("an account")
+    with pytest.raises(TypeError, match="relation must be AddRemove or ReplaceOne, got str"):
+        from_dp_event(to_dp_event(GaussianAccountant(sensitivity=1, noise_std=1)), relation="AddRemove")

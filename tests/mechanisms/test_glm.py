@@ -165,6 +165,7 @@ def test_the_public_rule(rng):
         ((ROWS + 1j, LABELS), "Complex"),
         ((ROWS, LABELS.astype(str)), "numbers"),
         (([[1, 2], [3]], LABELS), "real numbers"),
+        (([["1", "2"]] * N, LABELS[1:]), "19 labels"),
     ],
 )
 def test_wrong_schema(wrong, words):

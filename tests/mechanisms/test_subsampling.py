@@ -171,7 +171,10 @@ def test_rows_are_scaled_to_the_norm(rng):
     assert made.validate(rows).facts == {"not finite": 2, "scaled down": 2}
     odd = np.array([[None, "x"], [10**400, True]], dtype=object)
     assert np.allclose(made.release(odd, rng=rng)["sum"][0], [0, 1], atol=1e-7)
-    for wrong in (np.ones(2), np.ones((2, 3)), [["a", "b"]], [[1, 2], [3]]):
+    assert np.allclose(made.release([["x", 1j], [np.ones(2), 1.0]], rng=rng)["sum"][0], [0, 1], atol=1e-7)
+    masked = np.ma.array([[0.1, 0.2], [0.3, 0.4]], mask=[[0, 0], [1, 1]])
+    assert np.allclose(made.release(masked, rng=rng)["sum"][0], [0.1, 0.2], atol=1e-7)
+    for wrong in (np.ones(2), np.ones((2, 3)), np.array([["a", "b"]]), [[1, 2], [3]], [1, 2]):
         with pytest.raises(SchemaError):
             made.release(wrong, rng=rng)
     with pytest.raises(SchemaError, match="n = 3"):

@@ -1,0 +1,208 @@
+"""Composed accounts: which route answers, that it is the least valid one, and that directions are not mixed up."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample import (
+    Accountant,
+    AddRemove,
+    ApproximateAccountant,
+    BetaBernoulli,
+    BoundedRangeAccountant,
+    Composed,
+    GammaPoisson,
+    GaussianAccountant,
+    LaplaceAccountant,
+    PosteriorAccountant,
+    PureAccountant,
+    RandomizedResponseAccountant,
+    ReplaceOne,
+    ZCDPAccountant,
+)
+from privsample._value import value
+from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.dominating import DominatingPair
+from privsample.accounting.loss import DiscretePair
+from privsample.accounting.product import ProductPair
+from tests.accounting.strategies import Finite
+
+GAUSSIAN = GaussianAccountant(sensitivity=1, noise_std=2)
+LAPLACE = LaplaceAccountant(sensitivity=1, scale=2)
+PURE = PureAccountant(stated_epsilon=0.4)
+APPROXIMATE = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
+DRAWS = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50, draws=2)
+RANGE = BoundedRangeAccountant(loss_range=1.0)
+ON_LATTICE, BY_CONTOUR = "composed loss, on a lattice", "composed loss, by contour integral"
+RENYI, PURE_ROUTE = "Renyi curve at its best order", "pure guarantee"
+
+
+def routes(account, delta=0.01):
+    return {route.name: route.epsilon for route in account.explain(delta)}
+
+
+@pytest.mark.parametrize(
+    ("account", "name"),
+    [
+        (1 * LAPLACE, "privacy curve"),
+        (GAUSSIAN + GaussianAccountant(sensitivity=3, noise_std=2), "privacy curve"),
+        (3 * LAPLACE, ON_LATTICE),
+        (GAUSSIAN + PURE, ON_LATTICE),
+        (GAUSSIAN + RANGE, ON_LATTICE),
+        (2 * RANGE, ON_LATTICE),
+        (2 * APPROXIMATE, ON_LATTICE),
+        (DRAWS + GaussianAccountant(sensitivity=1, noise_std=2, relation=ReplaceOne(n=50)), BY_CONTOUR),
+        (GAUSSIAN + ZCDPAccountant(rho=0.1), None),
+    ],
+    ids=range(9),
+)
+def test_each_composition_names_its_route(account, name):
+    found = routes(account)
+    assert set(found) == {RENYI, PURE_ROUTE} | ({name} if name else set())
+    assert account.epsilon(0.01) == pytest.approx(min(found.values()), rel=1e-12)
+    assert account.epsilon(0.01) <= found[RENYI] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [LAPLACE + PURE, 4 * PURE + GAUSSIAN, 2 * APPROXIMATE + LAPLACE, GAUSSIAN + RANGE],
+    ids=range(4),
+)
+def test_both_views_agree(account):
+    for delta in (0.3, 1e-2):
+        if delta > account.failure:
+            epsilon = account.epsilon(delta)
+            assert account.delta(epsilon) <= delta * (1 + 1e-6)
+            assert epsilon <= 1e-12 or account.delta(epsilon - 1e-4) > delta * (1 - 1e-6)
+    curve = account.delta(np.linspace(-1.0, 3.0, 25))
+    assert (np.diff(curve) <= 1e-9).all()
+
+
+def test_order_and_grouping_do_not_matter():
+    one, other = LAPLACE + PURE, PURE + LAPLACE
+    assert one.epsilon(1e-6) == pytest.approx(other.epsilon(1e-6), rel=1e-12)
+    assert (3 * LAPLACE) == LAPLACE + LAPLACE + LAPLACE
+    assert one.delta(0.3) == pytest.approx(other.delta(0.3), rel=1e-10)
+
+
+def approximate_truth(epsilon, failure, times, at):
+    """The worst (epsilon, failure)-private mechanism, composed `times` (Kairouz, Oh and Viswanath 2015)."""
+    with mp.workdps(50):
+        e, keep = mp.exp(mp.mpf(epsilon)), (1 - mp.mpf(failure)) ** times
+        terms = [
+            mp.binomial(times, j) * max(e ** (times - j) - mp.exp(at) * e**j, 0) / (1 + e) ** times
+            for j in range(times + 1)
+        ]
+        return float(1 - keep + keep * mp.fsum(terms))
+
+
+@pytest.mark.parametrize(("epsilon", "failure", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
+def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
+    account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
+    for share in (0.0, 0.3, 0.77, 0.99):
+        at = share * times * epsilon
+        truth = approximate_truth(epsilon, failure, times, at)
+        assert truth * (1 - 1e-12) <= account.delta(at) <= truth * (1 + 1e-8)
+        assert account.epsilon(truth) == pytest.approx(at, abs=1e-6)
+    assert account.epsilon(account.failure * (1 - 1e-9)) == np.inf
+
+
+def two_draws(first, second, epsilon):
+    """delta of two Beta draws by direct integration of the second's curve over the first's loss."""
+    nodes, weights = np.polynomial.legendre.leggauss(800)
+    y = 60.0 * nodes  # logit theta under Beta(a + 1, b)
+    log_density = -(first.a + 1) * np.logaddexp(0, -y) - first.b * np.logaddexp(0, y)
+    mass = np.exp(log_density - log_density.max()) * weights
+    loss = y + np.log(first.b / first.a)
+    return float(mass / mass.sum() @ np.exp(second.log_delta(epsilon - loss)))
+
+
+LOW, HIGH = BetaPair(a=1.0, b=20.0, step=1.0), BetaPair(a=20.0, b=1.0, step=1.0)
+
+
+def test_members_that_are_worst_for_opposite_neighbours():
+    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1286 where composed apart, 0.1786 in truth."""
+    truth = max(two_draws(one, other, 2.0) for one in (LOW, HIGH) for other in (LOW, HIGH))
+    assert truth == pytest.approx(0.1786, abs=1e-4)
+    assert two_draws(LOW, HIGH, 2.0) == pytest.approx(0.1286, abs=1e-4)
+    relation = ReplaceOne(n=20)
+    one, other = (Finite(listed=(pair, pair.reverse()), relation=relation) for pair in (LOW, HIGH))
+    posterior = PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=20)
+    for account in (one + other, 2 * one, 2 * posterior):
+        assert truth <= account.delta(2.0) <= truth * 1.2
+        assert account.epsilon(truth) >= 2.0
+        assert all(isinstance(part, DominatingPair) for pair in account.pairs for part, _ in pair.members)
+
+
+@value
+class TwoWays(Accountant):
+    """Removal costs one pair, addition its reverse."""
+
+    removal: DiscretePair
+    relation: AddRemove = AddRemove()
+    assumptions: frozenset = frozenset()
+
+    @property
+    def source(self):
+        return "a test"
+
+    @property
+    def pairs(self):
+        return (self.removal, self.removal.reverse())
+
+    @property
+    def directions(self):
+        return ((self.removal,), (self.removal.reverse(),))
+
+
+def test_the_directions_of_add_remove_are_composed_apart():
+    pair = DiscretePair(log_p=np.log([0.7, 0.3]), log_q=np.log([0.5, 0.5]))
+    account = 2 * TwoWays(removal=pair) + LAPLACE
+    members = [ProductPair(members=((own, 2), (LAPLACE.pairs[0], 1))) for own in (pair, pair.reverse())]
+    assert account.pairs == tuple(members)
+    assert account.directions == ((members[0],), (members[1],))
+    for at in (-0.5, 0.2, 0.8):
+        worst = max(float(product.log_delta(np.float64(at))) for product in members)
+        assert account.log_delta(at) == pytest.approx(worst, abs=1e-12)
+    assert (1 * TwoWays(removal=pair)).directions == TwoWays(removal=pair).directions
+    assert (2 * LAPLACE).directions == ((2 * LAPLACE).pairs,)
+    assert (GAUSSIAN + ZCDPAccountant(rho=0.1)).directions == ()
+
+
+def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
+    relation = ReplaceOne(n=50)
+    posterior = PosteriorAccountant(model=GammaPoisson(shape=9, rate=1, upper=2), n=50)
+    noise = LaplaceAccountant(sensitivity=1, scale=3, relation=relation)
+    account = posterior + noise
+    assert routes(account)[ON_LATTICE] <= routes(account)[RENYI]
+    product = account.pairs[0]
+    assert product.dear
+    part = next(part for part, _ in product.members if isinstance(part, DominatingPair))
+    assert part.dear
+    assert part.max_loss == posterior.max_loss
+    assert part.order_limit == posterior.order_limit
+    assert part.reverse() is part
+    orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
+    assert part.renyi(orders) == pytest.approx(posterior.rdp(orders))
+    assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
+    assert part.draft(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
+    failing = DominatingPair(account=APPROXIMATE)
+    assert failing.max_loss == np.inf
+    assert not failing.dear
+    assert DominatingPair(account=ZCDPAccountant(rho=0.1)).draft(np.array([0.3]))[0] == pytest.approx(
+        ZCDPAccountant(rho=0.1).log_delta(0.3)
+    )
+
+
+def test_randomized_response_in_many_categories():
+    one = RandomizedResponseAccountant(log_odds=1.2, categories=5, relation=ReplaceOne(n=3))
+    account, pair = 2 * one, one.pairs[0]
+    for at in (0.0, 0.9, 1.7):
+        joint_p, joint_q = (np.add.outer(m, m).ravel() for m in (pair.log_p, pair.log_q))
+        truth = np.maximum(np.exp(joint_p) - np.exp(at + joint_q), 0.0).sum()
+        assert truth * (1 - 1e-12) <= account.delta(at) <= truth * (1 + 1e-6)
+
+
+def test_an_empty_composition_is_refused():
+    with pytest.raises(ValueError, match="at least one account"):
+        Composed(entries=())

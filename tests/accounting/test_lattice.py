@@ -1,0 +1,324 @@
+"""Sums of losses on a lattice, against sums at 50 digits, nested integrals and closed forms."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample.accounting import lattice
+from privsample.accounting.additive import GaussianPair, LaplacePair
+from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.conversion import log_delta_from_renyi
+from privsample.accounting.loss import DiscretePair, binary_pair
+from privsample.accounting.product import ProductPair
+
+pytestmark = pytest.mark.filterwarnings("error")
+LOOSE = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    with mp.workdps(50):
+        yield
+
+
+def discrete(p, q):
+    with np.errstate(divide="ignore"):
+        return DiscretePair(log_p=np.log(np.array(p) / np.sum(p)), log_q=np.log(np.array(q) / np.sum(q)))
+
+
+def binomial(epsilon, times):
+    """delta of `times` answers of randomized response, j of them wrong: loss (times - 2j) epsilon."""
+    loss = mp.mpf(epsilon)
+    log_right = -mp.log1p(mp.exp(-loss))
+
+    def delta(at):
+        j = min(int(mp.floor((times - mp.mpf(at) / loss) / 2)), times)
+        if j < 0:
+            return mp.mpf(0)
+        log_choose = mp.loggamma(times + 1) - mp.loggamma(j + 1) - mp.loggamma(times - j + 1)
+        mass, total = mp.exp(log_choose + times * log_right - j * loss), mp.mpf(0)
+        odds = mp.exp(loss)
+        while j >= 0 and (total == 0 or mass > total * mp.mpf(10) ** -30):
+            total -= mass * mp.expm1(at - (times - 2 * j) * loss)
+            mass *= j / mp.mpf(times - j + 1) * odds
+            j -= 1
+        return total
+
+    return delta
+
+
+def outcomes(pair, times=1):
+    """(P mass, Q mass) of every outcome of repeated finite releases, equal losses apart."""
+    single = [(mp.exp(p), mp.exp(q)) for p, q in zip(pair.log_p, pair.log_q, strict=True)]
+    return [(mp.fprod(p for p, _ in o), mp.fprod(q for _, q in o)) for o in itertools.product(single, repeat=times)]
+
+
+def brute(*members):
+    """delta by enumeration."""
+    joint = [(mp.mpf(1), mp.mpf(1))]
+    for pair, times in members:
+        joint = [(p * r, q * s) for p, q in joint for r, s in outcomes(pair, times)]
+    return lambda at: mp.fsum(max(p - mp.exp(at) * q, mp.mpf(0)) for p, q in joint)
+
+
+def gaussian(mu):
+    def delta(at):
+        return mp.ncdf(mu / 2 - at / mu) - mp.exp(at) * mp.ncdf(-mu / 2 - at / mu)
+
+    return lambda at: delta(mp.mpf(at))
+
+
+def laplace(shift):
+    def delta(at):
+        if at >= shift:
+            return mp.mpf(0)
+        return -mp.expm1((at - shift) / 2) if at > -shift else -mp.expm1(at)
+
+    return lambda at: delta(mp.mpf(at))
+
+
+def with_laplace(shift, delta, cuts=()):
+    """Add the loss of one Laplace release: atoms at its ends, density e^{(l - shift)/2}/4 between."""
+    shift = mp.mpf(shift)
+
+    def result(at):
+        kinks = sorted({x for cut in cuts for x in [mp.mpf(at) - cut] if -shift < x < shift})
+        inside = mp.quad(lambda x: mp.exp((x - shift) / 2) / 4 * delta(at - x), [-shift, *kinks, shift], maxdegree=6)
+        return delta(at - shift) / 2 + mp.exp(-shift) / 2 * delta(at + shift) + inside
+
+    return result
+
+
+def with_finite(pair, delta):
+    """Add a finite loss: E delta(at - L)."""
+    single = outcomes(pair)
+    return lambda at: mp.fsum(p * (delta(at - mp.log(p / q)) if q else 1) for p, q in single if p)
+
+
+def settles(members, truth, log_delta, loose=LOOSE, flat=0.0):
+    """The epsilon at this delta is not below the truth, and little above it; `flat`, or delta is, relatively."""
+    found, goal = ProductPair(members=tuple(members)).least_epsilon(log_delta), mp.exp(log_delta)
+    most = mp.fsum(times * mp.mpf(pair.max_loss) for pair, times in members)
+    assert truth(found) <= goal * (1 + mp.mpf(10) ** -9) or most > found >= most * (1 - 1e-15)  # a sum of floats
+    assert found <= 1e-11 or truth(found - loose) > goal * (1 - flat)
+
+
+@pytest.mark.parametrize("log_delta", [np.log(0.3), np.log(1e-6), np.log(1e-12), np.log(1e-300)])
+@pytest.mark.parametrize(("epsilon", "times"), [(1.0, 1), (0.3, 50), (2.0, 7), (0.01, 10**4), (1e-9, 1000), (50.0, 4)])
+def test_randomized_response(epsilon, times, log_delta):
+    settles([(binary_pair(epsilon), times)], binomial(epsilon, times), log_delta)
+
+
+def test_a_million_answers():
+    members = [(binary_pair(0.01), 10**6)]
+    for log_delta in (np.log(1e-6), np.log(1e-300)):
+        settles(members, binomial(0.01, 10**6), log_delta)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "at"),
+    [
+        (1.0, 3, [-5.0, -0.5, 0.0, 0.5, 1.0, 2.9, 3 - 1e-6]),
+        (1.0, 10, [9.0, 10 - 1e-7, 10 - 1e-10]),
+        (0.5, 2000, [400.0, 430.0, 460.0, 500.0, 990.0]),
+        (50.0, 4, [-3.0, 0.0, 100.0, 199.9]),
+        (1e-9, 1000, [0.0, 1e-9, 1e-8, 1e-7]),
+    ],
+)
+def test_the_curve_of_randomized_response(epsilon, times, at):
+    found = ProductPair(members=((binary_pair(epsilon), times),)).log_delta(np.array(at))
+    truth = binomial(epsilon, times)
+    for x, log_delta in zip(at, found, strict=True):
+        assert log_delta >= float(mp.log(truth(x))) - 1e-12
+        assert truth(x - LOOSE) * (1 + mp.mpf(10) ** -9) >= mp.exp(log_delta)
+
+
+def test_losses_far_above_the_centre_are_told_apart_by_further_lattices():
+    """Tilted masses span more than a float's exponents: what underflows must not vanish."""
+    truth, members = binomial(0.5, 40_000), ((binary_pair(0.5), 40_000),)
+    at = np.array([9700.0, 9800.0, 9900.0, 10_000.0])
+    found = ProductPair(members=members).log_delta(at)
+    for x, log_delta in zip(at, found, strict=True):
+        assert 0 <= log_delta - float(mp.log(truth(x))) <= 1.0
+    sharp = lattice.at_epsilon(members, 9700.0)
+    for x in (9700.0, 10_000.0, 10_400.0, 12_000.0):
+        assert sharp.log_delta(x) >= float(mp.log(truth(x)))
+
+
+@pytest.mark.parametrize("delta", [0.3, 1e-6, 1e-200])
+@pytest.mark.parametrize("shifts", [(1.0, 1.0), (1.0, 1.7), (0.01, 2.0)])
+def test_two_laplace_releases(shifts, delta):
+    first, second = shifts
+    truth = with_laplace(first, laplace(second), (-second, second))
+    settles([(LaplacePair(shift=first), 1), (LaplacePair(shift=second), 1)], truth, np.log(delta))
+
+
+def test_fifty_laplace_releases_by_an_independent_sum():
+    found = ProductPair(members=((LaplacePair(shift=0.5), 50),)).least_epsilon(float(np.log(1e-6)))
+    assert -1e-9 <= found - 18.7546813882 <= LOOSE
+
+
+@pytest.mark.parametrize("log_delta", [np.log(0.1), np.log(1e-6), np.log(1e-12), np.log(1e-300)])
+@pytest.mark.parametrize(("mu", "times"), [(1.0, 1), (0.1, 100), (0.003, 10**4), (5.0, 3)])
+def test_gaussians_have_a_closed_form(mu, times, log_delta):
+    members, truth = [(GaussianPair(mu=mu), times)], gaussian(mp.mpf(mu) * mp.sqrt(times))
+    found = lattice.at_log_delta(members, log_delta).epsilon(log_delta)
+    assert truth(found) <= mp.exp(log_delta) * (1 + mp.mpf(10) ** -9)
+    assert truth(found - (LOOSE if log_delta > -28 else 1e-4)) > mp.exp(log_delta)
+
+
+def test_large_noise_ratios_beside_a_small_loss():
+    """Losses of half a million, beside one so small that no lattice has a node for it."""
+    at, truth = np.array([5e5, 5e5 + 1200]), gaussian(mp.mpf(1000))
+    found = ProductPair(members=((GaussianPair(mu=1000.0), 1), (binary_pair(1e-9), 1))).log_delta(at)
+    for x, log_delta in zip(at, found, strict=True):
+        assert 0 <= log_delta - float(mp.log(truth(x))) <= 1e-5
+
+
+@pytest.mark.parametrize("delta", [0.2, 1e-6, 1e-12])
+def test_answers_and_two_kinds_of_noise(delta):
+    mu, shift, loss = 0.8, 1.0, 0.6
+    truth = with_laplace(shift, gaussian(mp.mpf(mu)))
+    for _ in range(3):
+        truth = with_finite(binary_pair(loss), truth)
+    members = [(binary_pair(loss), 3), (LaplacePair(shift=shift), 1), (GaussianPair(mu=mu), 1)]
+    settles(members, truth, np.log(delta))
+
+
+FINITE = [
+    discrete([0.5, 0.3, 0.2, 0.0], [0.0, 0.1, 0.6, 0.3]),
+    discrete([0.6, 0.4, 0.0], [0.2, 0.5, 0.3]),
+    discrete([0.01, 0.5, 0.49], [0.3, 0.3, 0.4]),
+    discrete([1e-9, 1.0], [1.0, 1e-9]),
+    discrete([1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]),
+    binary_pair(0.7),
+    binary_pair(2.1),
+    discrete([1.0, 2.0], [1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_finite_mechanisms_by_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    chosen = [FINITE[i] for i in rng.integers(len(FINITE), size=3)]
+    if seed % 2:
+        p, q = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3)) * (rng.random(3) > 0.3)
+        chosen[0] = discrete(p, q + (q.sum() == 0))
+    members = [(chosen[0], 1), (chosen[1], 2), (chosen[2], 1)]
+    for turned in (members, [(pair.reverse(), times) for pair, times in members])[:: 1 if seed < 3 else 2]:
+        truth, product = brute(*turned), ProductPair(members=tuple(turned))
+        for at in (-3.0, 0.0, 0.35, 1.3, 30.0):
+            log_delta = float(product.log_delta(np.float64(at)))
+            assert mp.exp(log_delta) >= truth(at) * (1 - mp.mpf(10) ** -12)
+            assert mp.exp(log_delta) <= truth(at - 2 * LOOSE) + 4 * LOOSE
+        failing, total = float(truth(1e6)), float(truth(0.0))
+        for share in (0.0, 0.3, 0.99):
+            delta = failing + max(share * (total - failing), 1e-5)
+            settles(turned, truth, np.log(min(delta, 0.999)), 2 * LOOSE, flat=1e-5)
+
+
+def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
+    """3 * 0.7 lies below 2.1 in floats: the mass must not go to an infinite loss."""
+    members = [(binary_pair(0.7), 200), (binary_pair(2.1), 1)]
+
+    def truth(at):
+        right = 1 / (1 + mp.exp(-mp.mpf(2.1)))
+        answers = binomial(0.7, 200)
+        return right * answers(at - mp.mpf(2.1)) + (1 - right) * answers(at + mp.mpf(2.1))
+
+    settles(members, truth, np.log(1e-30))
+
+
+def test_a_tiny_loss_beside_large_ones_needs_no_endless_lattice():
+    answer, noise = (binary_pair(1.0), binomial(1.0, 1)), (GaussianPair(mu=1.0), gaussian(mp.mpf(1)))
+    for pair, (other, truth) in ((binary_pair(1e-9), answer), (LaplacePair(shift=1e-9), noise)):
+        found = ProductPair(members=((pair, 1), (other, 1))).least_epsilon(np.log(0.02))
+        assert truth(found) <= 0.02
+        assert truth(found - 2 * LOOSE) > 0.02
+
+
+def test_many_tiny_losses_keep_their_relative_precision():
+    found = ProductPair(members=((LaplacePair(shift=1e-9), 10**6),)).least_epsilon(np.log(1e-9))
+    settles([(binary_pair(1e-9), 10**6)], binomial(1e-9, 10**6), np.log(1e-9), loose=1e-9)
+    assert found == pytest.approx(
+        ProductPair(members=((binary_pair(1e-9), 10**6),)).least_epsilon(np.log(1e-9)), rel=1e-2
+    )
+
+
+def test_nothing_is_lost():
+    members = ((binary_pair(0.0), 3), (discrete([1.0, 2.0], [1.0, 2.0]), 2))
+    product = ProductPair(members=members)
+    assert product.least_epsilon(np.log(1e-9)) <= 1e-12
+    assert product.log_delta(np.array([-1.0, 0.0, 1.0])) == pytest.approx([np.log(-np.expm1(-1)), -np.inf, -np.inf])
+
+
+def test_outright_failure_leaves_nothing_to_promise():
+    pair = discrete([1e-3, 0.0, 0.5, 0.4], [0.0, 1e-3, 0.4, 0.5])
+    failing = 1 - (1 - np.exp(pair.log_p[0])) ** 5
+    product = ProductPair(members=((pair, 5),))
+    assert product.least_epsilon(np.log(failing * (1 - 1e-6))) == np.inf
+    assert product.least_epsilon(np.log(failing * (1 + 1e-6))) < 5.0
+    assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(failing, rel=1e-9)
+
+
+def test_the_sharp_curve_is_an_upper_bound_everywhere():
+    """Far from where it is sharp as well; zero information below its window."""
+    members, truth = ((binary_pair(0.3), 50),), binomial(0.3, 50)
+    for made in (lattice.at_epsilon(members, 4.0), lattice.at_log_delta(members, np.log(1e-8))):
+        for at in np.linspace(-16.0, 16.0, 40):
+            value = truth(at) if at > -15 else -mp.expm1(at)
+            assert value == 0 or made.log_delta(float(at)) >= float(mp.log(value)) - 1e-12
+        assert made.log_delta(-1e3) == 0.0
+        assert made.epsilon(-1e5) >= 15.0
+        nodes = [made.log_delta(float(x)) for x in np.linspace(0.0, 14.9, 60)]
+        assert (np.diff(nodes) <= 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        ((binary_pair(1.0), 4), (LaplacePair(shift=0.4), 3)),
+        ((FINITE[2], 3), (GaussianPair(mu=0.7), 2)),
+        ((BetaPair(a=3.0, b=8.0, step=0.7), 2), (LaplacePair(shift=0.4), 3)),
+    ],
+    ids=range(3),
+)
+def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
+    product = ProductPair(members=members)
+    for delta in (0.05, 1e-4, 1e-10):
+        epsilon = product.least_epsilon(np.log(delta))
+        dear = any(pair.dear for pair, _ in members)  # shared out from a few values of the curve
+        assert product.log_delta(np.float64(epsilon)) <= np.log(delta) + (1e-2 if dear else 1e-5)
+        assert product.log_delta(np.float64(epsilon + (1e-2 if dear else LOOSE))) <= np.log(delta)
+        assert np.log(delta) <= log_delta_from_renyi(product.renyi, product.order_limit, epsilon - LOOSE)
+    grid = product.log_delta(np.linspace(-2.0, 6.0, 30))
+    assert (np.diff(np.exp(grid)) <= 1e-9).all()
+    turned = product.reverse().log_delta(np.array([0.7]))
+    assert np.exp(product.log_delta(np.array([-0.7]))) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + turned))
+
+
+def test_what_the_transform_rounds_off_is_given_back():
+    """Against sums of products in extended precision: no mass is below them, however small it is."""
+    rng, times = np.random.default_rng(3), 40
+    tilted = np.exp(rng.uniform(-30.0, 0.0, 33))
+    tilted[16] += 4.0
+    tilted /= tilted.sum()
+    member = lattice._Dotted(
+        times=times, first=-16, nodes=np.arange(-16.0, 17.0), log_p=np.log(tilted), tilted=tilted, log_moment=0.0,
+        log_infinite=-np.inf,
+    )  # fmt: skip
+    exact = np.ones(1, dtype=np.longdouble)
+    for _ in range(times):
+        exact = np.convolve(exact, tilted.astype(np.longdouble))
+    masses, lost = lattice._convolved([member], len(exact), -16 * times)
+    assert (masses + lost >= exact).all()
+    assert not (masses >= exact).all()
+    assert 0 < lost <= 1e-10
+
+
+def test_below_what_lies_far_above_the_centre_nothing_is_promised():
+    made = lattice.at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
+    assert made.epsilon(np.log(1e-3)) < 2e3
+    assert made.epsilon(-100.0) == np.inf
