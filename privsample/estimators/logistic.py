@@ -37,7 +37,8 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         bounds: (low, high), numbers or arrays of shape (features,): features are moved into them, then to [-1, 1].
         prior_std: of each coefficient, in units of the features after `bounds`.
         intercept_std: of the intercept; None: `prior_std`. It costs as much as one more feature of that size.
-        method: "diffused" (records weigh less) or "concentrated" (the prior is narrower).
+        method: "concentrated" (a narrower prior: less variance, and exact draws for larger data) or "diffused" (records
+            weigh less: less bias).
         classes: the negative and the positive class; any other label counts as the negative one.
         draws: how many draws of the coefficients are released; predictions average over them.
         sampler: "auto", "rejection" or "nuts", as in LogisticPosterior.
@@ -57,7 +58,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         prior_std: float = 1.0,
         fit_intercept: bool = True,
         intercept_std: float | None = None,
-        method: Literal["diffused", "concentrated"] = "diffused",
+        method: Literal["concentrated", "diffused"] = "concentrated",
         classes: Any = (0, 1),
         draws: int = 1,
         sampler: Sampler = "auto",
@@ -79,7 +80,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
     def mechanism_for(self, n: int, features: int) -> LogisticPosterior:
         """What `fit` will release from n rows of so many features. Raises: ValueError, UnreachableTarget."""
         if self.method not in _FREE:
-            raise ValueError(f"method must be 'diffused' or 'concentrated', got {self.method!r}")
+            raise ValueError(f"method must be 'concentrated' or 'diffused', got {self.method!r}")
         if self.norm is None and self.bounds is None:
             raise ValueError("norm or bounds must be declared: what the data hold cannot be looked up in private")
         own = self.prior_std if self.intercept_std is None else self.intercept_std

@@ -1,6 +1,5 @@
 """Models in PyMC, run in its numba mode: it needs no C compiler, where the default mode would hang."""
 
-import logging
 import warnings
 from typing import Any
 
@@ -51,8 +50,7 @@ def logistic_chains(
 
 
 def _pymc() -> tuple[Any, Any]:
-    """PyMC and its tensors, silent about a missing compiler."""
-    logging.getLogger("pytensor.configdefaults").setLevel(logging.ERROR)
+    """PyMC and its tensors."""
     try:
         import pymc
         from pytensor import tensor
