@@ -1,9 +1,12 @@
 """The posterior of a logistic regression with a Gaussian prior, in units of the prior, and its exact sampler."""
 
+from functools import partial
+
 import numpy as np
 from scipy import linalg, special
 
 from privsample._checks import FloatArray
+from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.distributions.shells import Shells
 
@@ -64,12 +67,13 @@ class LogisticLaw:
 
         Rejection from Gaussian functions above the density, one for each shell around a point near the mode: a proposal
         from shell k's function counts only inside shell k, so accepted points follow the law whatever that point is.
+        Raises: OSError, where the operating system gave no entropy.
         """
         envelope = _Envelope.around(self, self.near_mode(), shells)
         drawn, found, tried, batch = [np.empty((0, self.rows.shape[1]))], 0, 0, 2 * count
         while found < count:
             batch = max(1, min(batch, _CELLS // max(len(self.rows), 1)))
-            accepted, last = envelope.accepted(batch, count - found, rng)
+            accepted, last = undisturbed(rng, partial(envelope.accepted, batch, count - found, rng))
             drawn.append(accepted)
             found, tried, batch = found + len(accepted), tried + last, 2 * batch
         return np.concatenate(drawn), tried

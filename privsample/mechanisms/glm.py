@@ -1,7 +1,7 @@
 """Draws from the posterior of a logistic regression, its data weighted down or its prior narrowed."""
 
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
@@ -86,8 +86,9 @@ class LogisticPosterior(Mechanism):
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and how the sampler fared: proposals, or R-hat, effective sample size and divergences."""
         source, account = generator(rng), charged(self, rng)
-        rows, labels = self._records(data)
-        law = LogisticLaw(rows=self._design(rows) * np.where(labels, 1.0, -1.0)[:, None], weight=self.data_weight)
+        rows, labels = self._parts(data)
+        signs = np.where(labels == 1.0, 1.0, -1.0)
+        law = LogisticLaw(rows=self._design(rows) * signs[:, None], weight=self.data_weight)
         drawn, notes = self._exactly(law, source) if self.exact else self._by_chains(law, source)
         drawn = drawn * self._deviations
         draws = {"coefficients": drawn[:, : self.features]}
@@ -118,7 +119,7 @@ class LogisticPosterior(Mechanism):
         unit: str = "record",
         sampler: Sampler = "auto",
         by: Literal["data_weight", "prior_divisor"] = "data_weight",
-    ) -> Self:
+    ) -> "LogisticPosterior":
         """The largest data weight (or prior divisor) that meets the target, on the safe side.
 
         Raises: UnreachableTarget.
@@ -135,16 +136,11 @@ class LogisticPosterior(Mechanism):
             unit=unit,
         )
 
-        def weights(amount: float) -> dict[str, Any]:
-            return {by: amount}
+        def build(amount: float) -> LogisticPosterior:
+            free: dict[str, Any] = {by: amount}
+            return replace(whole, **free)
 
-        found = largest(
-            lambda amount: replace(whole, **weights(amount)),
-            lambda made: made._account,
-            target,
-            most=1.0,
-            advice=_ADVICE,
-        )
+        found = largest(build, lambda made: made._account, target, most=1.0, advice=_ADVICE)
         return replace(found, sampler=sampler)
 
     @property
@@ -179,7 +175,7 @@ class LogisticPosterior(Mechanism):
         return float(np.log(self.n) + np.log(self.draws)) + self._shells.log_proposals
 
     def _exactly(self, law: LogisticLaw, source: np.random.Generator) -> tuple[FloatArray, CuratorNotes]:
-        drawn, proposals = undisturbed(source, lambda: law.sample(self.draws, self._shells, source))
+        drawn, proposals = law.sample(self.draws, self._shells, source)
         return drawn, CuratorNotes(title="exact draws by rejection", facts={"proposals": proposals})
 
     def _by_chains(self, law: LogisticLaw, source: np.random.Generator) -> tuple[FloatArray, CuratorNotes]:
@@ -194,10 +190,6 @@ class LogisticPosterior(Mechanism):
         if self.intercept_std is not None:
             columns = np.column_stack([columns, np.ones(len(columns))])
         return np.asarray(columns * self._deviations)
-
-    def _records(self, data: Any) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
-        rows, labels = self._parts(data)
-        return rows, labels == 1.0
 
     def _parts(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Rows and labels as floats. Raises: SchemaError."""

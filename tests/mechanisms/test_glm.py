@@ -1,6 +1,7 @@
 """Private draws of logistic regressions: the law, the cost, the choice of sampler, and any data whatever."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pandas as pd
@@ -182,6 +183,13 @@ def test_wrong_schema(wrong, words):
 def test_a_seed_is_refused(rng):
     with pytest.raises(TypeError, match="seeded"):
         PLAIN.release(data(rng), rng=3)
+
+
+def test_a_failure_of_the_systems_entropy_ends_the_search(monkeypatch, rng):
+    monkeypatch.setitem(sys.modules, "randomgen", None)
+    monkeypatch.setattr("privsample._entropy.os.urandom", lambda _: 1 / 0)
+    with pytest.raises(OSError, match="nothing was released"):
+        PLAIN.release(data(rng))
 
 
 def test_chains_give_one_draw_each(monkeypatch, rng):
