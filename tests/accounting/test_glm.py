@@ -91,6 +91,26 @@ def test_exact_curves_of_all_small_datasets_lie_below_the_account(weight, diviso
     assert worst[0] > 0.5 * bound[0]  # nor far below
 
 
+def test_exact_curves_with_an_intercept_lie_below_the_account():
+    """Slope and intercept by quadrature in two dimensions; rows near each other with opposite labels are the worst."""
+    account = LogisticAccountant(n=1, features=1, norm=2.0, prior_std=1.0, intercept_std=1.5, data_weight=0.5)
+    epsilons = np.array([0.0, 0.2, 1.0, 3.0])
+    grid = np.linspace(-8, 8, 301)
+    slope, intercept = np.meshgrid(grid, 1.5 * grid, indexing="ij")
+    bound, worst = account.delta(epsilons), np.zeros(len(epsilons))
+
+    def law(x, sign):
+        log_density = -0.5 * (slope**2 + (intercept / 1.5) ** 2) + 0.5 * np.log(expit(sign * (slope * x + intercept)))
+        return np.exp(log_density - logsumexp(log_density))
+
+    laws = [law(x, sign) for x in (-2.0, -0.5, 1.9, 2.0) for sign in (1, -1)]
+    for p, q in itertools.permutations(laws, 2):
+        found = np.array([np.maximum(p - np.exp(e) * q, 0).sum() for e in epsilons])
+        assert (found <= bound + 1e-9).all()
+        worst = np.maximum(worst, found)
+    assert worst[0] > 0.3 * bound[0]
+
+
 def test_a_smaller_constant_would_be_refuted():
     """The brute force has teeth: half the shift lies below the truth."""
     epsilons = np.array([0.0, 0.5])
