@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import calibration, composition, draws, imports, peers
+from benchmarks import calibration, composition, draws, imports, peers, profiles
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -11,6 +11,7 @@ ALL = {
     "peers": peers.rows,
     "composition": composition.rows,
     "draws": draws.rows,
+    "profiles": profiles.rows,
 }
 
 

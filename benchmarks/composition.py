@@ -89,4 +89,6 @@ def rows() -> Iterator[Row]:
                 ratio=None,
                 target="at most +1e-6",
             )
-            yield Row(name="  time", ours=milliseconds(own), peer=milliseconds(other), ratio=own / other, target="below 1")
+            yield Row(
+                name="  time", ours=milliseconds(own), peer=milliseconds(other), ratio=own / other, target="below 1"
+            )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from privsample.accounting.ledger import Ledger, Reservation
     from privsample.accounting.posterior import PosteriorAccountant
+    from privsample.accounting.profiles import ProfileAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.subsampling import SubsampledAccountant
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         GammaPoisson,
         NormalKnownVariance,
     )
+    from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
     from privsample.estimators.logistic import PrivateLogisticRegression
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
@@ -38,16 +40,17 @@ if TYPE_CHECKING:
     from privsample.mechanisms.glm import LogisticPosterior
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+    from privsample.mechanisms.profiles import LocalResponse, OneBit, OneBitCluster, SmoothCategorical, SmoothOneBit
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
     from privsample.mechanisms.subsampling import Subsampled
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
-    from privsample.relations import AddRemove, ReplaceOne
+    from privsample.relations import AddRemove, ProfileEdge, ReplaceOne
     from privsample.simulations.audit import Verdict, audit
     from privsample.simulations.compare import compare
 
 _HOMES = {
-    "privsample.relations": ("AddRemove", "ReplaceOne"),
+    "privsample.relations": ("AddRemove", "ProfileEdge", "ReplaceOne"),
     "privsample.distributions.families": (
         "BetaBernoulli",
         "DirichletCategorical",
@@ -56,6 +59,7 @@ _HOMES = {
         "NormalKnownVariance",
     ),
     "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
+    "privsample.distributions.profile_graph": ("ProfileGraph",),
     "privsample.accounting.base": ("Accountant", "Assumption"),
     "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
@@ -69,6 +73,7 @@ _HOMES = {
     "privsample.accounting.group": ("Group",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
+    "privsample.accounting.profiles": ("ProfileAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
@@ -79,6 +84,13 @@ _HOMES = {
     "privsample.mechanisms.glm": ("LogisticPosterior",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
+    "privsample.mechanisms.profiles": (
+        "LocalResponse",
+        "OneBit",
+        "OneBitCluster",
+        "SmoothCategorical",
+        "SmoothOneBit",
+    ),
     "privsample.mechanisms.randomized": ("RandomizedResponse",),
     "privsample.mechanisms.release": ("Release", "to_arviz"),
     "privsample.mechanisms.subsampling": ("Subsampled",),

@@ -1,6 +1,11 @@
 """Neighbouring relations: which two datasets a guarantee compares. Equal relations compose, others raise."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence, Sized
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import positive_integer
 from privsample._value import put, value
@@ -99,3 +104,47 @@ class ReplaceOne(Relation):
     def group(self, size: int) -> "ReplaceOne":
         """Neighbours that differ in up to `size` units."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.members * size)
+
+
+class Confusable(Sized, Protocol):
+    """A graph of profiles: privsample's ProfileGraph."""
+
+    @property
+    def edges(self) -> Sequence[tuple[str | int, str | int]]:
+        """The pairs of profiles that are to be confused."""
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The positions of the pairs' profiles, (edges, 2)."""
+
+    def within(self, distance: int) -> Self:
+        """The same profiles, joined wherever at most `distance` edges lie between them."""
+
+
+@value
+class ProfileEdge(Relation):
+    """One choice of profile exchanged for another that an edge of `graph`, a ProfileGraph, joins to it.
+
+    What is protected is the source of an observation, not the observation: it is drawn anew from the other profile.
+    """
+
+    graph: Confusable
+
+    def __post_init__(self) -> None:
+        if not callable(getattr(self.graph, "within", None)):
+            raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
+
+    @property
+    def change(self) -> str:
+        """What a neighbour changes."""
+        return "one profile is exchanged for another that an edge joins to it"
+
+    @property
+    def words(self) -> str:
+        """The relation in plain words."""
+        size = f"{len(self.graph)} profiles with {len(self.graph.edges)} edges"
+        return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"
+
+    def group(self, size: int) -> "ProfileEdge":
+        """Profiles with up to `size` edges between them."""
+        return ProfileEdge(graph=self.graph.within(size))

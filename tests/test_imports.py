@@ -53,6 +53,8 @@ for mechanism in made:
     assert release.account.rdp(1.5) > 0
     assert Release.from_json(release.to_json()) == release
     assert release.statement()
+bits = SmoothOneBit(graph=ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)]), epsilon=0.5)
+assert bits.release({"profile": 0, "symbol": [0, 1]}).account.epsilon(0.0) <= 0.5
 DiffusedPosterior.calibrate(model=BetaBernoulli(alpha=6, beta=12), n=3, target=DP(epsilon=0.1, delta=1e-6))
 print("done")
 """

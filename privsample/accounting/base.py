@@ -16,7 +16,7 @@ from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, 
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
 from privsample.errors import RelationMismatch
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
 if TYPE_CHECKING:
     from privsample.accounting.composition import Composed, Parallel
@@ -33,6 +33,9 @@ class Assumption(Enum):
     RNG_FRESH = "the caller's random generator is fresh, secret and used for nothing else"
     CONVERGED_CHAIN = "the Markov chain has reached its limit"
     FIXED_PARTS = "the parts are fixed by public positions, not by what a record holds"
+    KNOWN_PROFILES = "each observation is drawn from its profile as stated, and nobody knows more about it than that"
+    INDEPENDENT_PROFILES = "the profiles behind different sources were chosen independently of each other"
+    INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
     STATED = "the guarantee was stated by someone else and taken on trust"
 
 
@@ -73,6 +76,11 @@ class Accountant(ABC):
         from addition give two, in this order.
         """
         return (self.pairs,) if self.pairs else ()
+
+    @property
+    def _each(self) -> "tuple[Accountant, int]":
+        """An account and how often it is charged, together no less than this one: for compositions that are dear."""
+        return self, 1
 
     @property
     def failure(self) -> float:
@@ -310,3 +318,21 @@ def same_units(one: AddRemove, other: ReplaceOne) -> bool:
 def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
     """The union of what the members assume."""
     return frozenset().union(*(member.assumptions for member in members))
+
+
+def composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] = frozenset()) -> None:
+    """Refuse to add accounts under ProfileEdge unless their observations were stated to be independent.
+
+    Raises: ValueError. Source: Geumlek 2020, Observations 8 and 13.
+    """
+    needed = Assumption.INDEPENDENT_OBSERVATIONS
+    for member in members:
+        # what is put together carries the assumptions of any one part: each part has to carry this one
+        composable((*getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])), stated)
+        if isinstance(member.relation, ProfileEdge) and needed not in member.assumptions | stated:
+            raise ValueError(
+                "nothing is known about privatising one observation twice: costs under ProfileEdge add only for "
+                "independent observations of one profile. Where that is so, say it: account.independent_observations("
+                "k), or add accounts made by .assuming(Assumption.INDEPENDENT_OBSERVATIONS); for independent choices "
+                "of profiles use a | b"
+            )

@@ -16,6 +16,7 @@ from privsample.accounting.base import (
     Route,
     View,
     all_assumptions,
+    composable,
     same_relation,
     same_units,
 )
@@ -25,7 +26,7 @@ from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, SmoothPair
 from privsample.accounting.product import ProductPair
 from privsample.errors import RelationMismatch
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
 
 @value
@@ -49,6 +50,8 @@ class Composed(Accountant):
             raise ValueError("entries must name at least one account")
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
         same_relation(tuple(counts))
+        if sum(counts.values()) > 1:
+            composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
         put(self, entries=tuple(counts.items()), assumptions=union)
 
@@ -96,10 +99,7 @@ class Composed(Accountant):
         if self._width == 1 and [times for _, times in several] == [1] and several[0][0].pairs and self._smooth:
             choices = [[(pair, times) for pair in account.pairs] for account, times in self.entries]
             return tuple(_product(members) for members in itertools.product(*choices))
-        return tuple(
-            _product((_one_pair(a, side) or DominatingPair(account=a), times) for a, times in self.entries)
-            for side in range(self._width or 1)
-        )
+        return tuple(_product(_member(*entry, side) for entry in self.entries) for side in range(self._width or 1))
 
     @property
     def _smooth(self) -> bool:
@@ -185,6 +185,14 @@ def _one_pair(account: Accountant, side: int) -> LossPair | None:
     return group[0] if len(group) == 1 and account.family is None else None
 
 
+def _member(account: Accountant, times: int, side: int) -> tuple[LossPair, int]:
+    """The account's one pair in this direction, or one that dominates its releases, each by itself."""
+    if (pair := _one_pair(account, side)) is not None:
+        return pair, times
+    each, count = account._each
+    return DominatingPair(account=each), times * count
+
+
 def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
     products = [ProductPair.of(pair, times).members for pair, times in members]
     return ProductPair(members=tuple(itertools.chain(*products)))
@@ -197,7 +205,8 @@ class Parallel(Accountant):
     Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
     public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
     with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
-    Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES;
+    Geumlek 2020, Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
     """
 
     parts: tuple[Accountant, ...]
@@ -219,8 +228,8 @@ class Parallel(Accountant):
             units = {str(getattr(part.relation, "unit", "")) for part in parts}
             if len(units) != 1:
                 raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
-        else:
-            same_relation(parts)
+        elif isinstance(same_relation(parts), ProfileEdge):
+            more = frozenset({Assumption.INDEPENDENT_PROFILES})
         put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
 
     @property

@@ -79,6 +79,11 @@ class PosteriorAccountant(Accountant):
         return tuple(ProductPair.of(pair, self.draws).simplified for pair in self._single)
 
     @property
+    def _each(self) -> tuple[Accountant, int]:
+        """One draw, as if each draw had neighbours of its own."""
+        return replace(self, draws=1), self.draws
+
+    @property
     def _single(self) -> tuple[LossPair, ...]:
         """The pairs of one draw."""
         return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)

@@ -29,7 +29,7 @@ class Subsampled(Mechanism):
     """`base` run on the records that `scheme` draws; which relations go together: `SubsampledAccountant`.
 
     A posterior on a Poisson sample, for instance, needs a public number of records:
-    `Subsampled(base=DiffusedPosterior(model=..., n=1000), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=1000))`.
+    `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`.
     Nothing of the subsample is released beyond what the base draws from it. Where the base needs a record and none is
     drawn, it gets one missing record, which its public rule replaces by a default.
     """

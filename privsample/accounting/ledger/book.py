@@ -8,7 +8,7 @@ from typing import Any
 from privsample._checks import positive_integer
 from privsample._serial import decode, encode
 from privsample._value import value
-from privsample.accounting.base import Accountant
+from privsample.accounting.base import Accountant, composable
 from privsample.accounting.composition import Composed
 from privsample.accounting.filters import Charge, CurveFilter, Filter, filter_for
 from privsample.accounting.ledger.log import Event
@@ -177,6 +177,7 @@ def counted(account: Accountant, times: int, relation: Relation, mechanism: str 
             f"the ledger counts under {relation}, this account under {account.relation}; use the ledger's relation, "
             "its n and its unit, or see account.to(ledger.relation)"
         )
+    composable((account,))
     return Item(account=account, times=count, mechanism=mechanism)
 
 

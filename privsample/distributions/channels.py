@@ -1,0 +1,78 @@
+"""Row-stochastic matrices that a sampler follows to the last bit, and the laws that come out of them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+
+IntArray = NDArray[np.int64]
+UNIT = 2.0**-53  # what a uniform double of numpy is a multiple of
+_BLOCK = 1 << 14
+
+
+def whole_units(matrices: FloatArray) -> FloatArray:
+    """Matrices (..., d, d) with off-diagonal entries rounded down to multiples of 2^-53 and rows that add up to one.
+
+    Sums of such numbers below one are exact in doubles, in any order, and a uniform double falls below one of them
+    with exactly that probability: what is drawn is what is written.
+    """
+    size = matrices.shape[-1]
+    away = np.floor(np.clip(matrices, 0.0, 1.0) / UNIT) * UNIT
+    diagonal = np.arange(size)
+    away[..., diagonal, diagonal] = 0.0
+    kept = 1.0 - away.sum(axis=-1)
+    largest = away.argmax(axis=-1)[..., None]
+    least = np.take_along_axis(away, largest, axis=-1) + np.minimum(kept, 0.0)[..., None]
+    np.put_along_axis(away, largest, least, axis=-1)
+    away[..., diagonal, diagonal] = np.maximum(kept, 0.0)
+    return away
+
+
+def written_exactly(matrices: FloatArray) -> bool:
+    """Whether all entries are multiples of 2^-53, none negative, and every row adds up to one exactly."""
+    units = matrices / UNIT
+    whole = bool(np.all((units >= 0.0) & (units <= 1.0 / UNIT) & (units == np.rint(units))))
+    return whole and bool(np.all(units.astype(np.int64).sum(axis=-1) == 1 << 53))
+
+
+def output_laws(laws: FloatArray, matrices: FloatArray) -> FloatArray:
+    """What comes out for each profile: laws (k, d) times matrices (k, d, d)."""
+    return np.asarray(np.einsum("kx,kxy->ky", laws, matrices))
+
+
+def response_change(symbols: int, log_odds: float) -> float:
+    """Randomized response's probability of each other symbol, e^log_odds times less than that of the truth."""
+    other = np.exp(-log_odds)
+    return float(other / (1.0 + (symbols - 1) * other))
+
+
+def response(profiles: int, symbols: int, log_odds: float) -> FloatArray:
+    """Randomized response, the same for every profile: (profiles, d, d)."""
+    change = response_change(symbols, log_odds)
+    one = np.full((symbols, symbols), change)
+    np.fill_diagonal(one, 1.0 - (symbols - 1) * change)
+    return np.tile(one, (profiles, 1, 1))
+
+
+class Sampler:
+    """Draws from rows of matrices (k, d, d): inversion of their running sums by halving, exact for whole units."""
+
+    def __init__(self, matrices: FloatArray) -> None:
+        size = matrices.shape[-1]
+        self._width = 1 << (size - 1).bit_length()
+        sums = np.full((matrices.shape[0] * size, self._width), 1.0)
+        sums[:, :size] = matrices.cumsum(axis=-1).reshape(-1, size)
+        self._sums, self._size = sums.ravel(), size
+
+    def draw(self, profile: IntArray, symbol: IntArray, rng: np.random.Generator) -> IntArray:
+        """One symbol for each pair of a profile and a symbol, both (n,)."""
+        result = np.empty(len(symbol), dtype=np.int64)
+        for start in range(0, len(symbol), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            row = (profile[part] * self._size + symbol[part]) * self._width
+            uniform, found, step = rng.random(len(row)), row - 1, self._width
+            while step > 1:
+                step //= 2
+                found += step * (self._sums.take(found + step) <= uniform)
+            result[part] = found + 1 - row
+        return result

@@ -1,0 +1,203 @@
+"""Profiles, the public laws that an observation may come from, and the edges between those to be confused."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privsample._checks import FloatArray, nonnegative, positive_integer
+from privsample._value import put, value
+
+Name = str | int
+Edge = tuple[Name, Name]
+IndexArray = NDArray[np.int64]
+
+_SUM_TOLERANCE = 1e-9
+_LEAST = 1e-100  # a smaller probability, times an entry of a matrix, could vanish in a double
+
+
+@value
+class ProfileGraph:
+    """Laws on {0, ..., symbols-1}, each with a name, and the pairs of them that a release must not tell apart.
+
+    profiles: a mapping from names (text or whole numbers) to laws, or an array with one law a row, named 0, 1, ...;
+    a single number p is the Bernoulli law (1 - p, p). edges: pairs of names; a networkx graph; or a mapping from group
+    names to lists of members, which joins all members of one group ("hide the person within the role").
+    A law may miss 1 by 1e-9; it is then taken in proportion. The graph is public, its laws included.
+
+    Raises: ValueError, naming the profile or the edge that is at fault.
+    """
+
+    profiles: Any  # held as ((name, (p_0, p_1, ...)), ...)
+    edges: Any = ()  # held as ((name, name), ...), each once, in the order of the profiles
+    laws: FloatArray = field(init=False, compare=False, repr=False)  # (profiles, symbols), rows add up to one
+    ends: IndexArray = field(init=False, compare=False, repr=False)  # (edges, 2), positions of the edges' profiles
+
+    def __post_init__(self) -> None:
+        profiles = tuple((_name(name), _law(name, law)) for name, law in _items(self.profiles))
+        position = {name: k for k, (name, _) in enumerate(profiles)}
+        if not profiles:
+            raise ValueError("profiles must hold at least one law")
+        if len(position) != len(profiles):
+            raise ValueError("profiles must have different names")
+        first, symbols = profiles[0][0], len(profiles[0][1])
+        for name, law in profiles:
+            if len(law) != symbols:
+                raise ValueError(f"profile {name!r} must have {symbols} symbols like {first!r}, got {len(law)}")
+        ends = sorted({_edge(edge, position) for edge in _pairs(self.edges)})
+        laws = np.array([law for _, law in profiles])
+        laws /= laws.sum(axis=1, keepdims=True)
+        index = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        laws.flags.writeable = index.flags.writeable = False
+        names = list(position)
+        put(self, profiles=profiles, edges=tuple((names[a], names[b]) for a, b in ends), laws=laws, ends=index)
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """The profiles' names, in order."""
+        return tuple(name for name, _ in self.profiles)
+
+    @property
+    def symbols(self) -> int:
+        """How many symbols an observation can be."""
+        return int(self.laws.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.profiles)
+
+    def __repr__(self) -> str:
+        return f"ProfileGraph({len(self)} profiles of {self.symbols} symbols, {len(self.edges)} edges)"
+
+    @property
+    def components(self) -> IndexArray:
+        """For each profile the number of its connected component, shape (profiles,)."""
+        return connected(len(self), self.ends)
+
+    def within(self, distance: int) -> "ProfileGraph":
+        """The same profiles, joined wherever at most `distance` edges lie between them."""
+        from scipy.sparse.csgraph import dijkstra
+
+        most = positive_integer(distance=distance)
+        far = dijkstra(_adjacency(len(self), self.ends), directed=False, unweighted=True, limit=most)
+        names = self.names
+        pairs = [(names[a], names[b]) for a, b in zip(*np.nonzero(np.triu(np.isfinite(far), 1)), strict=True)]
+        return ProfileGraph(profiles=self.profiles, edges=pairs)
+
+    @classmethod
+    def estimated(
+        cls, sources: ArrayLike, observed: ArrayLike, *, symbols: int, edges: Any = (), smoothing: float = 1.0
+    ) -> Self:
+        """Laws from PUBLIC data: the counts of each source's symbols plus `smoothing`, as shares.
+
+        Profiles are published with every guarantee and protect nobody whose data made them: never estimate them from
+        the observations that are to be privatised. sources: (n,) names; observed: (n,) whole numbers below `symbols`.
+        Raises: ValueError, for a symbol out of range or, without smoothing, a source never seen.
+        """
+        names, codes = np.unique(np.asarray(sources), return_inverse=True)
+        seen = np.asarray(observed)
+        size, extra = positive_integer(symbols=symbols), nonnegative(smoothing=smoothing)
+        if seen.shape != codes.shape or seen.dtype.kind not in "iub":
+            raise ValueError(f"observed must be whole numbers, one for each of {len(codes)} sources, got {seen.dtype}")
+        if not np.all((seen >= 0) & (seen < size)):
+            raise ValueError(f"observed must lie in 0, ..., {size - 1}; clean public data before estimating from it")
+        counts = np.full((len(names), size), extra)
+        np.add.at(counts, (codes, seen.astype(np.int64)), 1.0)
+        return cls(profiles=dict(zip(names.tolist(), counts / counts.sum(1, keepdims=True), strict=True)), edges=edges)
+
+
+def connected(count: int, ends: IndexArray) -> IndexArray:
+    """For each of `count` points the number of its connected component; ends (edges, 2)."""
+    from scipy.sparse.csgraph import connected_components
+
+    return np.asarray(connected_components(_adjacency(count, ends), directed=False)[1], dtype=np.int64)
+
+
+def _adjacency(count: int, ends: IndexArray) -> Any:
+    from scipy.sparse import coo_array
+
+    return coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count)).tocsr()
+
+
+def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and laws, of a mapping, of what a ProfileGraph holds, or of an array."""
+    if isinstance(profiles, Mapping):
+        return list(profiles.items())
+    if isinstance(profiles, tuple) and all(isinstance(p, tuple) and len(p) == 2 and _is_law(p[1]) for p in profiles):
+        return profiles
+    try:
+        array = np.asarray(profiles, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("profiles must map names to laws, or be an array of laws, one a row") from None
+    if array.ndim not in (1, 2):
+        raise ValueError(f"profiles must be an array of laws, shape (profiles, symbols), got shape {array.shape}")
+    return list(enumerate(array))
+
+
+def _is_law(item: Any) -> bool:
+    return isinstance(item, tuple)
+
+
+def _name(name: Any) -> Name:
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise TypeError(f"a profile's name must be text or a whole number, got {type(name).__name__}")
+    return name
+
+
+def _law(name: Any, law: Any) -> tuple[float, ...]:
+    try:
+        array = np.asarray(law, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"profile {name!r} must be a law: numbers >= 0 that add up to 1") from None
+    if array.ndim == 0:
+        if not 0.0 <= array <= 1.0:
+            raise ValueError(f"profile {name!r} must be a probability in [0, 1], got {array}")
+        array = np.array([1.0 - array, array])
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(f"profile {name!r} must hold at least two numbers, one a symbol, got shape {array.shape}")
+    bad = np.flatnonzero(~((array >= 0.0) & (array <= 1.0 + _SUM_TOLERANCE)))
+    if len(bad):
+        raise ValueError(f"profile {name!r} must hold probabilities; at symbol {bad[0]} it holds {array[bad[0]]}")
+    total = float(array.sum())
+    if not abs(total - 1.0) <= _SUM_TOLERANCE:
+        way = "little" if total < 1 else "much"
+        raise ValueError(
+            f"profile {name!r} must add up to 1, it adds up to {total:.9g}: {abs(total - 1):.3g} too {way}"
+        )
+    tiny = np.flatnonzero((array > 0.0) & (array < _LEAST))
+    if len(tiny):
+        raise ValueError(f"profile {name!r} holds {array[tiny[0]]} at symbol {tiny[0]}: write 0 for less than {_LEAST}")
+    return tuple(array.tolist())
+
+
+def _pairs(edges: Any) -> Iterable[Any]:
+    """Pairs of names, of pairs, of a networkx graph, or of groups."""
+    if isinstance(edges, Mapping):
+        groups = [list(members) for members in edges.values()]
+        return [(a, b) for members in groups for k, a in enumerate(members) for b in members[k + 1 :]]
+    found = getattr(edges, "edges", edges)
+    try:
+        listed = list(found() if callable(found) else found)
+        return listed if found is edges else [edge[:2] for edge in listed]  # networkx may add data or a key
+    except TypeError:
+        raise TypeError("edges must be pairs of names, a networkx graph, or groups of names") from None
+
+
+def _edge(edge: Any, position: dict[Name, int]) -> tuple[int, int]:
+    try:
+        a, b = [edge] if isinstance(edge, str) else edge
+        found = [position.get(_name(end)) for end in (a, b)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"an edge must be a pair of profile names, got {edge!r}; to join more than two, give groups: a mapping"
+        ) from None
+    for name, at in zip((a, b), found, strict=True):
+        if at is None:
+            raise ValueError(f"edge ({a!r}, {b!r}) names {name!r}, which is no profile")
+    first, second = sorted(at for at in found if at is not None)
+    if first == second:
+        raise ValueError(f"edge ({a!r}, {b!r}) joins a profile to itself")
+    return first, second

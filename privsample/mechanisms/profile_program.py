@@ -1,0 +1,140 @@
+"""Linear programs over the profiles of connected components: what is added to their laws must keep every edge."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray
+from privsample.distributions.profile_graph import IndexArray, ProfileGraph
+
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# HiGHS calls some programs infeasible that are not: ask without presolve, then with its own, wider tolerances
+_OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {})
+_INFEASIBLE = 2
+
+
+class Unsolved(Exception):
+    """The solver gave no answer; the message says why."""
+
+
+def sparse(rows: ArrayLike, columns: ArrayLike, values: ArrayLike, shape: tuple[int, int]) -> Any:
+    """A sparse matrix with these values at these places, broadcast together; values at one place add up."""
+    from scipy.sparse import csr_array
+
+    at, across, held = np.broadcast_arrays(rows, columns, np.asarray(values, dtype=np.float64))
+    return csr_array((held.ravel(), (at.ravel(), across.ravel())), shape=shape)
+
+
+def stacked(blocks: list[list[Any]]) -> Any:
+    """One sparse matrix of blocks; None stands for zeros."""
+    from scipy.sparse import block_array
+
+    return block_array(blocks, format="csr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """laws (m, d) of profiles with the edges `ends` (edges, 2) to be kept up to epsilon.
+
+    members (m,): where the profiles stand in their graph.
+    """
+
+    laws: FloatArray
+    ends: IndexArray
+    epsilon: float
+    members: IndexArray
+
+    @cached_property
+    def private(self) -> Any:
+        """Rows <= 0 in the output laws, flattened, that keep every edge both ways.
+
+        Where every two profiles are joined, all laws must lie between one envelope and e^eps times it: d more unknowns
+        in place of a row for each pair.
+        """
+        size, symbols = self.laws.shape
+        each, outputs = np.arange(symbols), np.arange(self.laws.size)
+        if size > 3 and len(self.ends) == size * (size - 1) // 2:
+            envelope, width = len(outputs) + np.tile(each, size), len(outputs) + symbols
+            pairs = [(outputs, envelope, self.epsilon), (envelope, outputs, 0.0)]
+        else:
+            a, b = ((side[:, None] * symbols + each).ravel() for side in self.ends.T)
+            pairs, width = [(a, b, self.epsilon), (b, a, self.epsilon)], len(outputs)
+        blocks = []
+        for high, low, loss in pairs:
+            rows, shape = np.arange(len(high)), (len(high), width)
+            blocks.append([sparse(rows, high, np.exp(-loss), shape) - sparse(rows, low, 1.0, shape)])
+        return stacked(blocks)
+
+    def least(
+        self,
+        cost: FloatArray,
+        upper: FloatArray,
+        moves: Any,
+        rows: Any = None,
+        limits: FloatArray | None = None,
+        feasible: bool = False,
+    ) -> FloatArray | None:
+        """The z of least cost @ z with 0 <= z <= upper, rows @ z <= limits, and private output laws P + moves @ z.
+
+        cost, upper: (v,); moves: sparse (m d, v); rows: sparse (r, v). Returns None where there is no such z; with
+        `feasible` there is one, and the solver is asked in further ways before it is believed.
+        Raises: Unsolved, where the solver gives up.
+        """
+        from scipy.optimize import linprog
+
+        private = self.private
+        free = private.shape[1]  # the output laws, and the envelope if there is one
+        outputs = np.arange(self.laws.size)
+        equal = stacked([[-moves, sparse(outputs, outputs, 1.0, (len(outputs), free))]])
+        nothing = sparse([], [], [], (private.shape[0], len(cost)))
+        above, limit = [[nothing, private]], np.zeros(private.shape[0])
+        if rows is not None and limits is not None:
+            above.append([rows, None])
+            limit = np.r_[limit, limits]
+        program = {
+            "c": np.r_[cost, np.zeros(free)],
+            "A_ub": stacked(above),
+            "b_ub": limit,
+            "A_eq": equal,
+            "b_eq": self.laws.ravel(),
+            "bounds": np.column_stack([np.zeros(len(cost) + free), np.r_[upper, np.ones(free)]]),
+            "method": "highs-ipm",
+        }
+        found = linprog(**program, options=_TOLERANCES)
+        for options in _OTHERWISE if feasible else ():
+            if found.status != 0:
+                found = linprog(**program, options=options)
+        if found.status == _INFEASIBLE:
+            return None
+        if found.status != 0:
+            raise Unsolved(found.message)
+        return np.asarray(found.x[: len(cost)])
+
+
+def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
+    """One program for each connected component of a graph."""
+    part = graph.components
+    of_edge = part[graph.ends[:, 0]]
+    profiles, edges = np.argsort(part, kind="stable"), np.argsort(of_edge, kind="stable")
+    place = np.empty(len(graph), dtype=np.int64)
+    place[profiles] = np.arange(len(graph)) - np.searchsorted(part[profiles], part[profiles])
+    each = np.arange(part.max() + 1)
+    first, first_edge = np.searchsorted(part[profiles], each), np.searchsorted(of_edge[edges], each)
+    found = []
+    for members, own in zip(np.split(profiles, first[1:]), np.split(edges, first_edge[1:]), strict=True):
+        found.append(Program(laws=graph.laws[members], ends=place[graph.ends[own]], epsilon=epsilon, members=members))
+    return found
+
+
+def joined(parts: list[Program]) -> Program:
+    """Several programs as one, no edge between them."""
+    starts = np.cumsum([0, *(len(part.laws) for part in parts)])
+    return Program(
+        laws=np.concatenate([part.laws for part in parts]),
+        ends=np.concatenate([part.ends + start for part, start in zip(parts, starts, strict=False)]),
+        epsilon=parts[0].epsilon,
+        members=np.concatenate([part.members for part in parts]),
+    )
