@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
     from privsample.accounting.base import Accountant, Assumption
     from privsample.accounting.composition import Composed, Parallel
+    from privsample.accounting.glm import LogisticAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
         ApproximateAccountant,
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     )
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
+    from privsample.estimators.logistic import PrivateLogisticRegression
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+    from privsample.mechanisms.glm import LogisticPosterior
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
     from privsample.mechanisms.profiles import LocalResponse, OneBit, OneBitCluster, SmoothCategorical, SmoothOneBit
@@ -66,6 +69,7 @@ _HOMES = {
         "ZCDPAccountant",
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
+    "privsample.accounting.glm": ("LogisticAccountant",),
     "privsample.accounting.group": ("Group",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
@@ -74,8 +78,10 @@ _HOMES = {
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
+    "privsample.estimators.logistic": ("PrivateLogisticRegression",),
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
+    "privsample.mechanisms.glm": ("LogisticPosterior",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
     "privsample.mechanisms.profiles": (

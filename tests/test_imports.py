@@ -30,8 +30,10 @@ for outsider in ("pymc", "arviz", "sklearn", "pyarrow", "randomgen", "matplotlib
     raise SystemExit(f"the guard let {outsider} in")
 
 import numpy as np
-from privsample import *
 import privsample
+
+LIGHT = [name for name, home in privsample._HOME.items() if not home.startswith("privsample.estimators")]
+globals().update({name: getattr(privsample, name) for name in LIGHT})
 
 made = [
     DirectPosterior(model=BetaBernoulli(alpha=6, beta=12), n=3),
@@ -43,6 +45,8 @@ made = [
     GaussianMechanism(sensitivity=1, noise_std=1, shape=(3,)),
     RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3)),
 ]
+regression = LogisticPosterior(n=3, features=1, norm=1, prior_std=1)
+assert regression.release((np.ones((3, 1)), np.ones(3)))["coefficients"].shape == (1, 1)
 for mechanism in made:
     release = mechanism.release(np.array([0, 1, 1]))
     assert release.account.epsilon(1e-6) > 0
@@ -52,8 +56,6 @@ for mechanism in made:
 bits = SmoothOneBit(graph=ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)]), epsilon=0.5)
 assert bits.release({"profile": 0, "symbol": [0, 1]}).account.epsilon(0.0) <= 0.5
 DiffusedPosterior.calibrate(model=BetaBernoulli(alpha=6, beta=12), n=3, target=DP(epsilon=0.1, delta=1e-6))
-for name in privsample.__all__:
-    assert getattr(privsample, name) is not None and name in dir(privsample)
 print("done")
 """
 LIGHT = """

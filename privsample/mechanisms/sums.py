@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, interval, positive, positive_integer
-from privsample._data import as_float, chunks
+from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
@@ -19,6 +19,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged, repeated
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.rows import moved_rows, table, within_norm
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -217,36 +218,13 @@ class ClippedSum(NoisySum):
 
     def records(self, data: Any) -> NDArray[Any]:
         """An array of shape (k, width)."""
-        try:
-            if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
-                rows = np.array([[as_float(item) for item in row] for row in data])
-            else:
-                rows = np.asarray(data)
-        except Exception:  # noqa: BLE001 - the message could show a record
-            raise SchemaError(f"the rows must be an array of real numbers, of shape (n, {self.width})") from None
-        if rows.dtype.kind == "O":
-            rows = np.array([as_float(item) for item in rows.ravel()], dtype=np.float64).reshape(rows.shape)
-        if rows.dtype.kind not in "biuf":
-            raise SchemaError(f"the rows must be an array of real numbers, got type {rows.dtype}")
-        if rows.ndim != 2 or rows.shape[1] != self.width:
-            raise SchemaError(f"the rows must have shape (n, {self.width}), got {rows.shape}")
-        hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
-        with np.errstate(over="ignore"):
-            return np.where(hidden, np.nan, rows.astype(np.float64))
+        return table(data, self.width)
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
-        rows = np.where(np.isfinite(records), records, 0.0)
-        largest = np.max(np.abs(rows), axis=1, initial=np.finfo(np.float64).tiny)[:, None]
-        scaled = rows / largest  # squares neither overflow nor vanish
-        length = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
-        with np.errstate(over="ignore"):
-            too_long = length > self.norm / largest
-        return np.where(too_long, scaled / np.maximum(length, 1.0) * self.norm, rows)
+        return within_norm(records, self.norm)
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
-        unfit = ~np.isfinite(records).all(axis=1)
-        moved = (self._contributions(records) != records).any(axis=1) & ~unfit
-        return {"not finite": int(unfit.sum()), "scaled down": int(moved.sum())}
+        return moved_rows(records, self.norm)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)

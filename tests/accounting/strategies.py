@@ -16,6 +16,7 @@ from privsample import (
     GaussianAccountant,
     Group,
     LaplaceAccountant,
+    LogisticAccountant,
     NormalKnownVariance,
     Parallel,
     PosteriorAccountant,
@@ -52,6 +53,21 @@ def posteriors():
     return st.builds(PosteriorAccountant, model=models, n=st.just(5), data_weight=weight, prior_divisor=weight)
 
 
+def regressions():
+    share = st.floats(0.01, 1.0)
+    return st.builds(
+        LogisticAccountant,
+        n=st.just(5),
+        features=st.integers(1, 3),
+        norm=positive(),
+        prior_std=positive(),
+        intercept_std=st.none() | positive(),
+        data_weight=share,
+        prior_divisor=share,
+        draws=st.integers(1, 3),
+    )
+
+
 def accounts(relation, *, failing=True):
     """Accounts of one mechanism under this relation."""
     at = {"relation": st.just(relation)}
@@ -68,7 +84,7 @@ def accounts(relation, *, failing=True):
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
         )
     if isinstance(relation, ReplaceOne):
-        kinds.append(posteriors())
+        kinds += [posteriors(), regressions()]
     return st.one_of(kinds)
 
 

@@ -1,0 +1,93 @@
+"""Public bounds on the posterior of a logistic regression: a plan for an exact rejection sampler, and what it costs.
+
+Everything here is in units of the prior: with v = w - w0, the negative log density rises by
+g.v + |v|^2/2 + v'Hv psi(rho |v|) at least, where g is its gradient at w0, H the data's part of its Hessian there, rho
+the largest norm of a row and psi(t) = (e^-t + t - 1)/t^2. Proofs are in docs/notes/glm.md.
+"""
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample._value import put, value
+
+_GROWTH = 1.25
+_COUNT = 24
+_STARTS = np.geomspace(0.05, 4.0, 23)  # of the first radius, in units of sqrt(dimension)
+
+
+@value
+class Shells:
+    """Shells inner < |v| <= outer around the mode, in each of which the density lies below a Gaussian function.
+
+    Its precision is tilt * I + curvature * H, and it is e^(-(1 - tilt) inner^2 / 2) at the centre but for g. All arrays
+    have shape (shells,). `log_proposals` bounds the log of the expected number of proposals for a draw, whatever the
+    data are, where w0 is the mode.
+    """
+
+    inner: FloatArray
+    outer: FloatArray
+    tilt: FloatArray
+    curvature: FloatArray
+    log_proposals: float
+
+    def __post_init__(self) -> None:
+        for name in ("inner", "outer", "tilt", "curvature"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            put(self, **{name: array})
+
+    @property
+    def log_heights(self) -> FloatArray:
+        """log of the Gaussian functions at the centre, but for g; shape (shells,)."""
+        return np.asarray(-0.5 * (1.0 - self.tilt) * self.inner**2)
+
+
+def plan(*, weight: float, reach: float, dimension: int) -> Shells:
+    """The shells with the least bound for any data of total weight n r and rows of norm at most `reach`."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mean = weight * reach * reach / (4 * dimension)  # of the eigenvalues of H, at most
+        whole = _whole_space(mean, dimension)
+        upper, log_normalizer = _normalizer(mean, reach, dimension)
+        made = [_concentric(start, mean, upper, log_normalizer, reach, dimension) for start in _STARTS]
+        return min([whole, *made], key=lambda shells: np.nan_to_num(shells.log_proposals, nan=np.inf))
+
+
+def _whole_space(mean: float, dimension: int) -> Shells:
+    """One shell, under the prior's curvature alone: the determinant of I + H at most."""
+    cost = 0.5 * dimension * float(np.log1p(mean))
+    one, zero = np.ones(1), np.zeros(1)
+    return Shells(inner=zero, outer=np.full(1, np.inf), tilt=one, curvature=zero, log_proposals=cost)
+
+
+def _normalizer(mean: float, reach: float, dimension: int) -> tuple[float, float]:
+    """alpha, and the log of a lower bound of the normaliser over det(I + alpha H)^(-1/2): the mass in a ball."""
+    radii = np.sqrt(dimension) * _STARTS
+    inside = np.log(special.gammainc(dimension / 2, radii**2 / 2))
+    upper = 2 * _psi_above(reach * radii)
+    best = int(np.nanargmax(np.nan_to_num(inside - 0.5 * dimension * np.log1p(upper * mean), nan=-np.inf)))
+    return float(upper[best]), float(inside[best])
+
+
+def _concentric(start: float, mean: float, upper: float, log_normalizer: float, reach: float, dimension: int) -> Shells:
+    outer = np.sqrt(dimension) * start * _GROWTH ** np.arange(_COUNT)
+    inner, outer = np.append(0.0, outer), np.append(outer, np.inf)
+    curvature = 2 * _psi_below(reach * outer)
+    best = dimension / inner**2 - curvature * mean
+    tilt = np.clip(best, curvature / upper, 1.0)
+    heights = -0.5 * (1.0 - tilt) * inner**2
+    costs = heights + 0.5 * dimension * (np.log1p(upper * mean) - np.log(tilt + curvature * mean))
+    total = float(np.logaddexp.reduce(costs)) - log_normalizer
+    return Shells(inner=inner, outer=outer, tilt=tilt, curvature=curvature, log_proposals=total)
+
+
+def _psi_below(t: FloatArray) -> FloatArray:
+    """(e^-t + t - 1)/t^2, 1/2 at 0, 0 at infinity."""
+    series = 0.5 - t / 6 + t * t / 24 - t**3 / 120
+    direct = (np.expm1(-t) + t) / (t * t)
+    return np.where(t < 1e-3, series, np.where(np.isinf(t), 0.0, direct))
+
+
+def _psi_above(t: FloatArray) -> FloatArray:
+    """(e^t - t - 1)/t^2, 1/2 at 0."""
+    return np.where(t < 1e-3, 0.5 + t / 6 + t * t / 24 + t**3 / 100, (np.expm1(t) - t) / (t * t))

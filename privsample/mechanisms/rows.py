@@ -1,0 +1,57 @@
+"""Rows of numbers in, and the public rule that limits their norm."""
+
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._data import as_float
+from privsample.errors import SchemaError
+
+
+def matrix(data: Any) -> FloatArray:
+    """The rows as floats, shape (n, width); an entry that is masked or no number is NaN. Raises: SchemaError."""
+    try:
+        if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
+            rows = np.array([[as_float(item) for item in row] for row in data])
+        else:
+            rows = np.asarray(data)
+    except Exception:  # noqa: BLE001 - the message could show a record
+        raise SchemaError("the rows must be an array of real numbers") from None
+    if rows.dtype.kind == "O":
+        rows = np.array([as_float(item) for item in rows.ravel()], dtype=np.float64).reshape(rows.shape)
+    if rows.dtype.kind == "c":
+        raise SchemaError("Complex data not supported: the rows must be an array of real numbers")
+    if rows.dtype.kind not in "biuf":
+        raise SchemaError(f"the rows must be an array of real numbers, got type {rows.dtype}")
+    if rows.ndim != 2:
+        raise SchemaError(f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)")
+    hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
+    with np.errstate(over="ignore"):
+        return np.where(hidden, np.nan, rows.astype(np.float64))
+
+
+def table(data: Any, width: int) -> FloatArray:
+    """`matrix`, of a public width. Raises: SchemaError."""
+    rows = matrix(data)
+    if rows.shape[1] != width:
+        raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
+    return rows
+
+
+def within_norm(rows: FloatArray, norm: float) -> FloatArray:
+    """The rows with what is not finite put to 0, and each row longer than `norm` scaled down to it in L2."""
+    finite = np.where(np.isfinite(rows), rows, 0.0)
+    largest = np.max(np.abs(finite), axis=1, initial=np.finfo(np.float64).tiny)[:, None]
+    scaled = finite / largest  # squares neither overflow nor vanish
+    length = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
+    with np.errstate(over="ignore"):
+        too_long = length > norm / largest
+    return np.where(too_long, scaled / np.maximum(length, 1.0) * norm, finite)
+
+
+def moved_rows(rows: FloatArray, norm: float) -> dict[str, int]:
+    """How many rows the rule changes, by reason. For the curator's eyes only."""
+    unfit = ~np.isfinite(rows).all(axis=1)
+    moved = (within_norm(rows, norm) != rows).any(axis=1) & ~unfit
+    return {"not finite": int(unfit.sum()), "scaled down": int(moved.sum())}

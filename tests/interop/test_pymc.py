@@ -1,0 +1,64 @@
+"""NUTS through PyMC: against quadrature, stopped runs, and a missing library."""
+
+import secrets
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsample import LogisticPosterior
+from privsample.interop import pymc
+
+
+@pytest.fixture(scope="module")
+def run(request):
+    """One run for all tests, as on a machine without a C compiler: rows, states (chains, states, 1), diagnostics."""
+    import pytensor
+
+    seed = secrets.randbits(64) if request.config.getoption("--fresh-seeds") else 4
+    print(f"seed of the chains: {seed}")
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 2, (25, 1))
+    with pytensor.config.change_flags(cxx=""):
+        states, facts = pymc.logistic_chains(rows, 0.5, 2, rng)
+    return rows, states, facts
+
+
+def test_shape_and_diagnostics(run):
+    _, states, facts = run
+    assert states.shape == (4, 500, 1)
+    assert facts["chains"] == 4
+    assert 0.9 < facts["largest R-hat"] < 1.1
+    assert facts["least effective sample size"] > 100
+    assert facts["divergences"] >= 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("weight", "accepted"), [(0.5, True), (3.0, False)])
+def test_states_follow_the_law(run, weight, accepted, alpha):
+    """Every tenth state, as good as independent; the twin is the law of other data weights."""
+    rows, states, _ = run
+    grid = np.linspace(-9, 9, 4001)
+    log_density = -(grid**2) / 2 - weight * np.logaddexp(0.0, -grid[:, None] * rows[:, 0]).sum(axis=1)
+    mass = np.exp(log_density - log_density.max())
+    distribution = np.cumsum(mass) / mass.sum()
+    drawn = states[:, ::10, 0].ravel()
+    assert (stats.kstest(drawn, lambda x: np.interp(x, grid, distribution)).pvalue > alpha) == accepted
+
+
+def test_a_stopped_run_is_no_draw(monkeypatch):
+    import pymc as library
+
+    partial = SimpleNamespace(posterior={"w": SimpleNamespace(values=np.zeros((1, 7, 2)))})
+    monkeypatch.setattr(library, "sample", lambda **_: partial)
+    with pytest.raises(KeyboardInterrupt):
+        pymc.logistic_chains(np.ones((3, 2)), 1.0, 1, np.random.default_rng(0))
+
+
+def test_without_pymc_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pymc", None)
+    mechanism = LogisticPosterior(n=3, features=1, norm=1, prior_std=1, sampler="nuts")
+    with pytest.raises(ImportError, match="pip install pymc"):
+        mechanism.release((np.ones((3, 1)), np.ones(3)))

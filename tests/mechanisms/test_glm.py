@@ -1,0 +1,210 @@
+"""Private draws of logistic regressions: the law, the cost, the choice of sampler, and any data whatever."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from privsample import DP, RDP, ZCDP, Assumption, CuratorNotes, LogisticAccountant, LogisticPosterior, Release
+from privsample.errors import PrivateContent, SchemaError, UnreachableTarget
+from privsample.mechanisms import glm
+
+N = 20
+PLAIN = LogisticPosterior(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)
+SCALAR = LogisticPosterior(n=N, features=1, norm=1.5, prior_std=2.0, prior_divisor=0.4, data_weight=0.9)
+FIXED = {"n": 300, "features": 3, "norm": 1.0, "prior_std": 1.0}
+
+
+def data(rng, features=2):
+    rows = rng.standard_normal((N, features))
+    return rows, (rng.random(N) < 0.7).astype(int)
+
+
+def test_the_account_is_that_of_the_fields():
+    account = LogisticAccountant(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)
+    assert PLAIN.accountant == account
+    assert PLAIN.exact
+    chain = dataclasses.replace(PLAIN, sampler="nuts")
+    assert not chain.exact
+    assert chain.accountant == account.assuming(Assumption.CONVERGED_CHAIN)
+
+
+def test_the_sampler_is_chosen_by_public_fields():
+    large = dataclasses.replace(SCALAR, features=60, norm=30.0, data_weight=1.0)
+    assert not large.exact
+    assert Assumption.CONVERGED_CHAIN in large.accountant.assumptions
+    with pytest.raises(ValueError, match="sampler must be 'nuts'"):
+        dataclasses.replace(large, sampler="rejection")
+    assert dataclasses.replace(PLAIN, sampler="rejection").exact
+    assert not dataclasses.replace(SCALAR, norm=1e150).exact
+    with pytest.raises(ValueError, match="sampler must be 'auto'"):
+        dataclasses.replace(PLAIN, sampler="gibbs")
+
+
+def test_release(rng):
+    records = data(rng)
+    one, other = (PLAIN.release(records, rng=np.random.default_rng(5)) for _ in range(2))
+    assert one == other != PLAIN.release(records, rng=np.random.default_rng(6))
+    assert one["coefficients"].shape == (2, 2)
+    assert one["intercept"].shape == (2,)
+    assert one.account == PLAIN.accountant.assuming(Assumption.RNG_FRESH)
+    assert Release.from_json(one.to_json()) == one
+    secret = SCALAR.release(data(rng, 1))
+    assert secret.account == SCALAR.accountant
+    assert set(secret.draws) == {"coefficients"}
+    assert secret["coefficients"].shape == (1, 1)
+
+
+def test_notes_stay_with_the_curator(rng):
+    _, notes = PLAIN.release_with_notes(data(rng), rng=rng)
+    assert isinstance(notes, CuratorNotes)
+    assert notes.facts["proposals"] >= 2
+    with pytest.raises(PrivateContent):
+        Release(mechanism=PLAIN, draws={"notes": notes}, account=PLAIN.accountant)
+
+
+def joint(rows, labels, mechanism):
+    """Grids and distribution functions of slope and intercept, from the definition in the user's units."""
+    slopes = np.linspace(-9, 9, 601) * mechanism.prior_std
+    own = np.linspace(-9, 9, 601) * mechanism.intercept_std
+    slope, intercept = np.meshgrid(slopes, own, indexing="ij")
+    variance = mechanism.prior_divisor
+    log_density = -(slope**2 / mechanism.prior_std**2 + intercept**2 / mechanism.intercept_std**2) / (2 * variance)
+    for x, label in zip(np.clip(rows[:, 0], -mechanism.norm, mechanism.norm), labels, strict=True):
+        odds = slope * x + intercept
+        log_density -= mechanism.data_weight * np.logaddexp(0.0, -odds if label else odds)
+    mass = np.exp(log_density - logsumexp(log_density))
+    functions = []
+    for grid, part in ((slopes, mass.sum(axis=1)), (own, mass.sum(axis=0))):
+        functions.append(lambda x, grid=grid, part=part: np.interp(x, grid, np.cumsum(part) - part / 2))
+    return functions
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.1, False)])
+def test_draws_follow_the_posterior_in_the_users_units(factor, accepted, rng, alpha):
+    mechanism = LogisticPosterior(
+        n=N, features=1, norm=1.0, prior_std=2.0, intercept_std=0.5, data_weight=0.5, prior_divisor=0.6, draws=20_000
+    )
+    rows, labels = data(rng, 1)
+    release = mechanism.release((rows, labels), rng=rng)
+    drawn = (release["coefficients"][:, 0], release["intercept"])
+    values = [stats.kstest(factor * x, f).pvalue for x, f in zip(drawn, joint(rows, labels, mechanism), strict=True)]
+    assert all(p > alpha for p in values) == accepted
+
+
+@pytest.mark.parametrize("target", [DP(epsilon=0.5, delta=1e-6), RDP(order=8, epsilon=0.3), ZCDP(rho=0.01)], ids=str)
+@pytest.mark.parametrize("by", ["data_weight", "prior_divisor"])
+@pytest.mark.parametrize("extra", [{}, {"intercept_std": 2.0, "draws": 3}])
+def test_calibrate(by, target, extra):
+    made = LogisticPosterior.calibrate(**FIXED, **extra, target=target, by=by, sampler="rejection")
+    assert made.sampler == "rejection"
+    assert target.met_by(made.accountant)
+    further = dataclasses.replace(made, **{by: getattr(made, by) * (1 + 1e-6)})
+    assert not target.met_by(further.accountant)
+
+
+def test_calibrate_refuses():
+    with pytest.raises(ValueError, match="by must be"):
+        LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=1, delta=1e-6), by="norm")
+    with pytest.raises(UnreachableTarget, match="delta > 0"):
+        LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=1))
+    weak = LogisticPosterior.calibrate(**FIXED, target=DP(epsilon=500, delta=1e-6))
+    assert weak.data_weight == 1.0
+
+
+ROWS = np.ones((N, 2))
+LABELS = np.ones(N)
+
+
+@pytest.mark.parametrize(
+    "odd", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, None, "secret", 2**2000, object(), b"x", 1j, [1]], ids=repr
+)
+def test_any_record_is_taken(odd, rng):
+    rows, labels = ROWS.astype(object), LABELS.astype(object)
+    rows[3, 1] = odd
+    labels[4] = odd
+    release = PLAIN.release((rows, labels), rng=rng)
+    assert np.isfinite(release["coefficients"]).all()
+
+
+def test_the_public_rule(rng):
+    """What breaks the rule draws what its stand-in draws."""
+    rows, labels = data(rng)
+    odd_rows, odd_labels = rows.copy(), labels.astype(float)
+    odd_rows[0] = np.nan
+    rows[0] = 0.0
+    odd_rows[1] = [30.0, 40.0]
+    rows[1] = [0.9, 1.2]
+    odd_labels[2] = -7.0
+    labels[2] = 0
+    one = PLAIN.release((odd_rows, odd_labels), rng=np.random.default_rng(1))
+    other = PLAIN.release((pd.DataFrame(rows), pd.Series(labels)), rng=np.random.default_rng(1))
+    assert np.allclose(one["coefficients"], other["coefficients"], rtol=1e-9)
+    notes = PLAIN.validate((odd_rows, odd_labels)).facts
+    assert notes["not finite"] == 1
+    assert notes["labels that are neither 0 nor 1"] == 1
+    assert notes["scaled down"] >= 1
+    assert PLAIN.validate((0.1 * ROWS, LABELS)).facts == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (ROWS, "pair"),
+        ((ROWS,), "pair"),
+        ((ROWS[:, :1], LABELS), r"shape \(n, 2\)"),
+        ((ROWS[0], LABELS), "shape"),
+        ((ROWS[1:], LABELS[1:]), "n = 20"),
+        ((ROWS, LABELS[1:]), "19 labels"),
+        ((ROWS, ROWS), "one column"),
+        ((ROWS.astype(str), LABELS), "real numbers"),
+        ((ROWS + 1j, LABELS), "Complex"),
+        ((ROWS, LABELS.astype(str)), "numbers"),
+        (([[1, 2], [3]], LABELS), "real numbers"),
+        (([["1", "2"]] * N, LABELS[1:]), "19 labels"),
+    ],
+)
+def test_wrong_schema(wrong, words):
+    class Untouched(np.random.Generator):
+        def standard_normal(self, *_, **__):
+            raise AssertionError("something was drawn")
+
+    with pytest.raises(SchemaError, match=words):
+        PLAIN.release(wrong, rng=Untouched(np.random.PCG64(0)))
+    with pytest.raises(SchemaError, match=words):
+        PLAIN.validate(wrong)
+
+
+def test_a_seed_is_refused(rng):
+    with pytest.raises(TypeError, match="seeded"):
+        PLAIN.release(data(rng), rng=3)
+
+
+def test_a_failure_of_the_systems_entropy_ends_the_search(monkeypatch, rng):
+    monkeypatch.setitem(sys.modules, "randomgen", None)
+    monkeypatch.setattr("privsample._entropy.os.urandom", lambda _: 1 / 0)
+    with pytest.raises(OSError, match="nothing was released"):
+        PLAIN.release(data(rng))
+
+
+def test_chains_give_one_draw_each(monkeypatch, rng):
+    asked = {}
+
+    def chains(rows, weight, count, generator):
+        asked.update(rows=rows, weight=weight, count=count)
+        return np.arange(4 * 5 * 3.0).reshape(4, 5, 3), {"largest R-hat": 1.0}
+
+    monkeypatch.setattr(glm.pymc, "logistic_chains", chains)
+    mechanism = dataclasses.replace(PLAIN, sampler="nuts", prior_divisor=0.25)
+    release, notes = mechanism.release_with_notes(data(rng), rng=rng)
+    assert np.allclose(release["coefficients"], [[12.0, 13.0], [27.0, 28.0]])  # last states times 2 / 2
+    assert np.allclose(release["intercept"], [21.0, 43.5])
+    assert notes.facts == {"largest R-hat": 1.0}
+    assert asked["weight"] == 0.5
+    assert np.linalg.norm(asked["rows"], axis=1).max() <= mechanism.accountant.reach * (1 + 1e-12)
+    assert Assumption.CONVERGED_CHAIN in release.account.assumptions
