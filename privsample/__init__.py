@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privsample.accounting.ledger import Ledger, Reservation
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
+    from privsample.accounting.selection import SelectionAccountant
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.targets import DP, RDP, ZCDP
     from privsample.distributions.families import (
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         GammaPoisson,
         NormalKnownVariance,
     )
+    from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
+    from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
@@ -47,6 +50,8 @@ _HOMES = {
         "GammaPoisson",
         "NormalKnownVariance",
     ),
+    "privsample.distributions.runs": ("Binomial", "Poisson", "TruncatedNegativeBinomial"),
+    "privsample.distributions.runs_listed": ("BetaBinomial", "TruncatedRuns"),
     "privsample.accounting.base": ("Accountant", "Assumption"),
     "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
@@ -60,6 +65,7 @@ _HOMES = {
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
+    "privsample.accounting.selection": ("SelectionAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),

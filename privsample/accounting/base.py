@@ -33,6 +33,7 @@ class Assumption(Enum):
     RNG_FRESH = "the caller's random generator is fresh, secret and used for nothing else"
     CONVERGED_CHAIN = "the Markov chain has reached its limit"
     FIXED_PARTS = "the parts are fixed by public positions, not by what a record holds"
+    TIMING = "the time that a release takes is not observed: it depends on a number of runs that must stay secret"
     STATED = "the guarantee was stated by someone else and taken on trust"
 
 
