@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
     from privsample.accounting.base import Accountant, Assumption
     from privsample.accounting.composition import Composed, Parallel
+    from privsample.accounting.conditional import ConditionalAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
         ApproximateAccountant,
@@ -61,6 +62,7 @@ _HOMES = {
         "ZCDPAccountant",
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
+    "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),

@@ -8,6 +8,8 @@ from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
 
 Curve = Callable[[FloatArray], FloatArray]
+LogCurve = Callable[[float], float]
+_TRIED = 300
 _PADDING = 2e-15  # of the terms: more than rounding can take away
 
 
@@ -75,6 +77,33 @@ def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> fl
 def _log_share(orders: FloatArray) -> FloatArray:
     """log((order - 1)/order)."""
     return np.where(orders < 2.0, np.log(orders - 1.0) - np.log(orders), np.log1p(-1.0 / np.maximum(orders, 2.0)))
+
+
+def closed(
+    bound: Curve, orders: FloatArray, order_limit: float, max_loss: float, higher: Curve | None = None
+) -> FloatArray:
+    """The bound at each order or, where less, at some higher one, where `higher` is tried; at most `max_loss`.
+
+    +inf from `order_limit` on. Source: Renyi divergences do not decrease in the order (Van Erven and Harremos 2014,
+    Theorem 3; Papernot and Steinke 2022, Remark 5).
+    """
+    at = np.ravel(orders)
+    top = 1e6 if np.isinf(order_limit) else (order_limit - 1.0) * (1 - 1e-9)
+    known = 1.0 + np.geomspace(top * 1e-9, top, _TRIED)
+    least_above = np.minimum.accumulate(np.append((higher or bound)(known), np.inf)[::-1])[::-1]
+    inside = at < order_limit
+    result = np.full(at.shape, np.inf)
+    result[inside] = np.minimum(bound(at[inside]), max_loss)
+    result[inside] = np.minimum(result[inside], least_above[np.searchsorted(known, at[inside])])
+    return result.reshape(orders.shape)
+
+
+def epsilon_of_curve(log_delta: LogCurve, goal: float) -> float:
+    """The least epsilon >= 0 found at which log delta is at most `goal`; +inf where there is none."""
+    if log_delta(0.0) <= goal:
+        return 0.0
+    root = crossing(lambda e: log_delta(e) - goal, start=1.0)
+    return safe_side(lambda e: log_delta(e) <= goal, root, upward=True)
 
 
 def crossing(excess: Callable[[float], float], start: float) -> float:

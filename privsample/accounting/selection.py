@@ -12,23 +12,23 @@ from privsample.accounting import selection_renyi as renyi
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
 from privsample.accounting.conversion import (
-    crossing,
+    LogCurve,
+    closed,
     epsilon_at,
     epsilon_from_renyi,
+    epsilon_of_curve,
     log_delta_at,
     log_delta_from_renyi,
-    safe_side,
 )
-from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero, worst_log_delta
+from privsample.accounting.loss import LossPair, delta_below_zero, worst_log_delta
 from privsample.accounting.selection_curve import SelectedPair, every_run_log_delta
-from privsample.accounting.selection_ranks import RenyiPair, ordered_pairs
+from privsample.accounting.selection_ranks import beside_failure, ordered_pairs
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
 from privsample.relations import Relation
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
 _ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
 _SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders of the dearest bound
-LogDelta = Callable[[float], float]
 
 
 @value
@@ -108,9 +108,7 @@ class SelectionAccountant(Accountant):
         """Ordered pairs that hold beside the base's failure."""
         if self.base.failure == 0.0:
             return self._selected(level)
-        pure = self.base.max_loss
-        pair: LossPair = RenyiPair(account=self.base, failing=False) if np.isinf(pure) else binary_pair(pure)
-        return self._levels("beside", level, lambda: (pair,), self._kept)
+        return self._levels("beside", level, lambda: beside_failure(self.base), self._kept)
 
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], law: Runs
@@ -160,15 +158,17 @@ class SelectionAccountant(Accountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
-        at = np.ravel(orders)
         known, dear = self._sorted()
-        known_all = self._once("closed", lambda: np.minimum(dear, self._cheap(known)))
-        here = self._cheap(at)
-        near = (at < known[-1]) & (at < self._renyi_limit)
-        here[near] = np.minimum(here[near], [self._by_sorting(float(a)) for a in at[near]])
-        least = np.minimum.accumulate(np.append(known_all, np.inf)[::-1])[::-1]
-        closed = np.minimum(np.minimum(here, least[np.searchsorted(known, at)]), self.max_loss)
-        return np.where(at < self._renyi_limit, closed, np.inf).reshape(orders.shape)
+
+        def bound(a: FloatArray) -> FloatArray:
+            near = (a < known[-1]) & (a < self._renyi_limit)
+            found = self._cheap(a)
+            found[near] = np.minimum(found[near], [self._by_sorting(float(order)) for order in a[near]])
+            return found
+
+        least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
+        high = least[np.searchsorted(known, orders)]
+        return np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._cheap), high)
 
     def _pointwise(self, epsilon: float) -> float:
         """log of the pointwise bound at epsilon >= 0."""
@@ -185,9 +185,9 @@ class SelectionAccountant(Accountant):
         curves = [s.resolved.pair.log_delta(np.asarray(epsilon - s.cells.log_ratio)) for s in found]
         return min(float(np.max(curves)) + float(np.log(self.runs.mean)) + 1e-14, 0.0)
 
-    def _curves(self) -> dict[str, LogDelta]:
+    def _curves(self) -> dict[str, LogCurve]:
         """Privacy curves at epsilon >= 0, by name."""
-        curves: dict[str, LogDelta] = {"pointwise bound": self._pointwise, "curve shifted by R": self._by_ratio}
+        curves: dict[str, LogCurve] = {"pointwise bound": self._pointwise, "curve shifted by R": self._by_ratio}
         match self.base.pairs:
             case (GaussianPair(mu=mu),):
                 curves["every run released"] = lambda e: every_run_log_delta(mu, self.runs, e)
@@ -210,21 +210,13 @@ class SelectionAccountant(Accountant):
         pure = self.max_loss if delta >= self.failure else np.inf
         found = {"pure guarantee": pure}
         if delta > 0.0:
-            found |= {name: _epsilon_of(curve, float(np.log(delta))) for name, curve in self._curves().items()}
+            found |= {name: epsilon_of_curve(curve, float(np.log(delta))) for name, curve in self._curves().items()}
         if delta > self.failure:
             beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
             for name, bound in self._once("bounds", self._bounds).items():
                 found[name] = epsilon_from_renyi(bound, self._renyi_limit, beside)
             found["sorted Renyi bound"] = max(float(epsilon_at(*self._sorted(), beside).min()), 0.0)
         return [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in found.items()]
-
-
-def _epsilon_of(curve: LogDelta, goal: float) -> float:
-    """The least epsilon >= 0 found at which the curve is at most e^goal; +inf where there is none."""
-    if curve(0.0) <= goal:
-        return 0.0
-    root = crossing(lambda e: curve(e) - goal, start=1.0)
-    return safe_side(lambda e: curve(e) <= goal, root, upward=True)
 
 
 def checked_base(base: Any) -> Accountant:

@@ -16,7 +16,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.conversion import crossing
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.dots import joined
-from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, delta_below_zero
 from privsample.accounting.product import ProductPair
 from privsample.distributions.runs import Runs
 
@@ -60,7 +60,7 @@ class RenyiPair(LossPair):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By the best of the orders; zero from the account's pure guarantee on."""
         e = np.asarray(epsilon, dtype=np.float64)
-        above = np.abs(e)[..., None]
+        above = np.minimum(np.abs(e), 1e200)[..., None]
         limit = self.account._renyi_limit
         top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
         s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
@@ -85,6 +85,14 @@ def ordered_pairs(account: Accountant) -> tuple[LossPair, ...]:
     if account.family is None and account.pairs and all(len(group) == 1 for group in account.directions):
         return tuple(group[0] for group in account.directions)
     return (DominatingPair(account=account),) if account._has_curve else (RenyiPair(account=account),)
+
+
+def beside_failure(account: Accountant) -> tuple[LossPair, ...]:
+    """The same for what holds beside the account's failure."""
+    if account.failure == 0.0:
+        return ordered_pairs(account)
+    pure = account.max_loss
+    return (RenyiPair(account=account, failing=False) if np.isinf(pure) else binary_pair(pure),)
 
 
 @value

@@ -24,19 +24,14 @@ _FIXED = (
 
 
 class Runs(ABC):
-    """A law of the number K of runs on 0, 1, 2, ..., with generating function f(u) = E u^K."""
+    """A law of the number K of runs on 0, 1, 2, ..., with generating function f(u) = E u^K.
+
+    `mean` is E K = f'(1); `maximum` the largest number of runs, +inf where there is none.
+    """
 
     __slots__ = ()
-
-    @property
-    @abstractmethod
-    def mean(self) -> float:
-        """E K = f'(1)."""
-
-    @property
-    @abstractmethod
-    def maximum(self) -> float:
-        """The largest number of runs; +inf where there is none."""
+    mean: float
+    maximum: float
 
     @abstractmethod
     def log_mass(self, k: FloatArray) -> FloatArray:
@@ -154,13 +149,13 @@ class TruncatedNegativeBinomial(Runs):
         return float(-np.log(self.gamma))
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float:  # type: ignore[override]
         """eta (1 - gamma)/(gamma (1 - gamma^eta))."""
         length = self._length
         return float(np.expm1(length) / (length * special.exprel(-self.eta * length)))
 
     @property
-    def maximum(self) -> float:
+    def maximum(self) -> float:  # type: ignore[override]
         """None."""
         return np.inf
 
@@ -238,7 +233,7 @@ class Poisson(Runs):
             raise ValueError(f"mean must be at most 1e15 to draw from, got {self.mean!r}")
 
     @property
-    def maximum(self) -> float:
+    def maximum(self) -> float:  # type: ignore[override]
         """None."""
         return np.inf
 
@@ -286,7 +281,7 @@ class Binomial(Runs):
         put(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float:  # type: ignore[override]
         """maximum times rate."""
         return self.maximum * self.rate
 

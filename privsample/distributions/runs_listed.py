@@ -28,7 +28,7 @@ class _Listed(Runs):
         return k, self.log_mass(k)
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> float:  # type: ignore[override]
         """The sum."""
         k, log_mass = self._support
         return float(k @ np.exp(log_mass))
@@ -132,7 +132,7 @@ class Thinned(_Listed):
         put(self, keep=share(keep=self.keep))
 
     @property
-    def maximum(self) -> float:
+    def maximum(self) -> float:  # type: ignore[override]
         """The law's."""
         return self.law.maximum
 
