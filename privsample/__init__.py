@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
+    from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
     from privsample.relations import AddRemove, ReplaceOne
     from privsample.simulations.audit import Verdict, audit
     from privsample.simulations.compare import compare
@@ -75,6 +76,7 @@ _HOMES = {
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
     "privsample.mechanisms.randomized": ("RandomizedResponse",),
     "privsample.mechanisms.release": ("Release", "to_arviz"),
+    "privsample.mechanisms.repetition": ("ConditionalSelection", "RepeatedSelection"),
     "privsample.simulations.audit": ("Verdict", "audit"),
     "privsample.simulations.compare": ("compare",),
 }

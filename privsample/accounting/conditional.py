@@ -1,6 +1,6 @@
 """The account of drawing again until an output is good enough."""
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -35,6 +35,9 @@ class ConditionalAccountant(Accountant):
     base: Accountant
     floor: float
     assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
+    _growths: dict[bool, list[tuple[LossPair, float]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         base, floor = checked_base(self.base), share(floor=self.floor)
@@ -104,9 +107,18 @@ class ConditionalAccountant(Accountant):
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
         """eps(a) + log(G/f) + log(1/f)/(a - 1), G the largest probability of the set under the neighbour."""
-        floor = self._floor_beside
-        growth = max(log_growth(pair, floor) for pair in beside_failure(self.base))
-        return self.base._renyi(orders) + growth - np.log(floor) / (orders - 1.0)
+        growth = max(growth for _, growth in self._grown(beside=True))
+        return self.base._renyi(orders) + growth - np.log(self._floor_beside) / (orders - 1.0)
+
+    def _grown(self, *, beside: bool) -> list[tuple[LossPair, float]]:
+        """The base's pairs, or those that hold beside its failure, each with log(G/f); worked out once."""
+        beside = beside and self.base.failure > 0.0
+        if beside not in self._growths:
+            pairs, floor = (
+                (beside_failure(self.base), self._floor_beside) if beside else (ordered_pairs(self.base), self.floor)
+            )
+            self._growths[beside] = [(pair, log_growth(pair, floor)) for pair in pairs]
+        return self._growths[beside]
 
     def _bounds(self) -> dict[str, Curve]:
         """The Renyi curves, by name."""
@@ -123,7 +135,7 @@ class ConditionalAccountant(Accountant):
 
     def _curve(self) -> LogCurve:
         """log of delta(e - log(G/f))/f at e >= 0, the worst over the base's pairs."""
-        growths = [(pair, log_growth(pair, self.floor)) for pair in ordered_pairs(self.base)]
+        growths = self._grown(beside=False)
 
         def log_delta(epsilon: float) -> float:
             worst = max(float(pair.log_delta(np.asarray(epsilon - growth))) for pair, growth in growths)

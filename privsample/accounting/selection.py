@@ -22,7 +22,7 @@ from privsample.accounting.conversion import (
 )
 from privsample.accounting.loss import LossPair, delta_below_zero, worst_log_delta
 from privsample.accounting.selection_curve import SelectedPair, every_run_log_delta
-from privsample.accounting.selection_ranks import beside_failure, ordered_pairs
+from privsample.accounting.selection_ranks import beside_failure, dear, ordered_pairs
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
 from privsample.relations import Relation
 
@@ -152,7 +152,7 @@ class SelectionAccountant(Accountant):
         for level in (0, 1):
             bounds = [renyi.sorted_alike(selected, order) for selected in self._beside(level)]
             best = min(best, max(bound for bound, _ in bounds))
-            if all(negligible for _, negligible in bounds):
+            if all(negligible for _, negligible in bounds) or any(dear(s.resolved.pair) for s in self._beside(0)):
                 break
         return float(renyi.beside_none(self._kept, np.asarray(order), np.asarray(best)))
 
@@ -170,12 +170,13 @@ class SelectionAccountant(Accountant):
         high = least[np.searchsorted(known, orders)]
         return np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._cheap), high)
 
-    def _pointwise(self, epsilon: float) -> float:
-        """log of the pointwise bound at epsilon >= 0."""
-        found, floor = 0.0, np.log(self.runs.mean)
-        for level, goal in enumerate(_LEVELS):
-            found = max(selected.log_delta(epsilon) for selected in self._selected(level))
-            if found >= goal + floor + _ENOUGH or all(s.resolved.settled for s in self._selected(level)):
+    def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:
+        """log of the pointwise bound at epsilon >= 0; below e^least it may be loose."""
+        found, floor = 0.0, np.log(self.runs.mean) + _ENOUGH
+        for level, share in enumerate(_LEVELS):
+            selected = self._selected(level)
+            found = max(one.log_delta(epsilon) for one in selected)
+            if max(found, least) >= share + floor or all(one.resolved.settled for one in selected):
                 break
         return found
 
@@ -185,9 +186,12 @@ class SelectionAccountant(Accountant):
         curves = [s.resolved.pair.log_delta(np.asarray(epsilon - s.cells.log_ratio)) for s in found]
         return min(float(np.max(curves)) + float(np.log(self.runs.mean)) + 1e-14, 0.0)
 
-    def _curves(self) -> dict[str, LogCurve]:
+    def _curves(self, least: float = -np.inf) -> dict[str, LogCurve]:
         """Privacy curves at epsilon >= 0, by name."""
-        curves: dict[str, LogCurve] = {"pointwise bound": self._pointwise, "curve shifted by R": self._by_ratio}
+        curves: dict[str, LogCurve] = {
+            "pointwise bound": lambda e: self._pointwise(e, least),
+            "curve shifted by R": self._by_ratio,
+        }
         match self.base.pairs:
             case (GaussianPair(mu=mu),):
                 curves["every run released"] = lambda e: every_run_log_delta(mu, self.runs, e)
@@ -210,7 +214,8 @@ class SelectionAccountant(Accountant):
         pure = self.max_loss if delta >= self.failure else np.inf
         found = {"pure guarantee": pure}
         if delta > 0.0:
-            found |= {name: epsilon_of_curve(curve, float(np.log(delta))) for name, curve in self._curves().items()}
+            goal = float(np.log(delta))
+            found |= {name: epsilon_of_curve(curve, goal) for name, curve in self._curves(goal).items()}
         if delta > self.failure:
             beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
             for name, bound in self._once("bounds", self._bounds).items():

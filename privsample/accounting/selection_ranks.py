@@ -99,7 +99,8 @@ def beside_failure(account: Accountant) -> tuple[LossPair, ...]:
 class Resolved:
     """An ordered pair (P, Q) at increasing losses: log privacy curves both ways, log P masses of a dominating pair.
 
-    `forward` is log D_{e^loss}(P || Q), `reverse` log D_{e^-loss}(Q || P); shapes (losses,).
+    `forward` is log D_{e^loss}(P || Q), `reverse` log D_{e^-loss}(Q || P); shapes (losses,). `settled` tells that
+    only outputs which give everything away lie beyond the last loss.
     """
 
     pair: LossPair
@@ -108,23 +109,27 @@ class Resolved:
     reverse: FloatArray
     log_mass: FloatArray
     log_infinite: float
+    settled: bool
 
     @staticmethod
     def of(pair: LossPair, log_share: float) -> "Resolved":
         """At losses beyond which only a share e^log_share of either law's outcomes lies, apart from sure failures."""
         back = pair.reverse()
-        ends = [_end(side, log_share) for side in (pair, back)]
-        count = _FEW if _dear(pair) else _NODES
+        sure = _sure(pair)
+        ends = [_end(side, log_share) for side in ((pair,) if pair == back else (pair, back))]
+        count = _FEW if dear(pair) else _NODES
         if pair == back:
             half = np.linspace(0.0, ends[0], count // 2)
+            above = np.asarray(pair.log_delta(half))
             losses = np.concatenate([-half[:0:-1], half])
+            forward = np.concatenate([delta_below_zero(-half, above)[:0:-1], above])
+            reverse = forward[::-1]
         else:
             losses = np.linspace(-ends[1], ends[0], count)
-        if isinstance(pair, DiscretePair):
-            own = pair.loss[np.isfinite(pair.loss)]
-            losses = np.unique(np.concatenate([losses, own[(own > losses[0]) & (own < losses[-1])]]))
-        forward = np.asarray(pair.log_delta(losses))
-        reverse = forward[::-1] if pair == back else np.asarray(back.log_delta(-losses))
+            if isinstance(pair, DiscretePair):
+                own = pair.loss[np.isfinite(pair.loss)]
+                losses = np.unique(np.concatenate([losses, own[(own > losses[0]) & (own < losses[-1])]]))
+            forward, reverse = np.asarray(pair.log_delta(losses)), np.asarray(back.log_delta(-losses))
 
         def ahead(e: FloatArray) -> FloatArray:
             return forward[np.searchsorted(losses, e)]
@@ -140,31 +145,27 @@ class Resolved:
             reverse=reverse,
             log_mass=log_mass,
             log_infinite=log_infinite,
+            settled=bool(log_infinite <= sure + 1e-2),
         )
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing is left beyond the last loss but sure failures."""
-        return bool(np.isfinite(self.pair.max_loss) or self.log_infinite <= self._sure + 1e-2)
 
-    @property
-    def _sure(self) -> float:
-        return float(self.pair.log_delta(np.array(1e6)))
-
-
-def _dear(pair: LossPair) -> bool:
+def dear(pair: LossPair) -> bool:
     """Whether one value of the privacy curve costs milliseconds."""
     if isinstance(pair, DominatingPair):
-        return pair.account.family is not None or not pair.account.pairs or any(map(_dear, pair.account.pairs))
+        return pair.account.family is not None or not pair.account.pairs or any(map(dear, pair.account.pairs))
     return isinstance(pair, ProductPair)
+
+
+def _sure(pair: LossPair) -> float:
+    """log of the probability with which an output gives everything away."""
+    return float(pair.log_delta(np.array(1e6))) if np.isinf(pair.max_loss) else -np.inf
 
 
 def _end(pair: LossPair, log_share: float) -> float:
     """A loss beyond which the privacy curve is below e^log_share, or as low as it gets."""
     if np.isfinite(pair.max_loss):
         return max(pair.max_loss, _LEAST_LOSS)
-    lowest = float(pair.log_delta(np.array(1e6)))  # a sure failure, if there is one
-    goal = max(log_share, lowest + 1e-3)
+    goal = max(log_share, _sure(pair) + 1e-3)
     return max(crossing(lambda e: float(pair.log_delta(np.array(e))) - goal, start=1.0), _LEAST_LOSS)
 
 
