@@ -15,7 +15,7 @@ from privsample.accounting.loss import LossPair
 from privsample.accounting.selection_ranks import RankCells, Resolved, rank_cells
 from privsample.distributions.runs import Runs
 
-_STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS = 0.005, 4000, 1 << 21, 1000
+_STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
 
 
 @value
@@ -41,9 +41,9 @@ class SelectedPair:
 
     def log_delta(self, epsilon: float) -> float:
         """log of the pointwise bound at epsilon >= 0: the gain is convex in c = e^(epsilon - L), so lines bound it."""
-        c = np.exp(np.minimum(epsilon - self.resolved.losses, 700.0))
+        c = np.exp(np.minimum(epsilon - self.resolved.losses, _HIGHEST))
         with np.errstate(divide="ignore"):
-            gain = np.log(np.interp(c, self.factors, self.gains, right=0.0))
+            gain = np.log(np.interp(c, self.factors, self.gains))
         total = np.logaddexp.reduce(
             self.resolved.log_mass + gain, initial=self.resolved.log_infinite + np.log(self.gains[0])
         )
@@ -55,13 +55,14 @@ def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
     log_ratio = cells.log_ratio
     least = min(-8.0, log_ratio - 8.0)
     count = int(min((log_ratio - least) / _STEP, _MOST_STEPS)) + 2
-    factors = np.append(0.0, np.exp(np.linspace(least, log_ratio, count)))
+    factors = np.append(0.0, np.exp(np.linspace(least, min(log_ratio, _HIGHEST), count)))
     best, other = np.exp(cells.best), np.exp(cells.other)
     rows = max(1, _BLOCK // len(best))
     gains = [(best - factors[start : start + rows, None] * other).max(axis=1) for start in range(0, len(factors), rows)]
     found = np.maximum(np.concatenate(gains), 0.0) + 4e-16 * best.max()
-    found[-1] = 0.0
-    factors[-1] *= 1.0 + 1e-14
+    if log_ratio <= _HIGHEST:
+        found[-1] = 0.0
+        factors[-1] *= 1.0 + 1e-14
     return factors, found
 
 

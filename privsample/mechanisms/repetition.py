@@ -22,7 +22,7 @@ Score = str | Callable[[Release], float] | None
 Rank = tuple[int, float]
 
 _FAILED, _NO_NUMBER, _SCORED = range(3)
-_MOST_MEAN = 1e6
+_LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
 
 
 @value
@@ -70,10 +70,12 @@ class RepeatedSelection(Mechanism):
 
         Raises: UnreachableTarget, where even one run costs more.
         """
+
+        def law(more: float) -> Runs:
+            return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=eta)
+
         return largest(
-            lambda more: cls(
-                base=base, runs=TruncatedNegativeBinomial.from_mean(mean=1.0 + more, eta=eta), score=score
-            ),
+            lambda more: cls(base=base, runs=law(more), score=score),
             lambda made: made.accountant,
             target,
             most=_MOST_MEAN,
