@@ -12,7 +12,7 @@ from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.conditional import ConditionalAccountant
 from privsample.accounting.selection import SelectionAccountant
-from privsample.accounting.targets import Target, largest
+from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
@@ -23,6 +23,7 @@ Rank = tuple[int, float]
 
 _FAILED, _NO_NUMBER, _SCORED = range(3)
 _LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
+_ADVICE = "one run of the base costs that already; make the base more private"
 
 
 @value
@@ -70,6 +71,7 @@ class RepeatedSelection(Mechanism):
 
         Raises: UnreachableTarget, where even one run costs more.
         """
+        require(target, base.accountant, _ADVICE)
 
         def law(more: float) -> Runs:
             return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=eta)
@@ -79,7 +81,7 @@ class RepeatedSelection(Mechanism):
             lambda made: made.accountant,
             target,
             most=_MOST_MEAN,
-            advice="one run of the base costs that already; make the base more private",
+            advice=_ADVICE,
         )
 
 
