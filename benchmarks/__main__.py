@@ -2,10 +2,16 @@
 
 import sys
 
-from benchmarks import calibration, draws, imports, peers
+from benchmarks import calibration, draws, imports, peers, selection
 from benchmarks.measure import HEADER
 
-ALL = {"imports": imports.rows, "calibration": calibration.rows, "peers": peers.rows, "draws": draws.rows}
+ALL = {
+    "imports": imports.rows,
+    "calibration": calibration.rows,
+    "peers": peers.rows,
+    "selection": selection.rows,
+    "draws": draws.rows,
+}
 
 
 def main(names: list[str]) -> int:
