@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     )
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
     from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
+    from privsample.estimators.scoring import NoisyScore
+    from privsample.estimators.search import PrivateSearchCV
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
@@ -71,6 +73,8 @@ _HOMES = {
     "privsample.accounting.selection": ("SelectionAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
+    "privsample.estimators.scoring": ("NoisyScore",),
+    "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),

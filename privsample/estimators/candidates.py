@@ -4,7 +4,7 @@ scikit-learn's ParameterSampler draws lists without replacement and stops when t
 neither independent nor as many as the law of runs says, and the theorems of the best of a random number of runs fail.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import clone
 Space = tuple[Mapping[str, Any], ...]
 
 _SEEDS = ("rng", "random_state")
-_PROBES = 8
+_PROBES, _MOST_PROBES = 8, 64
 
 
 def search_space(given: Any, estimator: Any) -> Space:
@@ -25,7 +25,8 @@ def search_space(given: Any, estimator: Any) -> Space:
     parts = (given,) if isinstance(given, Mapping) else given
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, Mapping) for part in parts):
         raise TypeError(
-            f"param_distributions must map parameters to lists or laws, or be a list of such, got {type(given).__name__}"
+            f"param_distributions must map parameters to lists or laws, or be a list of such maps, "
+            f"got {type(given).__name__}"
         )
     if not parts or not all(parts):
         raise ValueError("param_distributions is empty: name at least one parameter and what it may be")
@@ -65,14 +66,13 @@ def _value(values: Any, rng: np.random.Generator) -> Any:
 
 
 def probes(space: Space) -> Iterator[dict[str, Any]]:
-    """Candidates that show where cost depends on them: every listed value once, some values of every law."""
+    """Candidates that show whether cost depends on them: some values of every parameter, all where they are few."""
     rng = np.random.default_rng(0)
     for part in space:
         for name, values in part.items():
-            listed: Sequence[Any] = (
-                [values.rvs(random_state=rng) for _ in range(_PROBES)] if hasattr(values, "rvs") else values
-            )
-            for chosen in listed:
+            count = _PROBES if hasattr(values, "rvs") else min(len(values), _MOST_PROBES)
+            for i in range(count):
+                chosen = _value(values, rng) if hasattr(values, "rvs") else values[i]
                 yield _drawn(part, rng) | {name: chosen}
 
 

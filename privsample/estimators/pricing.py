@@ -3,7 +3,7 @@
 Source: Papernot and Steinke 2022, section 2 (one run is all that touches private data for one candidate).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _NO_ACCOUNT = (
 )
 
 
-def training_cost(estimator: Any, given: TrainingAccount, n: int) -> Accountant:
+def training_cost(estimator: Any, given: Any, n: int) -> Accountant:
     """What fitting the estimator to n records costs: as given, else as it states by itself.
 
     Raises: TypeError, where nothing is stated; ValueError, for an account of another number of records.
@@ -54,7 +54,7 @@ def fixed_folds(splitter: Any, n: int) -> Folds:
     positions = np.zeros((positive_integer(n=n), 1))
     try:
         found = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(positions)]
-    except Exception as error:  # splitters say in many ways that they miss y or groups
+    except Exception as error:  # noqa: BLE001 - splitters say in many ways that they miss y or groups
         raise ValueError(
             f"{type(splitter).__name__} cannot split by positions alone ({error}): a split that looks at labels or "
             "groups reuses private data without an account; use KFold, ShuffleSplit or fixed lists of positions"
@@ -68,14 +68,14 @@ def fixed_folds(splitter: Any, n: int) -> Folds:
     return tuple((train.astype(np.intp), test.astype(np.intp)) for train, test in found)
 
 
-def folds_account(folds: Folds, n: int, training: Callable[[int], Accountant], noise: NoisyScore) -> Accountant:
+def folds_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: NoisyScore) -> Accountant:
     """One run over fixed folds: a record pays for the trainings that it is part of, and for its weight in the score.
 
     With k equal folds each record lies in k - 1 parts for training and one for testing. The score is the mean of the
     folds' means beneath noise that is added once. Where records pay differently the worst of them counts.
     """
     sizes = [len(train) for train, _ in folds]
-    priced = {size: lifted(training(size), n) for size in dict.fromkeys(sizes)}
+    priced = {size: lifted(costs[size], n) for size in dict.fromkeys(sizes)}
     accounts = list(dict.fromkeys(priced.values()))
     counts, weights = np.zeros((n, len(accounts)), dtype=np.int64), score_weights(folds, n)
     for size, (train, _) in zip(sizes, folds, strict=True):

@@ -2,14 +2,12 @@
 
 import os
 import warnings
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -19,45 +17,31 @@ from privsample._checks import generator, positive_integer
 from privsample._entropy import undisturbed
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.ledger import Ledger
-from privsample.accounting.selection import SelectionAccountant
-from privsample.distributions.runs import Runs, runs_law
-from privsample.estimators.candidates import Space, drawn, prepared, probes, search_space, seeded, untied
-from privsample.estimators.pricing import (
-    Folds,
-    TrainingAccount,
-    fixed_folds,
-    folds_account,
-    lifted,
-    score_weights,
-    training_cost,
-)
-from privsample.estimators.scoring import NoisyScore, checked_scoring
-from privsample.estimators.trials import FAILED, Outcome, Rank, Task, fitted, rank, run_score, trained
-from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
-from privsample.relations import ReplaceOne
+from privsample.distributions.runs import Runs
+from privsample.estimators.candidates import drawn, prepared, seeded
+from privsample.estimators.plan import Plan, planned
+from privsample.estimators.pricing import TrainingAccount
+from privsample.estimators.scoring import NoisyScore
+from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, fitted, ranked, trained
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """A search that is decided before it sees data: the space, the parts, the noise, and what all of it costs."""
+def _delegated(name: str) -> Any:
+    """The winner's method of this name; there where the estimator has it and the search keeps a model."""
 
-    space: Space
-    folds: Folds | None
-    noise: GaussianMechanism | LaplaceMechanism | None
-    account: Accountant
-
-
-def _delegates(name: str) -> Any:
-    """Whether the estimator, or the one found, has this method, and there is or will be a fitted one."""
-
-    def check(search: "PrivateSearchCV") -> bool:
-        getattr(getattr(search, "best_estimator_", None) or search.estimator, name)
+    def offered(search: "PrivateSearchCV") -> bool:
+        getattr(search.estimator, name)
+        if hasattr(search, "accountant_"):
+            search.best_estimator_  # noqa: B018 - its absence is the answer
         return True
 
-    return check
+    def method(search: "PrivateSearchCV", X: Any) -> Any:
+        return getattr(search._winner, name)(X)
+
+    method.__name__, method.__doc__ = name, f"The winner's `{name}`. Raises: NotFittedError, where there is none."
+    return available_if(offered)(method)
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # noqa: PLR0904 - scikit-learn's face
+class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     """The best of a secret, random number of independent random candidates, paid for as one release.
 
     One run draws a candidate, fits it and scores it. Only the winner leaves: its parameters, its score, and its fitted
@@ -66,11 +50,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # noqa: PLR0904 - sci
     to be unseen (Assumption.TIMING).
 
     Parameters:
-    estimator: states what fitting it costs, by `accountant_for(n)` or `accountant`; the account covers all of the
-        fitted object, and that fitting may fail. It must draw fresh randomness in every fit.
+    estimator: states what fitting it costs, by `accountant_for(n)` or `accountant`, before it is fitted; this covers
+        all of the fitted object, and that fitting may fail. Every fit must draw fresh randomness.
     param_distributions: as for RandomizedSearchCV; each candidate is drawn anew, lists with replacement.
     runs: the law of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
-    scoring: as in scikit-learn; with `score_noise` a mean over records.
+    scoring: as in scikit-learn; with `score_noise` a mean over records (accuracy unless told).
     validation: public (X, y) to score on, at no cost; a run then fits one model, on all records.
     score_noise: a NoisyScore, to score on private records instead, by cross-validation.
     cv: number of parts (5 unless told; KFold with a fixed, public order), or a splitter, or lists of positions; only
@@ -117,37 +101,91 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # noqa: PLR0904 - sci
 
     def accountant_for(self, n: int) -> Accountant:
         """What the whole search on n records costs, before it is run. Raises: as `fit`, for bad parameters."""
-        return self._plan(positive_integer(n=n)).account
+        return planned(self, positive_integer(n=n)).account
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:
         """Pay, then search.
 
-        Parameters: X, y, n records; rng, a numpy Generator (which adds RNG_FRESH) or None for the system's entropy.
+        Parameters: X, y, n records; rng, a numpy Generator (which adds RNG_FRESH; children of it go to parameters of
+        candidates that are named rng) or None for the system's entropy.
         Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
         """
         source = generator(rng)
         X, y = indexable(X, y)
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        plan = self._plan(n)
-        task = self._task(plan, X, y)
+        plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X))
         if self.ledger is not None:
             if rng is not None:
-                raise TypeError("rng must be None with a ledger: what a budget pays for draws the system's entropy")
+                raise ValueError("rng must be None with a ledger: what a budget pays for draws the system's entropy")
             self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
+        best = self._best(plan, X, y, source, rng)
+        self.best_params_, self.best_score_ = best.candidate, best.score
+        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
+        if self.refit:
+            self.best_estimator_ = None if best.candidate is None else self._again(best.candidate, X, y, rng)
+        elif plan.parts == 1:
+            self.best_estimator_ = best.model
         self.accountant_ = plan.account if rng is None else plan.account.assuming(Assumption.RNG_FRESH)
-        candidates = undisturbed(source, lambda: [drawn(plan.space, source) for _ in range(self.runs.sample(source))])
-        ready = [self._ready(candidate, task) for candidate in candidates]
-        found = self._run([one for one in ready if one is not None], task, rng)
-        best: tuple[Rank, float, Any, Any] = ((FAILED, 0.0), float("nan"), None, None)
-        for candidate, one in zip(candidates, ready, strict=True):
-            if one is None:
-                continue
-            outcomes = [next(found) for _ in range(task.parts)]
-            score = self._shown(plan, run_score(outcomes), source)
-            if rank(score) > best[0]:
-                best = (rank(score), score, candidate, outcomes[0].model)
-        _, self.best_score_, self.best_params_, model = best
-        self._keep(model, task, rng)
-        if hasattr(X, "shape") and len(X.shape) > 1:
+        if len(getattr(X, "shape", ())) == 2:
             self.n_features_in_ = X.shape[1]
         return self
+
+    def _best(self, plan: Plan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None) -> Ranked:
+        """The first of the best runs. All candidates are drawn before any is trained."""
+        count = plan.runs.sample
+        candidates = undisturbed(source, lambda: [drawn(plan.space, source) for _ in range(count(source))])
+        ready = [(candidate, plan.ready(candidate)) for candidate in candidates]
+        made = [(candidate, estimator) for candidate, estimator in ready if estimator is not None]
+        task = Task(
+            X=X, y=y, folds=plan.folds, scorer=plan.scorer, validation=self.validation, keep=plan.parts == 1,
+            process=os.getpid(),
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
+                delayed(trained)(seeded(estimator, rng), task, fold)
+                for _, estimator in made
+                for fold in range(plan.parts)
+            )
+        runs = [outcomes[i : i + plan.parts] for i in range(0, len(outcomes), plan.parts)]
+        found = [
+            ranked(candidate, run, lambda score: plan.shown(score, source))
+            for (candidate, _), run in zip(made, runs, strict=True)
+        ]
+        return max(found, key=lambda one: one.rank, default=NO_RUN)
+
+    def _again(self, candidate: dict[str, Any], X: Any, y: Any, rng: np.random.Generator | None) -> Any:
+        """The winner, fitted to all records; None where that fails."""
+        try:
+            return fitted(seeded(prepared(self.estimator, candidate), rng), X, y)
+        except Exception:  # noqa: BLE001 - a failure is a legal output, and covered by the account
+            return None
+
+    @property
+    def _winner(self) -> Any:
+        """The fitted model. Raises: NotFittedError, also where no run was made or all failed."""
+        check_is_fitted(self, "accountant_")
+        if self.best_estimator_ is None:
+            raise NotFittedError("the search found no model: no run was made, or the best of them failed")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> Any:
+        """The winner's classes."""
+        return self._winner.classes_
+
+    predict = _delegated("predict")
+    predict_proba = _delegated("predict_proba")
+    decision_function = _delegated("decision_function")
+    transform = _delegated("transform")
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The winner's score on these data, by `scoring`."""
+        scorer = check_scoring(self._winner, scoring=self.scoring)
+        return float(scorer(self._winner, X) if y is None else scorer(self._winner, X, y))
+
+    def __sklearn_tags__(self) -> Any:
+        """The estimator's."""
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags

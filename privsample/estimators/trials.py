@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from privsample.estimators.pricing import Folds
 from privsample.estimators.scoring import Scorer, score_of
 
-Rank = tuple[int, float]
-FAILED, NO_NUMBER, SCORED = range(3)
+_FAILED, _NO_NUMBER, _SCORED = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +26,6 @@ class Task:
     keep: bool
     process: int
 
-    @property
-    def parts(self) -> int:
-        """Trainings in one run."""
-        return 1 if self.folds is None else len(self.folds)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
@@ -40,6 +34,19 @@ class Outcome:
     failed: bool
     score: float = float("nan")
     model: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """What is left of a run: no candidate where it failed, or where none was made."""
+
+    rank: tuple[int, float]
+    score: float
+    candidate: dict[str, Any] | None
+    model: Any
+
+
+NO_RUN = Ranked(rank=(_FAILED, 0.0), score=float("nan"), candidate=None, model=None)
 
 
 def trained(estimator: Any, task: Task, fold: int) -> Outcome:
@@ -62,16 +69,13 @@ def fitted(estimator: Any, X: Any, y: Any) -> Any:
     return estimator.fit(X) if y is None else estimator.fit(X, y)
 
 
-def run_score(outcomes: Sequence[Outcome]) -> float | None:
-    """The mean of the folds' scores; None where a training failed."""
-    return None if any(one.failed for one in outcomes) else float(np.mean([one.score for one in outcomes]))
-
-
-def rank(score: float | None) -> Rank:
-    """Failures last, before them what is no number."""
-    if score is None:
-        return (FAILED, 0.0)
-    return (NO_NUMBER, 0.0) if np.isnan(score) else (SCORED, score)
+def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callable[[float], float]) -> Ranked:
+    """A run's rank: failures last, before them what is no number. `shown` makes of the folds' mean what may be seen."""
+    if any(one.failed for one in outcomes):
+        return NO_RUN
+    score = shown(float(np.mean([one.score for one in outcomes])))
+    order = (_NO_NUMBER, 0.0) if np.isnan(score) else (_SCORED, score)
+    return Ranked(rank=order, score=score, candidate=candidate, model=outcomes[0].model)
 
 
 def _taken(data: Any, positions: Any) -> Any:
