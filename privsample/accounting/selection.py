@@ -123,13 +123,17 @@ class SelectionAccountant(Accountant):
 
     def _cheap(self, orders: FloatArray) -> FloatArray:
         """The least of them."""
-        return np.min([bound(orders) for bound in self._once("bounds", self._bounds).values()], axis=0)
+        return np.min([bound(orders) for bound in self._bounds().values()], axis=0)
 
     def _bounds(self) -> dict[str, Callable[[FloatArray], FloatArray]]:
         """The Renyi curves that cost little, by name."""
         base, law, found = self.base._renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
-        printed = renyi.printed(base, self._renyi_limit, lambda e: worst_log_delta(pairs, e), law)
+
+        def constant(of: TruncatedNegativeBinomial) -> float:
+            return self._once("second order", lambda: renyi.second_order(base, self._renyi_limit, of))
+
+        printed = renyi.printed(base, lambda e: worst_log_delta(pairs, e), law, constant)
 
         def over_trade_off(orders: FloatArray) -> FloatArray:
             extra = np.max([renyi.lemma_7(selected.cells, orders) for selected in found], axis=0)
@@ -218,7 +222,7 @@ class SelectionAccountant(Accountant):
             found |= {name: epsilon_of_curve(curve, goal) for name, curve in self._curves(goal).items()}
         if delta > self.failure:
             beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
-            for name, bound in self._once("bounds", self._bounds).items():
+            for name, bound in self._bounds().items():
                 found[name] = epsilon_from_renyi(bound, self._renyi_limit, beside)
             found["sorted Renyi bound"] = max(float(epsilon_at(*self._sorted(), beside).min()), 0.0)
         return [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in found.items()]

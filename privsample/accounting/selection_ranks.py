@@ -88,9 +88,7 @@ def ordered_pairs(account: Accountant) -> tuple[LossPair, ...]:
 
 
 def beside_failure(account: Accountant) -> tuple[LossPair, ...]:
-    """The same for what holds beside the account's failure."""
-    if account.failure == 0.0:
-        return ordered_pairs(account)
+    """The same for what holds beside the failure of an account that can fail."""
     pure = account.max_loss
     return (RenyiPair(account=account, failing=False) if np.isinf(pure) else binary_pair(pure),)
 

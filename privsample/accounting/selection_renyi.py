@@ -4,6 +4,7 @@ B bounds the divergence given that a run was made, in the sense e^{(a-1) R_a} <=
 outcome of probability P(K = 0) the printed bounds lack that term (docs/notes/selection.md, section 4).
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -50,12 +51,17 @@ def second_order(base: Curve, order_limit: float, law: TruncatedNegativeBinomial
     return float((1.0 + law.eta) * min(least(objective, order_limit), at_one))
 
 
-def printed(base: Curve, order_limit: float, log_delta: Curve, law: Runs) -> dict[str, Curve]:
-    """The source's bounds for this law, by name: Theorem 2 or 6, after Lemma 22 where the law is truncated."""
+def printed(
+    base: Curve, log_delta: Curve, law: Runs, constant: Callable[[TruncatedNegativeBinomial], float]
+) -> dict[str, Curve]:
+    """The source's bounds for this law, by name: Theorem 2 or 6, after Lemma 22 where the law is truncated.
+
+    `constant` gives `second_order`.
+    """
     inner = law.law if isinstance(law, TruncatedRuns) else law
     match inner:
         case TruncatedNegativeBinomial():
-            name, bound = "Theorem 2", partial(theorem_2, base, second_order(base, order_limit, inner), inner)
+            name, bound = "Theorem 2", partial(theorem_2, base, constant(inner), inner)
         case Poisson():
             name, bound = "Theorem 6", partial(theorem_6, base, log_delta, inner)
         case _:

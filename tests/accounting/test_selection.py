@@ -1,7 +1,9 @@
 """The best of a random number of runs: against enumeration of all orders, the exact Gaussian case, and the paper."""
 
+import copy
 import itertools
 import json
+import pickle
 import time
 
 import numpy as np
@@ -306,6 +308,12 @@ def test_two_directions_may_have_pairs_of_their_own():
         assert renyi(x, y, 2.0) <= apart.rdp(2.0) + 1e-9
 
 
+def test_one_sided_pairs_that_are_not_discrete():
+    pairs = BASES["posterior"].pairs
+    account = selected(LOGARITHMIC, Apart(listed=pairs))
+    assert 0 < account.epsilon(1e-5) <= selected(LOGARITHMIC, BASES["posterior"]).epsilon(1e-5) * (1 + 1e-4)
+
+
 def test_several_pairs_are_dominated_by_one():
     base = BASES["posterior"]
     (pair,) = ordered_pairs(base)
@@ -323,3 +331,11 @@ def test_a_base_without_an_account_is_refused():
     for bad in (ps.GaussianMechanism(sensitivity=1, noise_std=1), None, 0.5):
         with pytest.raises(TypeError, match="account of one run"):
             ps.SelectionAccountant(base=bad, runs=POISSON)
+
+
+def test_what_was_worked_out_travels_with_a_copy():
+    account = selected(LOGARITHMIC)
+    epsilon = account.epsilon(1e-5)
+    for copied in (copy.deepcopy(account), pickle.loads(pickle.dumps(account))):  # as to another process
+        assert copied == account
+        assert copied.epsilon(1e-5) == epsilon
