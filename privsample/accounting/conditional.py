@@ -16,7 +16,7 @@ from privsample.accounting.conversion import (
     log_delta_from_renyi,
 )
 from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero
-from privsample.accounting.selection import checked_base
+from privsample.accounting.selection import checked_base, pure_curve, pure_renyi
 from privsample.accounting.selection_ranks import Resolved, beside_failure, ordered_pairs
 from privsample.relations import Relation
 
@@ -126,12 +126,18 @@ class ConditionalAccountant(Accountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
-        return closed(
-            lambda a: np.min([bound(a) for bound in self._bounds().values()], axis=0),
-            orders,
-            self._renyi_limit,
-            self.max_loss,
-        )
+        found = closed(self._least, orders, self._renyi_limit, self.max_loss)
+        return np.minimum(found, pure_renyi(self.max_loss, orders))
+
+    def _least(self, orders: FloatArray) -> FloatArray:
+        return np.min([bound(orders) for bound in self._bounds().values()], axis=0)
+
+    def _curves(self) -> dict[str, LogCurve]:
+        """Privacy curves at epsilon >= 0, by name."""
+        curves = {"privacy curve of the base": self._curve()}
+        if np.isfinite(self.max_loss) and self.failure == 0.0:
+            curves["pure guarantee, by its curve"] = pure_curve(self.max_loss)
+        return curves
 
     def _curve(self) -> LogCurve:
         """log of delta(e - log(G/f))/f at e >= 0, the worst over the base's pairs."""
@@ -144,20 +150,20 @@ class ConditionalAccountant(Accountant):
         return log_delta
 
     def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        e, curve = np.asarray(epsilon, dtype=np.float64), self._curve()
-        by_order = [
-            min(log_delta_from_renyi(bound, self._renyi_limit, float(x)) for bound in self._bounds().values())
-            for x in np.abs(e).ravel()
-        ]
-        beside = self._beside_failure(np.reshape(by_order, e.shape), np.abs(e))
-        above = np.minimum(beside, np.reshape([curve(float(x)) for x in np.abs(e).ravel()], e.shape))
-        return np.where(e >= 0, above, delta_below_zero(e, above))
+        e, curves, above = np.asarray(epsilon, dtype=np.float64), self._curves().values(), []
+        for x in map(float, np.abs(e).ravel()):
+            by_order = np.asarray(log_delta_from_renyi(self._least, self._renyi_limit, x))
+            beside = float(self._beside_failure(by_order, np.asarray(x)))
+            above.append(min(beside, *(curve(x) for curve in curves)))
+        result = np.array(above).reshape(e.shape)
+        return np.where(e >= 0, result, delta_below_zero(e, result))
 
     def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
         del every
         found = {"pure guarantee": self.max_loss if delta >= self.failure else np.inf}
         if delta > 0.0:
-            found["privacy curve of the base"] = epsilon_of_curve(self._curve(), float(np.log(delta)))
+            goal = float(np.log(delta))
+            found |= {name: epsilon_of_curve(curve, goal) for name, curve in self._curves().items()}
         if delta > self.failure:
             beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
             for name, bound in self._bounds().items():

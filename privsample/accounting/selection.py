@@ -20,10 +20,10 @@ from privsample.accounting.conversion import (
     log_delta_at,
     log_delta_from_renyi,
 )
-from privsample.accounting.loss import LossPair, delta_below_zero, worst_log_delta
+from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero, worst_log_delta
 from privsample.accounting.selection_curve import SelectedPair, every_run_log_delta
 from privsample.accounting.selection_ranks import beside_failure, dear, ordered_pairs
-from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
+from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
 from privsample.relations import Relation
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
@@ -70,13 +70,20 @@ class SelectionAccountant(Accountant):
 
     @property
     def max_loss(self) -> float:
-        """The base's and the largest log phi(u)/phi(v); at most 2 + eta times the base's, or all runs' together."""
+        """The base's and the largest log phi(u)/phi(v): at most 2 + eta times the base's, or all runs' together.
+
+        For the Poisson law that ratio is the mean times the total variation distance.
+        """
         base = self.base.max_loss
         if np.isinf(base):
             return np.inf
         bounds = [base + max(found.cells.log_ratio for found in self._beside(0)), self.runs.maximum * base]
-        if isinstance(self.runs, TruncatedNegativeBinomial):
-            bounds.append((2.0 + self.runs.eta) * base)
+        match self._kept:
+            case TruncatedNegativeBinomial(eta=eta):
+                bounds.append((2.0 + eta) * base)
+            case Poisson(mean=mean):
+                apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._beside(0))
+                bounds.append(base + mean * float(np.exp(apart)) * (1.0 + 1e-14))
         return min(bounds) if base else 0.0
 
     @property
@@ -172,7 +179,8 @@ class SelectionAccountant(Accountant):
 
         least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        return np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._cheap), high)
+        found = np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._cheap), high)
+        return np.minimum(found, pure_renyi(self.max_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:
         """log of the pointwise bound at epsilon >= 0; below e^least it may be loose."""
@@ -196,6 +204,8 @@ class SelectionAccountant(Accountant):
             "pointwise bound": lambda e: self._pointwise(e, least),
             "curve shifted by R": self._by_ratio,
         }
+        if np.isfinite(self.max_loss) and self.failure == 0.0:
+            curves["pure guarantee, by its curve"] = pure_curve(self.max_loss)
         match self.base.pairs:
             case (GaussianPair(mu=mu),):
                 curves["every run released"] = lambda e: every_run_log_delta(mu, self.runs, e)
@@ -226,6 +236,17 @@ class SelectionAccountant(Accountant):
                 found[name] = epsilon_from_renyi(bound, self._renyi_limit, beside)
             found["sorted Renyi bound"] = max(float(epsilon_at(*self._sorted(), beside).min()), 0.0)
         return [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in found.items()]
+
+
+def pure_renyi(max_loss: float, orders: FloatArray) -> FloatArray:
+    """The Renyi curve that a pure guarantee implies: randomized response's (Kairouz, Oh and Viswanath 2015)."""
+    return binary_pair(max_loss).renyi(orders) if np.isfinite(max_loss) else np.full(orders.shape, np.inf)
+
+
+def pure_curve(max_loss: float) -> LogCurve:
+    """The privacy curve that a pure guarantee implies, by its logarithm."""
+    pair = binary_pair(max_loss)
+    return lambda epsilon: float(pair.log_delta(np.asarray(epsilon)))
 
 
 def checked_base(base: Any) -> Accountant:
