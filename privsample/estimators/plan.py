@@ -21,7 +21,7 @@ from privsample.estimators.pricing import (
     score_weights,
     training_cost,
 )
-from privsample.estimators.scoring import NoisyScore, Scorer, checked_scoring
+from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer
 from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
 
@@ -33,7 +33,7 @@ _WHERE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """`folds` and `noise` are None where candidates are scored on public data; costs: of training, by size."""
+    """What a search does. `costs` of training, by size; without `folds` and `mechanism`, the noise, on public data."""
 
     estimator: Any
     training_account: TrainingAccount
@@ -41,7 +41,6 @@ class Plan:
     runs: Runs
     scorer: Scorer
     folds: Folds | None
-    noise: NoisyScore | None
     mechanism: GaussianMechanism | LaplaceMechanism | None
     costs: Mapping[int, Accountant]
     account: Accountant
@@ -53,9 +52,7 @@ class Plan:
 
     def shown(self, score: float, rng: np.random.Generator) -> float:
         """What may be seen of a score: all of one on public data, a noisy one of private records."""
-        if self.noise is None or self.mechanism is None:
-            return score
-        return float(self.mechanism.release(self.noise.clipped(score), rng=rng)["statistic"][0])
+        return score if self.mechanism is None else float(self.mechanism.release(score, rng=rng)["statistic"][0])
 
     def ready(self, candidate: Mapping[str, Any]) -> Any:
         """The estimator to train; None, a failure, where the candidate cannot be made or is not paid for."""
@@ -79,10 +76,12 @@ def planned(search: Any, n: int) -> Plan:
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
     costs = {size: _one_cost(search, space, size) for size in wanted}
-    mechanism, base = None, costs[sizes[0]]
-    if noise is not None and folds is not None:
-        base = folds_account(folds, n, costs, noise)
-        mechanism = noise.mechanism(float(score_weights(folds, n).max()), ReplaceOne(n=n))
+    if noise is None or folds is None:
+        base, mechanism, scorer = costs[n], None, check_scoring(search.estimator, scoring=search.scoring)
+    else:
+        base, weight = folds_account(folds, n, costs, noise), float(score_weights(folds, n).max())
+        mechanism = noise.mechanism(weight, ReplaceOne(n=n))
+        scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
     account: Accountant = SelectionAccountant(base=base, runs=runs)
     if search.refit:
         account += costs[n] if folds is None else lifted(costs[n], n)
@@ -91,9 +90,8 @@ def planned(search: Any, n: int) -> Plan:
         training_account=search.training_account,
         space=space,
         runs=runs,
-        scorer=check_scoring(search.estimator, scoring="accuracy" if noise and not search.scoring else search.scoring),
+        scorer=scorer,
         folds=folds,
-        noise=noise,
         mechanism=mechanism,
         costs=costs,
         account=account,
@@ -118,7 +116,6 @@ def _checked_score(search: Any) -> NoisyScore | None:
         return None
     if not isinstance(noise, NoisyScore):
         raise TypeError(f"score_noise must be a NoisyScore, got {type(noise).__name__}")
-    checked_scoring(search.scoring, search.estimator)
     return noise
 
 

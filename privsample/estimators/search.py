@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -54,7 +53,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         all of the fitted object, and that fitting may fail. Every fit must draw fresh randomness.
     param_distributions: as for RandomizedSearchCV; each candidate is drawn anew, lists with replacement.
     runs: the law of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
-    scoring: as in scikit-learn; with `score_noise` a mean over records (accuracy unless told).
+    scoring: as in scikit-learn; with `score_noise` accuracy, neg_mean_absolute_error, neg_mean_squared_error, or a
+        function (model, X, y) that gives one number for each record.
     validation: public (X, y) to score on, at no cost; a run then fits one model, on all records.
     score_noise: a NoisyScore, to score on private records instead, by cross-validation.
     cv: number of parts (5 unless told; KFold with a fixed, public order), or a splitter, or lists of positions; only
@@ -66,7 +66,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_jobs: as for joblib; runs go through joblib's backends. verbose: must be off.
 
     Attributes, after fit: best_params_ (None where no run was made or the best failed), best_score_ (then NaN),
-    best_estimator_ (with refit, or where a run fits one model; None as before), accountant_, n_features_in_.
+    best_estimator_ (with refit, or where a run fits one model; None as before), scorer_, accountant_, n_features_in_.
     Source: Papernot and Steinke 2022; one run is everything that touches private data for one candidate.
     """
 
@@ -111,17 +111,19 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
         """
         source = generator(rng)
-        X, y = indexable(X, y)
+        X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
         plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X))
         if self.ledger is not None:
             if rng is not None:
                 raise ValueError("rng must be None with a ledger: what a budget pays for draws the system's entropy")
             self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
         best = self._best(plan, X, y, source, rng)
+        self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
         if self.refit:
-            self.best_estimator_ = None if best.candidate is None else self._again(best.candidate, X, y, rng)
+            again = None if best.candidate is None else seeded(prepared(self.estimator, best.candidate), rng)
+            self.best_estimator_ = None if again is None else fitted(again, X, y)
         elif plan.parts == 1:
             self.best_estimator_ = best.model
         self.accountant_ = plan.account if rng is None else plan.account.assuming(Assumption.RNG_FRESH)
@@ -136,9 +138,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         ready = [(candidate, plan.ready(candidate)) for candidate in candidates]
         made = [(candidate, estimator) for candidate, estimator in ready if estimator is not None]
         task = Task(
-            X=X, y=y, folds=plan.folds, scorer=plan.scorer, validation=self.validation, keep=plan.parts == 1,
+            X=X,
+            y=y,
+            folds=plan.folds,
+            scorer=plan.scorer,
+            validation=self.validation,
+            keep=plan.parts == 1,
             process=os.getpid(),
-        )  # fmt: skip
+        )
         with warnings.catch_warnings():
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(trained)(seeded(estimator, rng), task, fold)
@@ -151,13 +158,6 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             for (candidate, _), run in zip(made, runs, strict=True)
         ]
         return max(found, key=lambda one: one.rank, default=NO_RUN)
-
-    def _again(self, candidate: dict[str, Any], X: Any, y: Any, rng: np.random.Generator | None) -> Any:
-        """The winner, fitted to all records; None where that fails."""
-        try:
-            return fitted(seeded(prepared(self.estimator, candidate), rng), X, y)
-        except Exception:  # noqa: BLE001 - a failure is a legal output, and covered by the account
-            return None
 
     @property
     def _winner(self) -> Any:
@@ -178,9 +178,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     transform = _delegated("transform")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The winner's score on these data, by `scoring`."""
-        scorer = check_scoring(self._winner, scoring=self.scoring)
-        return float(scorer(self._winner, X) if y is None else scorer(self._winner, X, y))
+        """The winner's score on these data, by `scoring`, without noise: for public data, or for the curator."""
+        model = self._winner
+        return float(self.scorer_(model, X) if y is None else self.scorer_(model, X, y))
 
     def __sklearn_tags__(self) -> Any:
         """The estimator's."""

@@ -2,14 +2,15 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privsample.estimators.pricing import Folds
-from privsample.estimators.scoring import Scorer, score_of
+from privsample.estimators.scoring import Scorer, score_of, taken
 
 _FAILED, _NO_NUMBER, _SCORED = range(3)
 
@@ -25,6 +26,13 @@ class Task:
     validation: tuple[Any, Any] | None
     keep: bool
     process: int
+
+    def part(self, fold: int, which: int) -> tuple[Any, Any]:
+        """The records to train on (0) or to test on (1); without folds all of them."""
+        if self.folds is None:
+            return self.X, self.y
+        positions = self.folds[fold][which]
+        return taken(self.X, positions), taken(self.y, positions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +58,32 @@ NO_RUN = Ranked(rank=(_FAILED, 0.0), score=float("nan"), candidate=None, model=N
 
 
 def trained(estimator: Any, task: Task, fold: int) -> Outcome:
-    """Fit on one fold and score. Never raises, never warns: either would tell of a run that may not win."""
+    """Fit on one fold and score."""
     if os.getpid() != task.process:
         np.random.seed()  # noqa: NPY002 - a forked worker would share numpy's global state with the others
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            train, test = (slice(None), slice(None)) if task.folds is None else task.folds[fold]
-            model = fitted(estimator, _taken(task.X, train), _taken(task.y, train))
-        except Exception:  # noqa: BLE001 - a failed candidate is a legal output
-            return Outcome(failed=True)
-        X, y = task.validation or (_taken(task.X, test), _taken(task.y, test))
-        return Outcome(failed=False, score=score_of(task.scorer, model, X, y), model=model if task.keep else None)
+    model = fitted(estimator, *task.part(fold, 0))
+    if model is None:
+        return Outcome(failed=True)
+    with _silent():
+        score = score_of(task.scorer, model, *task.validation or task.part(fold, 1))
+    return Outcome(failed=False, score=score, model=model if task.keep else None)
 
 
 def fitted(estimator: Any, X: Any, y: Any) -> Any:
-    """The estimator, fitted."""
-    return estimator.fit(X) if y is None else estimator.fit(X, y)
+    """The estimator, fitted; None where that fails. Neither errors nor warnings leave: a failure is a legal output."""
+    with _silent():
+        try:
+            return estimator.fit(X) if y is None else estimator.fit(X, y)
+        except Exception:  # noqa: BLE001 - whatever it is
+            return None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without warnings: their number would tell the number of runs."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callable[[float], float]) -> Ranked:
@@ -76,10 +93,3 @@ def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callab
     score = shown(float(np.mean([one.score for one in outcomes])))
     order = (_NO_NUMBER, 0.0) if np.isnan(score) else (_SCORED, score)
     return Ranked(rank=order, score=score, candidate=candidate, model=outcomes[0].model)
-
-
-def _taken(data: Any, positions: Any) -> Any:
-    """The rows at these positions."""
-    if data is None or isinstance(positions, slice):
-        return data
-    return data.iloc[positions] if hasattr(data, "iloc") else data[positions]
