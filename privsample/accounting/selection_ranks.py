@@ -200,7 +200,7 @@ def rank_cells(resolved: Resolved, runs: Runs) -> RankCells:
     other = np.minimum(np.append(left, np.inf), np.append(np.inf, right))
     best = runs.log_slope(edges)
     most = np.log(runs.mean)
-    lost = 2e-15 * (4.0 + abs(most))
+    lost = 2e-15 * (4.0 + abs(most)) + runs.rounding
     best = best + lost + 2e-15 * np.abs(best - most)
     return RankCells(share=width, best=best, other=other - lost - 2e-15 * np.abs(other - most))
 

@@ -16,6 +16,7 @@ from privsample._logspace import log1mexp
 from privsample._value import put, value
 
 _LEAST_GAMMA = 1e-15
+_BLOCK = 1 << 20
 _FIXED = (
     "runs must be a law of the number of runs, got {}: a fixed number is refused, since the best of k runs can cost as "
     "much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
@@ -79,9 +80,19 @@ class Runs(ABC):
 
     def tail(self, k: int) -> float:
         """P(K >= k)."""
-        at = positive_integer(k=k)
-        below = np.exp(self.log_mass(np.arange(at, dtype=np.float64))).sum() if at <= self.maximum else 1.0
+        at, start, below = positive_integer(k=k), 0, 0.0
+        while start < min(at, self.maximum + 1):
+            end = min(at, start + _BLOCK)
+            more = float(np.exp(self.log_mass(np.arange(start, end, dtype=np.float64))).sum())
+            if more < 1e-17 and start > self.mean:  # beyond the mean the masses fall
+                break
+            start, below = end, below + more
         return float(np.clip(1.0 - below, 0.0, 1.0))
+
+    @property
+    def rounding(self) -> float:
+        """What rounding of the masses may shift `log_slope` by, where it is summed from them."""
+        return 0.0
 
     def thinned(self, keep: float) -> "Runs":
         """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""

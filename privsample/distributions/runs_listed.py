@@ -33,6 +33,11 @@ class _Listed(Runs):
         k, log_mass = self._support
         return float(k @ np.exp(log_mass))
 
+    @property
+    def rounding(self) -> float:
+        """That of log Gamma at the maximum."""
+        return float(1e-15 * self.maximum * np.log1p(self.maximum))
+
     def log_success(self, w: FloatArray) -> FloatArray:
         """log of the sum of P(K = k)(1 - (1 - w)^k), whose terms are positive."""
         k, log_mass = self._support
