@@ -81,10 +81,10 @@ def test_reach(law, reach):
 def test_an_answer_takes_a_moment():
     taken = []
     for mean in (9.0, 10.0, 11.0):
-        account, start = selected(ps.TruncatedNegativeBinomial.logarithmic(mean=mean)), time.perf_counter()
+        account, start = selected(ps.TruncatedNegativeBinomial.logarithmic(mean=mean)), time.process_time()
         account.epsilon(1e-5)
-        taken.append(time.perf_counter() - start)
-    assert min(taken) < 0.4  # 0.06 s on an idle core
+        taken.append(time.process_time() - start)
+    assert min(taken) < 0.2  # about 0.06 s
 
 
 @pytest.mark.parametrize(
