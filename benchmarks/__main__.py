@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import calibration, draws, imports, peers, selection
+from benchmarks import calibration, draws, imports, peers, search, selection
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -10,6 +10,7 @@ ALL = {
     "calibration": calibration.rows,
     "peers": peers.rows,
     "selection": selection.rows,
+    "search": search.rows,
     "draws": draws.rows,
 }
 
