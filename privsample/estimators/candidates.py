@@ -4,15 +4,17 @@ scikit-learn's ParameterSampler draws lists without replacement and stops when t
 neither independent nor as many as the law of runs says, and the theorems of the best of a random number of runs fail.
 """
 
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from privsample.accounting.ledger import Ledger
+
 Space = tuple[Mapping[str, Any], ...]
 
-_SEEDS = ("rng", "random_state")
+_SEEDS = ("rng", "random_state", "seed")
 _PROBES, _MOST_PROBES = 8, 64
 
 
@@ -31,13 +33,13 @@ def search_space(given: Any, estimator: Any) -> Space:
     if not parts or not all(parts):
         raise ValueError("param_distributions is empty: name at least one parameter and what it may be")
     names = set(estimator.get_params(deep=True))
-    for part in parts:
-        for name, values in part.items():
-            _checked_values(name, values, names)
-    return tuple(dict(sorted(part.items())) for part in parts)
+    return tuple(
+        {name: _checked_values(name, values, names) for name, values in sorted(part.items())} for part in parts
+    )
 
 
-def _checked_values(name: str, values: Any, known: set[str]) -> None:
+def _checked_values(name: str, values: Any, known: set[str]) -> Any:
+    """A law, or a tuple of values."""
     if name.partition("__")[0] not in known:
         raise ValueError(f"param_distributions names {name!r}, which is no parameter of the estimator")
     if _last(name) in {*_SEEDS, "verbose"}:
@@ -45,11 +47,12 @@ def _checked_values(name: str, values: Any, known: set[str]) -> None:
             f"param_distributions must not name {name!r}: seeds would tie the runs together, output would count them"
         )
     if hasattr(values, "rvs"):
-        return
-    if isinstance(values, (str, bytes)) or not (isinstance(values, Sized) and hasattr(values, "__getitem__")):
+        return values
+    if isinstance(values, (str, bytes, Mapping)) or not (isinstance(values, Sized) and isinstance(values, Iterable)):
         raise TypeError(f"{name!r} must be a list of values or a law with rvs, got {values!r}")
     if not len(values):
         raise ValueError(f"{name!r} has an empty list of values: the search space is empty")
+    return tuple(values)
 
 
 def drawn(space: Space, rng: np.random.Generator) -> dict[str, Any]:
@@ -86,12 +89,17 @@ def prepared(estimator: Any, candidate: Mapping[str, Any]) -> Any:
 def untied(estimator: Any) -> None:
     """Refuse what ties runs together or tells their number. Raises: ValueError."""
     for name, value in estimator.get_params(deep=True).items():
-        if _last(name) in _SEEDS and value is not None:
+        tied = _last(name) in _SEEDS and value is not None
+        if tied or isinstance(value, (np.random.Generator, np.random.RandomState)):
             raise ValueError(
                 f"{name} must be None, got {value!r}: every run would draw the same noise, but runs must be independent"
             )
         if _last(name) == "verbose" and value:
             raise ValueError(f"{name} must be off, got {value!r}: what runs print tells their number, which is secret")
+        if isinstance(value, Ledger):
+            raise ValueError(
+                f"{name} must be None: the search pays for all its runs, and its ledger must not count them"
+            )
 
 
 def seeded(estimator: Any, rng: np.random.Generator | None) -> Any:

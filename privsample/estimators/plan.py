@@ -22,6 +22,7 @@ from privsample.estimators.pricing import (
     training_cost,
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer
+from privsample.estimators.trials import silent
 from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
 
@@ -56,11 +57,12 @@ class Plan:
 
     def ready(self, candidate: Mapping[str, Any]) -> Any:
         """The estimator to train; None, a failure, where the candidate cannot be made or is not paid for."""
-        try:
-            made = prepared(self.estimator, candidate)
-            costs = {size: training_cost(made, self.training_account, size) for size in self.costs}
-        except Exception:  # noqa: BLE001 - a failed candidate is a legal output
-            return None
+        with silent():
+            try:
+                made = prepared(self.estimator, candidate)
+                costs = {size: training_cost(made, self.training_account, size) for size in self.costs}
+            except Exception:  # noqa: BLE001 - a failed candidate is a legal output
+                return None
         return made if costs == self.costs else None
 
 

@@ -65,6 +65,11 @@ class RecordScorer:
         except Exception:  # noqa: BLE001 - whether it fails depends on single records
             return float(np.mean([self._alone(model, *record) for record in _records(X, y)]))
 
+    @property
+    def needs_labels(self) -> bool:
+        """Whether y must be given."""
+        return isinstance(self.term, str)
+
     def _alone(self, model: Any, X: Any, y: Any) -> float:
         try:
             return float(self._clipped(model, X, y)[0])

@@ -113,6 +113,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         source = generator(rng)
         X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
         plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X))
+        if y is None and getattr(plan.scorer, "needs_labels", False):
+            raise ValueError("y must be given: candidates are scored against it")
         if self.ledger is not None:
             if rng is not None:
                 raise ValueError("rng must be None with a ledger: what a budget pays for draws the system's entropy")

@@ -64,14 +64,14 @@ def trained(estimator: Any, task: Task, fold: int) -> Outcome:
     model = fitted(estimator, *task.part(fold, 0))
     if model is None:
         return Outcome(failed=True)
-    with _silent():
+    with silent():
         score = score_of(task.scorer, model, *task.validation or task.part(fold, 1))
     return Outcome(failed=False, score=score, model=model if task.keep else None)
 
 
 def fitted(estimator: Any, X: Any, y: Any) -> Any:
     """The estimator, fitted; None where that fails. Neither errors nor warnings leave: a failure is a legal output."""
-    with _silent():
+    with silent():
         try:
             return estimator.fit(X) if y is None else estimator.fit(X, y)
         except Exception:  # noqa: BLE001 - whatever it is
@@ -79,7 +79,7 @@ def fitted(estimator: Any, X: Any, y: Any) -> Any:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Without warnings: their number would tell the number of runs."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -1,5 +1,6 @@
 """The search: what it finds, what it costs, and what never leaves it."""
 
+import os
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ from privsample.distributions.runs import Runs
 from privsample.errors import BudgetExceeded, RelationMismatch
 from privsample.estimators import candidates
 from privsample.estimators.plan import planned
+from privsample.estimators.trials import Task, trained
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)
@@ -70,6 +72,38 @@ def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypa
         monkeypatch.setattr("privsample.estimators.search.drawn", lambda space, source: {"quality": left.pop()})
     expected = np.diff(np.exp(4.0 * (np.arange(7) / 6 - 1.0)), prepend=0.0)
     assert (stats.chisquare(chosen(law, rng, fits), fits * expected).pvalue > alpha) == accepted
+
+
+def noisiest(model, X, y):
+    return model.noise_
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("shared", "accepted"), [(False, True), (True, False)])
+def test_runs_draw_independent_noise(shared, accepted, rng, alpha, monkeypatch):
+    """P(largest of K uniform draws <= u) = f(u). The twin: all runs of a search draw the same noise."""
+    if shared:
+        tied = np.random.default_rng
+        monkeypatch.setattr(
+            "privsample.estimators.search.seeded", lambda made, rng: clone(made).set_params(rng=tied(now))
+        )
+    law = ps.TruncatedNegativeBinomial.from_mean(mean=5, eta=1.0)
+    model = search({"quality": [0.5]}, law, scoring=noisiest)
+    plan, found = planned(model, N), []
+    for _ in range(300):
+        now = rng.integers(1 << 32)
+        found.append(model._best(plan, X, Y, rng, rng).score)
+    pvalue = stats.kstest(found, lambda u: 1.0 - np.exp(law.log_success(1.0 - u))).pvalue
+    assert (pvalue > alpha) == accepted
+
+
+def test_forked_workers_do_not_share_a_global_state(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(np.random, "seed", lambda *seed: seeds.append(seed))
+    for process in (os.getpid(), -1):
+        task = Task(X=X, y=Y, folds=None, scorer=noisiest, validation=None, keep=False, process=process)
+        assert trained(Constant(), task, 0).model is None
+    assert seeds == [()]
 
 
 def test_no_run_is_an_outcome(monkeypatch):
@@ -232,6 +266,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 import privsample as ps
+from privsample.estimators.trials import Task, trained
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":

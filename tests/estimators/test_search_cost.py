@@ -39,6 +39,7 @@ def test_records_that_do_not_train_pay_for_their_score_alone():
     assert set(account.parts) == {1 * TRAINING, 1 * noise(1 / 30)}
     assert account.relation == RECORDS
     assert ps.Assumption.FIXED_PARTS in account.assumptions
+    assert ps.Accountant.from_dict(account.to_dict()) == account
     assert account.epsilon(0) == np.inf
     assert account.rdp(3.0) == max(TRAINING.rdp(3.0), noise(1 / 30).rdp(3.0))
 
@@ -134,6 +135,7 @@ class Silent(Constant):
         (search({"quality": []}), ValueError, "'quality' has an empty list"),
         (search({"quality": 3}), TypeError, "'quality' must be a list of values or a law"),
         (search({"quality": "abc"}), TypeError, "'quality' must be a list of values or a law"),
+        (search({"quality": {1: 2}}), TypeError, "'quality' must be a list of values or a law"),
         (search("quality"), TypeError, "param_distributions must map"),
         (search({"colour": [1]}), ValueError, "names 'colour', which is no parameter"),
         (search({"random_state": [1]}), ValueError, "must not name 'random_state'"),
@@ -184,8 +186,33 @@ def test_regressors_have_no_accuracy():
 def test_seeds_and_sizes_are_refused():
     with pytest.raises(TypeError, match="a seeded release is not private"):
         search().fit(X, Y, rng=3)
+    with pytest.raises(ValueError, match="y must be given"):
+        private().fit(X)
     with pytest.raises(ValueError, match="n must be at least 1"):
         search().accountant_for(0)
+
+
+def test_an_inner_search_must_not_pay_by_itself(tmp_path):
+    ledger = ps.Ledger(tmp_path / "l", budget=ps.DP(epsilon=1, delta=1e-6), relation=RECORDS, dataset="d")
+    with pytest.raises(ValueError, match="ledger must be None: the search pays for all its runs"):
+        search({"refit": [True]}, estimator=search(ledger=ledger)).fit(X, Y)
+
+
+def test_a_record_in_no_part_pays_nothing():
+    account = private(cv=[([0, 1], [2])]).accountant_for(5).base
+    assert account.relation == ps.ReplaceOne(n=5)
+    assert len(account.parts) == 2
+
+
+def test_no_relation_but_records(monkeypatch):
+    class Other(ps.ReplaceOne.__base__):
+        words = change = "other"
+
+        def group(self, size):
+            return self
+
+    with pytest.raises(TypeError, match="AddRemove or ReplaceOne"):
+        lifted(ps.PureAccountant(stated_epsilon=1, relation=Other()), 5)
 
 
 def test_predefined_parts_are_positions():
