@@ -99,6 +99,8 @@ def record_scorer(scoring: Any, estimator: Any, bounds: tuple[float, float]) -> 
             f"scoring={scoring!r} cannot be used beneath noise, which hides one record in a mean over records: use one "
             f"of {', '.join(_TERMS)}, or a function (model, X, y) that gives one number for each record"
         )
+    if isinstance(scoring, str) and scoring.startswith("neg_") and not bounds[0] < 0.0:
+        raise ValueError(f"bounds={bounds} hold no value of {scoring}, which is below zero; give NoisyScore others")
     return RecordScorer(term=scoring, bounds=bounds)
 
 

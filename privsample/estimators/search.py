@@ -61,7 +61,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         positions may decide. Needs `score_noise`.
     refit: fit the winner again, on all records: one more charge, spent whether or not there is a winner.
     training_account: what fitting any candidate costs at most, or a function of n that says so, where the
-        estimator does not say it or candidates differ.
+        estimator does not say it or candidates differ. Without it a candidate of another cost is never trained.
     ledger: a Ledger that pays before the first run.
     n_jobs: as for joblib; runs go through joblib's backends. verbose: must be off.
 
@@ -112,6 +112,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         source = generator(rng)
         X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
+        if self.validation is not None and self.validation[0] is X:
+            raise ValueError("validation must be public data, but is what is to be fitted; see score_noise for private")
         plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X))
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given: candidates are scored against it")
@@ -140,8 +142,6 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         ready = [(candidate, plan.ready(candidate)) for candidate in candidates]
         made = [(candidate, estimator) for candidate, estimator in ready if estimator is not None]
         task = Task(
-            X=X,
-            y=y,
             folds=plan.folds,
             scorer=plan.scorer,
             validation=self.validation,
@@ -150,7 +150,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         with warnings.catch_warnings():
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
-                delayed(trained)(seeded(estimator, rng), task, fold)
+                delayed(trained)(seeded(estimator, rng), X, y, task, fold)
                 for _, estimator in made
                 for fold in range(plan.parts)
             )

@@ -19,20 +19,11 @@ _FAILED, _NO_NUMBER, _SCORED = range(3)
 class Task:
     """What all runs share; `validation` is public, without it the fold's own part for testing gives the score."""
 
-    X: Any
-    y: Any
     folds: Folds | None
     scorer: Scorer
     validation: tuple[Any, Any] | None
     keep: bool
     process: int
-
-    def part(self, fold: int, which: int) -> tuple[Any, Any]:
-        """The records to train on (0) or to test on (1); without folds all of them."""
-        if self.folds is None:
-            return self.X, self.y
-        positions = self.folds[fold][which]
-        return taken(self.X, positions), taken(self.y, positions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +48,18 @@ class Ranked:
 NO_RUN = Ranked(rank=(_FAILED, 0.0), score=float("nan"), candidate=None, model=None)
 
 
-def trained(estimator: Any, task: Task, fold: int) -> Outcome:
+def trained(estimator: Any, X: Any, y: Any, task: Task, fold: int) -> Outcome:
     """Fit on one fold and score."""
     if os.getpid() != task.process:
         np.random.seed()  # noqa: NPY002 - a forked worker would share numpy's global state with the others
-    model = fitted(estimator, *task.part(fold, 0))
+    train, test = (X, y), (X, y)
+    if task.folds is not None:
+        train, test = ((taken(X, positions), taken(y, positions)) for positions in task.folds[fold])
+    model = fitted(estimator, *train)
     if model is None:
         return Outcome(failed=True)
     with silent():
-        score = score_of(task.scorer, model, *task.validation or task.part(fold, 1))
+        score = score_of(task.scorer, model, *task.validation or test)
     return Outcome(failed=False, score=score, model=model if task.keep else None)
 
 
@@ -73,9 +67,10 @@ def fitted(estimator: Any, X: Any, y: Any) -> Any:
     """The estimator, fitted; None where that fails. Neither errors nor warnings leave: a failure is a legal output."""
     with silent():
         try:
-            return estimator.fit(X) if y is None else estimator.fit(X, y)
+            estimator.fit(X) if y is None else estimator.fit(X, y)
         except Exception:  # noqa: BLE001 - whatever it is
             return None
+        return estimator
 
 
 @contextmanager

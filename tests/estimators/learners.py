@@ -10,6 +10,7 @@ import privsample as ps
 N = 60
 X = np.linspace(-1, 1, 2 * N).reshape(N, 2)
 Y = np.arange(N) % 2
+PUBLIC = (X.copy(), Y.copy())
 RUNS = ps.TruncatedNegativeBinomial.logarithmic(mean=4)
 NOISE = ps.NoisyScore(noise_std=0.05)
 FITS = []
@@ -51,7 +52,7 @@ def quality(model, X, y):
 
 def search(space=None, runs=RUNS, estimator=None, **options):
     """Scored on public data."""
-    options = {"validation": (X, Y), "scoring": quality} | options
+    options = {"validation": PUBLIC, "scoring": quality} | options
     space = {"quality": [0.1, 0.9]} if space is None else space
     return ps.PrivateSearchCV(Constant() if estimator is None else estimator, space, runs, **options)
 

@@ -101,8 +101,8 @@ def test_forked_workers_do_not_share_a_global_state(monkeypatch):
     seeds = []
     monkeypatch.setattr(np.random, "seed", lambda *seed: seeds.append(seed))
     for process in (os.getpid(), -1):
-        task = Task(X=X, y=Y, folds=None, scorer=noisiest, validation=None, keep=False, process=process)
-        assert trained(Constant(), task, 0).model is None
+        task = Task(folds=None, scorer=noisiest, validation=None, keep=False, process=process)
+        assert trained(Constant(), X, Y, task, 0).model is None
     assert seeds == [()]
 
 
@@ -252,6 +252,12 @@ def test_takes_lists_and_tables(form, rng):
     found = private(refit=True).fit(form(X.tolist()), y, rng=rng)
     assert found.best_estimator_.n_ == N
     assert found.predict(X).shape == (N,)
+
+
+def test_takes_one_column(rng):
+    found = search().fit(X[:, 0], Y, rng=rng)
+    assert found.best_estimator_.n_ == N
+    assert not hasattr(found, "n_features_in_")
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])

@@ -179,13 +179,18 @@ def test_regressors_have_no_accuracy():
     space = {"fit_intercept": [True, False]}
     with pytest.raises(ValueError, match="scoring=None cannot be used beneath noise"):
         private(space, estimator=Stating()).accountant_for(N)
-    found = private(space, estimator=Stating(), scoring="neg_mean_absolute_error", score_noise=NOISE, refit=True)
-    assert np.isfinite(found.fit(X, X[:, 0]).best_score_)
+    absolute = {"estimator": Stating(), "scoring": "neg_mean_absolute_error"}
+    with pytest.raises(ValueError, match="hold no value of neg_mean_absolute_error"):
+        private(space, **absolute).accountant_for(N)
+    found = private(space, **absolute, score_noise=ps.NoisyScore(noise_std=0.01, bounds=(-1, 0)))
+    assert -0.1 < found.fit(X, X[:, 0]).best_score_ < 0.1
 
 
 def test_seeds_and_sizes_are_refused():
     with pytest.raises(TypeError, match="a seeded release is not private"):
         search().fit(X, Y, rng=3)
+    with pytest.raises(ValueError, match="validation must be public data, but is what is to be fitted"):
+        search(validation=(X, Y)).fit(X, Y)
     with pytest.raises(ValueError, match="y must be given"):
         private().fit(X)
     with pytest.raises(ValueError, match="n must be at least 1"):
@@ -199,9 +204,10 @@ def test_an_inner_search_must_not_pay_by_itself(tmp_path):
 
 
 def test_a_record_in_no_part_pays_nothing():
-    account = private(cv=[([0, 1], [2])]).accountant_for(5).base
+    account = private(cv=[([0, 1], [1])]).accountant_for(5).base
     assert account.relation == ps.ReplaceOne(n=5)
-    assert len(account.parts) == 2
+    assert account.entries[0][0].stated_epsilon == 0.1
+    assert len(account.entries) == 2
 
 
 def test_no_relation_but_records(monkeypatch):
