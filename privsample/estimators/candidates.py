@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
 from privsample.accounting.ledger import Ledger
 
 Space = tuple[Mapping[str, Any], ...]
 
 _SEEDS = ("rng", "random_state", "seed")
-_PROBES, _MOST_PROBES = 8, 64
+_PROBES, _MOST_PROBES, _MOST_CANDIDATES = 8, 64, 1000
 
 
 def search_space(given: Any, estimator: Any) -> Space:
@@ -79,6 +80,18 @@ def probes(space: Space) -> Iterator[dict[str, Any]]:
                 yield _drawn(part, rng) | {name: chosen}
 
 
+def every(space: Space) -> Iterator[dict[str, Any]]:
+    """All candidates of a space of lists. Raises: ValueError, for laws, and for too many."""
+    if any(hasattr(values, "rvs") for part in space for values in part.values()):
+        raise ValueError("training_account='worst' needs lists of values: a law has too many to look at")
+    grid = ParameterGrid([{name: list(values) for name, values in part.items()} for part in space])
+    if len(grid) > _MOST_CANDIDATES:
+        raise ValueError(
+            f"training_account='worst' looks at each candidate, at most {_MOST_CANDIDATES}, not {len(grid)}"
+        )
+    return iter(grid)
+
+
 def prepared(estimator: Any, candidate: Mapping[str, Any]) -> Any:
     """An unfitted estimator with the candidate's parameters. Raises: as `set_params`; ValueError, as `untied`."""
     made = clone(estimator).set_params(**clone(dict(candidate), safe=False))
@@ -100,15 +113,6 @@ def untied(estimator: Any) -> None:
             raise ValueError(
                 f"{name} must be None: the search pays for all its runs, and its ledger must not count them"
             )
-
-
-def seeded(estimator: Any, rng: np.random.Generator | None) -> Any:
-    """A copy whose parameters named `rng` are children of the caller's generator, if there is one."""
-    made = clone(estimator)
-    if rng is not None:
-        names = [name for name in made.get_params(deep=True) if _last(name) == "rng"]
-        made.set_params(**dict(zip(names, rng.spawn(len(names)), strict=True)))
-    return made
 
 
 def _last(name: str) -> str:

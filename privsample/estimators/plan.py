@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, check_cv
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection import SelectionAccountant
 from privsample.distributions.runs import Runs, runs_law
-from privsample.estimators.candidates import Space, prepared, probes, search_space, untied
+from privsample.estimators.candidates import Space, every, prepared, probes, search_space, untied
 from privsample.estimators.pricing import (
     Folds,
     TrainingAccount,
@@ -20,6 +20,7 @@ from privsample.estimators.pricing import (
     lifted,
     score_weights,
     training_cost,
+    worst,
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer
 from privsample.estimators.trials import silent
@@ -44,6 +45,7 @@ class Plan:
     folds: Folds | None
     mechanism: GaussianMechanism | LaplaceMechanism | None
     costs: Mapping[int, Accountant]
+    features: int | None
     account: Accountant
 
     @property
@@ -60,14 +62,16 @@ class Plan:
         with silent():
             try:
                 made = prepared(self.estimator, candidate)
-                costs = {size: training_cost(made, self.training_account, size) for size in self.costs}
+                paid = self.training_account is not None or all(
+                    training_cost(made, None, size, self.features) == cost for size, cost in self.costs.items()
+                )
             except Exception:  # noqa: BLE001 - a failed candidate is a legal output
                 return None
-        return made if costs == self.costs else None
+        return made if paid else None
 
 
-def planned(search: Any, n: int) -> Plan:
-    """The plan of a PrivateSearchCV for n records. Raises: ValueError, TypeError."""
+def planned(search: Any, n: int, features: int | None = None) -> Plan:
+    """The plan of a PrivateSearchCV for n records of so many features. Raises: ValueError, TypeError."""
     if search.verbose:
         raise ValueError("verbose must be off: messages would tell the number of runs, which must stay secret")
     noise = _checked_score(search)
@@ -77,7 +81,7 @@ def planned(search: Any, n: int) -> Plan:
     folds = None if noise is None else fixed_folds(_splitter(search.cv), n)
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
-    costs = {size: _one_cost(search, space, size) for size in wanted}
+    costs = {size: _one_cost(search, space, size, features) for size in wanted}
     if noise is None or folds is None:
         base, mechanism, scorer = costs[n], None, check_scoring(search.estimator, scoring=search.scoring)
     else:
@@ -96,6 +100,7 @@ def planned(search: Any, n: int) -> Plan:
         folds=folds,
         mechanism=mechanism,
         costs=costs,
+        features=features,
         account=account,
     )
 
@@ -128,17 +133,18 @@ def _splitter(cv: Any) -> Any:
     return check_cv(cv)
 
 
-def _one_cost(search: Any, space: Space, size: int) -> Accountant:
+def _one_cost(search: Any, space: Space, size: int, features: int | None) -> Accountant:
     """What training any candidate costs. Raises: ValueError, where candidates are seen to cost differently."""
-    found = [
-        (training_cost(prepared(search.estimator, candidate), search.training_account, size), candidate)
-        for candidate in probes(space)
-    ]
-    cost, first = found[0]
-    for other, candidate in found:
-        if other != cost:
+    look_at_all = search.training_account == "worst"
+    given = None if look_at_all else search.training_account
+    tried = list(every(space) if look_at_all else probes(space))
+    found = [training_cost(prepared(search.estimator, candidate), given, size, features) for candidate in tried]
+    if look_at_all:
+        return worst(found)
+    for cost, candidate in zip(found, tried, strict=True):
+        if cost != found[0]:
             raise ValueError(
-                f"candidates cost differently, such as {first} and {candidate}: pass training_account, an account that "
-                "covers the dearest of them"
+                f"candidates cost differently, such as {tried[0]} and {candidate}: pass training_account, an account "
+                "that covers the dearest of them; or 'worst', where all values are listed"
             )
-    return cost
+    return found[0]

@@ -4,7 +4,8 @@ Source: Papernot and Steinke 2022, section 2 (one run is all that touches privat
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +19,22 @@ from privsample.relations import AddRemove, ReplaceOne
 
 Indices = NDArray[np.intp]
 Folds = tuple[tuple[Indices, Indices], ...]
-TrainingAccount = Accountant | Callable[[int], Accountant] | None
+TrainingAccount = Accountant | Callable[[int], Accountant] | Literal["worst"] | None
 
 _NO_ACCOUNT = (
     "{} states no account: give it a method accountant_for(n) or an attribute accountant that says what fitting it to "
     "n records costs, before it is fitted; or pass training_account, an account that covers every candidate"
 )
+_FEATURES = "the cost of {} depends on the number of features: give it too, accountant_for(n, features)"
 
 
-def training_cost(estimator: Any, given: Any, n: int) -> Accountant:
+def training_cost(estimator: Any, given: Any, n: int, features: int | None) -> Accountant:
     """What fitting the estimator to n records costs: as given, else as it states by itself.
 
     Raises: TypeError, where nothing is stated; ValueError, for an account of another number of records.
     """
     if given is None:
-        method = getattr(estimator, "accountant_for", None)
-        found = method(n) if callable(method) else getattr(estimator, "accountant", None)
+        found = _stated(estimator, n, features)
     else:
         found = given if isinstance(given, Accountant) else given(n) if callable(given) else None
     if not isinstance(found, Accountant):
@@ -44,6 +45,19 @@ def training_cost(estimator: Any, given: Any, n: int) -> Accountant:
             "function of n, accountant_for(n) or training_account=lambda n: ..."
         )
     return found if given is None else found.assuming(Assumption.STATED)
+
+
+def _stated(estimator: Any, n: int, features: int | None) -> Any:
+    """By the method accountant_for(n) or accountant_for(n, features), or the attribute accountant."""
+    method = getattr(estimator, "accountant_for", None)
+    if not callable(method):
+        return getattr(estimator, "accountant", None)
+    parameter = signature(method).parameters.get("features")
+    if parameter is None:
+        return method(n)
+    if features is None and parameter.default is Parameter.empty:
+        raise ValueError(_FEATURES.format(type(estimator).__name__))
+    return method(n, features=features)
 
 
 def fixed_folds(splitter: Any, n: int) -> Folds:

@@ -17,11 +17,11 @@ from privsample._entropy import undisturbed
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.ledger import Ledger
 from privsample.distributions.runs import Runs
-from privsample.estimators.candidates import drawn, prepared, seeded
+from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
 from privsample.estimators.scoring import NoisyScore
-from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, fitted, ranked, trained
+from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
 
 
 def _delegated(name: str) -> Any:
@@ -49,8 +49,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     to be unseen (Assumption.TIMING).
 
     Parameters:
-    estimator: states what fitting it costs, by `accountant_for(n)` or `accountant`, before it is fitted; this covers
-        all of the fitted object, and that fitting may fail. Every fit must draw fresh randomness.
+    estimator: states what fitting it costs, by `accountant_for(n)`, `accountant_for(n, features)` or `accountant`,
+        before it is fitted; this covers all of the fitted object, and that fitting may fail. Every fit must draw fresh
+        randomness.
     param_distributions: as for RandomizedSearchCV; each candidate is drawn anew, lists with replacement.
     runs: the law of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
     scoring: as in scikit-learn; with `score_noise` accuracy, neg_mean_absolute_error, neg_mean_squared_error, or a
@@ -61,7 +62,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         positions may decide. Needs `score_noise`.
     refit: fit the winner again, on all records: one more charge, spent whether or not there is a winner.
     training_account: what fitting any candidate costs at most, or a function of n that says so, where the
-        estimator does not say it or candidates differ. Without it a candidate of another cost is never trained.
+        estimator does not say it or candidates differ; "worst" is the worst of all candidates, where all values are
+        listed. Without it a candidate of another cost is never trained.
     ledger: a Ledger that pays before the first run.
     n_jobs: as for joblib; runs go through joblib's backends. verbose: must be off.
 
@@ -99,22 +101,26 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def accountant_for(self, n: int) -> Accountant:
-        """What the whole search on n records costs, before it is run. Raises: as `fit`, for bad parameters."""
-        return planned(self, positive_integer(n=n)).account
+    def accountant_for(self, n: int, features: int | None = None) -> Accountant:
+        """What the whole search on n records costs, before it is run. Raises: as `fit`, for bad parameters.
+
+        Parameters: features, their number, where the cost of the estimator depends on it.
+        """
+        return planned(self, positive_integer(n=n), features).account
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:
         """Pay, then search.
 
-        Parameters: X, y, n records; rng, a numpy Generator (which adds RNG_FRESH; children of it go to parameters of
-        candidates that are named rng) or None for the system's entropy.
+        Parameters: X, y, n records; rng, a numpy Generator (which adds RNG_FRESH; children of it go to candidates whose
+        `fit` takes an rng) or None for the system's entropy.
         Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
         """
         source = generator(rng)
         X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
         if self.validation is not None and self.validation[0] is X:
             raise ValueError("validation must be public data, but is what is to be fitted; see score_noise for private")
-        plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X))
+        features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
+        plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X), features)
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given: candidates are scored against it")
         if self.ledger is not None:
@@ -126,13 +132,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_params_, self.best_score_ = best.candidate, best.score
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
         if self.refit:
-            again = None if best.candidate is None else seeded(prepared(self.estimator, best.candidate), rng)
-            self.best_estimator_ = None if again is None else fitted(again, X, y)
+            again = None if best.candidate is None else prepared(self.estimator, best.candidate)
+            self.best_estimator_ = None if again is None else fitted(again, child(rng), X, y)
         elif plan.parts == 1:
             self.best_estimator_ = best.model
         self.accountant_ = plan.account if rng is None else plan.account.assuming(Assumption.RNG_FRESH)
-        if len(getattr(X, "shape", ())) == 2:
-            self.n_features_in_ = X.shape[1]
+        if features is not None:
+            self.n_features_in_ = features
         return self
 
     def _best(self, plan: Plan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None) -> Ranked:
@@ -150,7 +156,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         with warnings.catch_warnings():
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
-                delayed(trained)(seeded(estimator, rng), X, y, task, fold)
+                delayed(trained)(estimator, child(rng), X, y, task, fold)
                 for _, estimator in made
                 for fold in range(plan.parts)
             )

@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from privsample.estimators.pricing import Folds
 from privsample.estimators.scoring import Scorer, score_of, taken
@@ -48,14 +50,14 @@ class Ranked:
 NO_RUN = Ranked(rank=(_FAILED, 0.0), score=float("nan"), candidate=None, model=None)
 
 
-def trained(estimator: Any, X: Any, y: Any, task: Task, fold: int) -> Outcome:
+def trained(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any, task: Task, fold: int) -> Outcome:
     """Fit on one fold and score."""
     if os.getpid() != task.process:
         np.random.seed()  # noqa: NPY002 - a forked worker would share numpy's global state with the others
     train, test = (X, y), (X, y)
     if task.folds is not None:
         train, test = ((taken(X, positions), taken(y, positions)) for positions in task.folds[fold])
-    model = fitted(estimator, *train)
+    model = fitted(clone(estimator), rng, *train)
     if model is None:
         return Outcome(failed=True)
     with silent():
@@ -63,11 +65,12 @@ def trained(estimator: Any, X: Any, y: Any, task: Task, fold: int) -> Outcome:
     return Outcome(failed=False, score=score, model=model if task.keep else None)
 
 
-def fitted(estimator: Any, X: Any, y: Any) -> Any:
+def fitted(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any) -> Any:
     """The estimator, fitted; None where that fails. Neither errors nor warnings leave: a failure is a legal output."""
     with silent():
         try:
-            estimator.fit(X) if y is None else estimator.fit(X, y)
+            own = {} if rng is None or "rng" not in signature(estimator.fit).parameters else {"rng": rng}
+            estimator.fit(X, **own) if y is None else estimator.fit(X, y, **own)
         except Exception:  # noqa: BLE001 - whatever it is
             return None
         return estimator
@@ -88,3 +91,8 @@ def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callab
     score = shown(float(np.mean([one.score for one in outcomes])))
     order = (_NO_NUMBER, 0.0) if np.isnan(score) else (_SCORED, score)
     return Ranked(rank=order, score=score, candidate=candidate, model=outcomes[0].model)
+
+
+def child(rng: np.random.Generator | None) -> np.random.Generator | None:
+    """A generator for one fit, where the caller gave one."""
+    return None if rng is None else rng.spawn(1)[0]

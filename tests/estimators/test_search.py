@@ -84,9 +84,7 @@ def test_runs_draw_independent_noise(shared, accepted, rng, alpha, monkeypatch):
     """P(largest of K uniform draws <= u) = f(u). The twin: all runs of a search draw the same noise."""
     if shared:
         tied = np.random.default_rng
-        monkeypatch.setattr(
-            "privsample.estimators.search.seeded", lambda made, rng: clone(made).set_params(rng=tied(now))
-        )
+        monkeypatch.setattr("privsample.estimators.search.child", lambda rng: tied(now))
     law = ps.TruncatedNegativeBinomial.from_mean(mean=5, eta=1.0)
     model = search({"quality": [0.5]}, law, scoring=noisiest)
     plan, found = planned(model, N), []
@@ -102,7 +100,7 @@ def test_forked_workers_do_not_share_a_global_state(monkeypatch):
     monkeypatch.setattr(np.random, "seed", lambda *seed: seeds.append(seed))
     for process in (os.getpid(), -1):
         task = Task(folds=None, scorer=noisiest, validation=None, keep=False, process=process)
-        assert trained(Constant(), X, Y, task, 0).model is None
+        assert trained(Constant(), None, X, Y, task, 0).model is None
     assert seeds == [()]
 
 
@@ -144,7 +142,7 @@ def test_scores_that_are_no_number_rank_below_all_others(rng):
 
 def test_a_failing_refit_leaves_no_model(rng, monkeypatch):
     fits = Constant.fit
-    monkeypatch.setattr(Constant, "fit", lambda self, X, y: fits(self, X, y) if len(X) < N else 1 / 0)
+    monkeypatch.setattr(Constant, "fit", lambda self, X, y, rng=None: fits(self, X, y) if len(X) < N else 1 / 0)
     found = private(refit=True).fit(X, Y, rng=rng)
     assert found.best_params_ is not None
     assert found.best_estimator_ is None

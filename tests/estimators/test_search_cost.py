@@ -105,6 +105,35 @@ def test_candidates_of_different_cost_need_a_bound():
     assert search({"epsilon": [0.3]}).accountant_for(N).base.stated_epsilon == 0.3
 
 
+def test_the_worst_of_all_listed_candidates():
+    space = [{"epsilon": [0.1, 0.2], "quality": [0.3, 0.4]}, {"epsilon": [0.3]}]
+    account = search(space, training_account="worst").accountant_for(N).base
+    assert account.epsilon(0) == 0.3
+    assert account.rdp(2.0) == ps.PureAccountant(stated_epsilon=0.3).rdp(2.0)
+    assert account.relation == RECORDS
+    found = search(space, training_account="worst", runs=ps.Poisson(mean=40)).fit(X, Y)
+    assert found.best_estimator_.epsilon in {0.1, 0.2, 0.3}
+    with pytest.raises(ValueError, match="needs lists of values"):
+        search({"epsilon": stats.uniform()}, training_account="worst").accountant_for(N)
+    with pytest.raises(ValueError, match="at most 1000, not 1001"):
+        search({"epsilon": range(1, 1002)}, training_account="worst").accountant_for(N)
+
+
+class Wide(Constant):
+    def accountant_for(self, n, features):
+        return ps.PureAccountant(stated_epsilon=0.1 * features, relation=ps.ReplaceOne(n=n))
+
+
+def test_cost_may_depend_on_the_number_of_features():
+    made = search(estimator=Wide())
+    assert made.accountant_for(N, features=2) == made.fit(X, Y).accountant_
+    assert made.accountant_.base.stated_epsilon == 0.2
+    with pytest.raises(ValueError, match="the cost of Wide depends on the number of features"):
+        made.accountant_for(N)
+    nested = search({"refit": [False]}, estimator=made)
+    assert nested.accountant_for(N, 2).base == made.accountant_
+
+
 def test_a_candidate_that_is_not_paid_for_is_never_trained():
     """One that the probes did not meet, and one that cannot be made."""
     plan = planned(search({"quality": [0.5]}), N)
