@@ -49,7 +49,7 @@ def experiment(data_sets: int, rng: np.random.Generator) -> tuple[np.ndarray, np
 
 
 def right_guesses(without: np.ndarray, outliers: np.ndarray) -> int:
-    """How often BORDER between the two tells them apart, of two guesses for each data set."""
+    """How often a tuned alpha lies on its side of BORDER, of two guesses for each data set."""
     return sum(tuned(one) <= BORDER for one in without) + sum(tuned(one) > BORDER for one in outliers)
 
 
