@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import calibration, composition, draws, imports, peers, profiles
+from benchmarks import calibration, composition, draws, imports, peers, profiles, search, selection
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -10,8 +10,10 @@ ALL = {
     "calibration": calibration.rows,
     "peers": peers.rows,
     "composition": composition.rows,
-    "draws": draws.rows,
     "profiles": profiles.rows,
+    "selection": selection.rows,
+    "search": search.rows,
+    "draws": draws.rows,
 }
 
 

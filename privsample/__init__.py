@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
     from privsample.accounting.base import Accountant, Assumption
     from privsample.accounting.composition import Composed, Parallel
+    from privsample.accounting.conditional import ConditionalAccountant
     from privsample.accounting.glm import LogisticAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.profiles import ProfileAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
+    from privsample.accounting.selection import SelectionAccountant
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.subsampling import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
@@ -33,8 +35,12 @@ if TYPE_CHECKING:
         NormalKnownVariance,
     )
     from privsample.distributions.profile_graph import ProfileGraph
+    from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
+    from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
     from privsample.estimators.logistic import PrivateLogisticRegression
+    from privsample.estimators.scoring import NoisyScore
+    from privsample.estimators.search import PrivateSearchCV
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.glm import LogisticPosterior
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.profiles import LocalResponse, OneBit, OneBitCluster, SmoothCategorical, SmoothOneBit
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
+    from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
     from privsample.mechanisms.subsampling import Subsampled
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
     from privsample.relations import AddRemove, ProfileEdge, ReplaceOne
@@ -60,6 +67,8 @@ _HOMES = {
     ),
     "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
     "privsample.distributions.profile_graph": ("ProfileGraph",),
+    "privsample.distributions.runs": ("Binomial", "Poisson", "TruncatedNegativeBinomial"),
+    "privsample.distributions.runs_listed": ("BetaBinomial", "TruncatedRuns"),
     "privsample.accounting.base": ("Accountant", "Assumption"),
     "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
@@ -70,16 +79,20 @@ _HOMES = {
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
     "privsample.accounting.glm": ("LogisticAccountant",),
+    "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.profiles": ("ProfileAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
+    "privsample.accounting.selection": ("SelectionAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
     "privsample.estimators.logistic": ("PrivateLogisticRegression",),
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
+    "privsample.estimators.scoring": ("NoisyScore",),
+    "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.glm": ("LogisticPosterior",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
@@ -95,6 +108,7 @@ _HOMES = {
     "privsample.mechanisms.release": ("Release", "to_arviz"),
     "privsample.mechanisms.subsampling": ("Subsampled",),
     "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
+    "privsample.mechanisms.repetition": ("ConditionalSelection", "RepeatedSelection"),
     "privsample.simulations.audit": ("Verdict", "audit"),
     "privsample.simulations.compare": ("compare",),
 }

@@ -28,6 +28,8 @@ def encode(item: Any) -> Any:
         return [encode(x) for x in item]
     if isinstance(item, float) and math.isinf(item):
         return {"type": "float", "name": "inf" if item > 0 else "-inf"}
+    if callable(item):
+        raise TypeError(f"a function cannot be saved, got {item!r}: name a field or a draw in its place")
     return item
 
 

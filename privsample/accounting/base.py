@@ -36,6 +36,7 @@ class Assumption(Enum):
     KNOWN_PROFILES = "each observation is drawn from its profile as stated, and nobody knows more about it than that"
     INDEPENDENT_PROFILES = "the profiles behind different sources were chosen independently of each other"
     INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
+    TIMING = "the time that a release takes is not observed: it depends on a number of runs that must stay secret"
     STATED = "the guarantee was stated by someone else and taken on trust"
 
 

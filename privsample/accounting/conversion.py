@@ -8,10 +8,12 @@ from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
 
 Curve = Callable[[FloatArray], FloatArray]
+LogCurve = Callable[[float], float]
+_TRIED = 300
 _PADDING = 2e-15  # of the terms: more than rounding can take away
 
 
-def _least(objective: Curve, order_limit: float) -> float:
+def least(objective: Curve, order_limit: float) -> float:
     """The least of objective(orders) over (1, order_limit): a scan of log(order - 1), then Brent around its best point.
 
     Every order gives a valid bound, so a missed minimum only loosens. Raises: NumericalFailure, on NaN.
@@ -26,7 +28,7 @@ def _least(objective: Curve, order_limit: float) -> float:
     at = int(values.argmin())
     around = (x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)])
     found = minimize_scalar(
-        lambda y: float(_at(objective, np.array([y]), order_limit)[0]),
+        lambda y: min(float(_at(objective, np.array([y]), order_limit)[0]), 1e100),  # no search through infinities
         bounds=around,
         method="bounded",
         options={"xatol": 1e-7},
@@ -45,37 +47,63 @@ def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
     return values
 
 
-def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
-    """log delta at epsilon of a mechanism with this Renyi curve. Kind: upper bound.
+def log_delta_at(orders: FloatArray, renyi: FloatArray, epsilon: float) -> FloatArray:
+    """log delta at epsilon from the divergence at each order. Kind: upper bound.
 
     Source: Canonne, Kamath and Steinke 2020, Proposition 12 (Papernot and Steinke 2022, Lemma 14).
     """
+    s = orders - 1.0
+    padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
+    return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
 
-    def objective(orders: FloatArray) -> FloatArray:
-        s, renyi = orders - 1.0, curve(orders)
-        padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
-        return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
 
-    return min(_least(objective, order_limit), 0.0)
+def epsilon_at(orders: FloatArray, renyi: FloatArray, log_delta: float) -> FloatArray:
+    """The epsilon of this log delta from the divergence at each order. Kind: upper bound. Source: as log_delta_at."""
+    s = orders - 1.0
+    padding = _PADDING * (renyi + (1.0 + np.log(orders) - log_delta) / s)
+    return renyi + _log_share(orders) - (log_delta + np.log(orders)) / s + padding
+
+
+def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
+    """log delta at epsilon of a mechanism with this Renyi curve, by its best order. Kind: upper bound."""
+    return min(least(lambda orders: log_delta_at(orders, curve(orders), epsilon), order_limit), 0.0)
 
 
 def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> float:
-    """The least epsilon at which a mechanism with this Renyi curve has this log delta. Kind: upper bound.
-
-    Source: as log_delta_from_renyi.
-    """
-
-    def objective(orders: FloatArray) -> FloatArray:
-        s, renyi = orders - 1.0, curve(orders)
-        padding = _PADDING * (renyi + (1.0 + np.log(orders) - log_delta) / s)
-        return renyi + _log_share(orders) - (log_delta + np.log(orders)) / s + padding
-
-    return max(_least(objective, order_limit), 0.0)
+    """The least epsilon at which a mechanism with this Renyi curve has this log delta. Kind: upper bound."""
+    return max(least(lambda orders: epsilon_at(orders, curve(orders), log_delta), order_limit), 0.0)
 
 
 def _log_share(orders: FloatArray) -> FloatArray:
     """log((order - 1)/order)."""
     return np.where(orders < 2.0, np.log(orders - 1.0) - np.log(orders), np.log1p(-1.0 / np.maximum(orders, 2.0)))
+
+
+def closed(
+    bound: Curve, orders: FloatArray, order_limit: float, max_loss: float, higher: Curve | None = None
+) -> FloatArray:
+    """The bound at each order or, where less, at some higher one, where `higher` is tried; at most `max_loss`.
+
+    +inf from `order_limit` on. Source: Renyi divergences do not decrease in the order (Van Erven and Harremos 2014,
+    Theorem 3; Papernot and Steinke 2022, Remark 5).
+    """
+    at = np.ravel(orders)
+    top = 1e6 if np.isinf(order_limit) else (order_limit - 1.0) * (1 - 1e-9)
+    known = 1.0 + np.geomspace(top * 1e-9, top, _TRIED)
+    least_above = np.minimum.accumulate(np.append((higher or bound)(known), np.inf)[::-1])[::-1]
+    inside = at < order_limit
+    result = np.full(at.shape, np.inf)
+    result[inside] = np.minimum(bound(at[inside]), max_loss)
+    result[inside] = np.minimum(result[inside], least_above[np.searchsorted(known, at[inside])])
+    return result.reshape(orders.shape)
+
+
+def epsilon_of_curve(log_delta: LogCurve, goal: float) -> float:
+    """The least epsilon >= 0 found at which log delta is at most `goal`; +inf where there is none."""
+    if log_delta(0.0) <= goal:
+        return 0.0
+    root = crossing(lambda e: log_delta(e) - goal, start=1.0)
+    return safe_side(lambda e: log_delta(e) <= goal, root, upward=True)
 
 
 def crossing(excess: Callable[[float], float], start: float) -> float:

@@ -11,7 +11,7 @@ from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS calls some programs infeasible that are not: ask without presolve, then with its own, wider tolerances
+# HiGHS gives up on some programs, or calls them infeasible wrongly: without presolve, then by its own wider tolerances
 _OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {})
 _INFEASIBLE = 2
 
@@ -105,14 +105,15 @@ class Program:
             "method": "highs-ipm",
         }
         found = linprog(**program, options=_TOLERANCES)
-        for options in _OTHERWISE if feasible else ():
-            if found.status != 0:
+        answers = (0,) if feasible else (0, _INFEASIBLE)
+        for options in _OTHERWISE:
+            if found.status not in answers:
                 found = linprog(**program, options=options)
         if found.status == _INFEASIBLE:
             return None
         if found.status != 0:
             raise Unsolved(found.message)
-        return np.asarray(found.x[: len(cost)])
+        return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver keeps to its bounds up to 1e-10 only
 
 
 def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:

@@ -122,7 +122,7 @@ class _Entries:
         """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
         symbols = self._program.laws.shape[1]
         result = np.zeros((*self._program.laws.shape, symbols))
-        result[self._places] = np.clip(entries, 0.0, 1.0)
+        result[self._places] = entries
         each = np.arange(symbols)
         result[:, each, each] = 1.0 - result.sum(axis=-1)
         return result

@@ -144,6 +144,12 @@ def test_one_bit_in_closed_form_against_bisection(p, q, epsilon):
     assert broken_edges(made) == []
 
 
+def test_flips_that_a_solver_gives_below_zero_are_none():
+    laws = [[0.9999999999864172, 1.3582862207898038e-11], [1.0, 4.100695492947186e-46]]
+    made = ps.SmoothOneBit(graph=ps.ProfileGraph(profiles=laws, edges=[(0, 1)]), epsilon=0.05)
+    assert broken_edges(made) == []
+
+
 def test_the_positive_parts_matter():
     assert ps.OneBit(graph=BITS, epsilon=1).largest_change == pytest.approx(0.0649094320, abs=1e-9)
     program = programs(BITS, 1.0)[0]

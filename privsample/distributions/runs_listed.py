@@ -1,0 +1,173 @@
+"""Laws of the number of runs whose functions are sums of their masses: mixed, truncated and thinned ones."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray, positive, positive_integer, share
+from privsample._logspace import log1mexp
+from privsample._value import put, value
+from privsample.distributions.runs import Runs, runs_law
+
+_MOST_RUNS = 100_000
+_BLOCK = 1 << 22
+_LEAST_KEPT = 1e-3  # a draw takes at most a thousand tries
+
+
+class _Listed(Runs):
+    """A law on 0 ... maximum whose functions are sums of its masses."""
+
+    __slots__ = ()
+
+    @property
+    def _support(self) -> tuple[FloatArray, FloatArray]:
+        """k and log P(K = k)."""
+        k = np.arange(int(self.maximum) + 1, dtype=np.float64)
+        return k, self.log_mass(k)
+
+    @property
+    def mean(self) -> float:  # type: ignore[override]
+        """The sum."""
+        k, log_mass = self._support
+        return float(k @ np.exp(log_mass))
+
+    @property
+    def rounding(self) -> float:
+        """That of log Gamma at the maximum."""
+        return float(1e-15 * self.maximum * np.log1p(self.maximum))
+
+    def log_success(self, w: FloatArray) -> FloatArray:
+        """log of the sum of P(K = k)(1 - (1 - w)^k), whose terms are positive."""
+        k, log_mass = self._support
+        with np.errstate(divide="ignore"):
+            return np.minimum(_log_sum(log_mass, k, np.log1p(-np.asarray(w)), log1mexp), 0.0)
+
+    def log_slope(self, w: FloatArray) -> FloatArray:
+        """log of the sum of k P(K = k)(1 - w)^(k - 1)."""
+        k, log_mass = self._support
+        with np.errstate(divide="ignore"):
+            return _log_sum(np.log(k[1:]) + log_mass[1:], k[1:] - 1.0, np.log1p(-np.asarray(w)))
+
+    def bend(self, w: FloatArray) -> FloatArray:
+        """The sum of k (k - 1) P(K = k)(1 - w)^(k - 2), over that."""
+        k, log_mass = self._support
+        if self.maximum < 2:
+            return np.zeros(np.shape(w))
+        with np.errstate(divide="ignore"):
+            log_x = np.log1p(-np.asarray(w))
+            second = _log_sum(np.log(k[2:] * (k[2:] - 1.0)) + log_mass[2:], k[2:] - 2.0, log_x)
+        return np.exp(second - self.log_slope(w))
+
+    def log_raised(self, log_x: FloatArray) -> FloatArray:
+        """The sum of P(K = k) x^k."""
+        k, log_mass = self._support
+        return _log_sum(log_mass, k, np.asarray(log_x))
+
+
+@value
+class BetaBinomial(_Listed):
+    """Binomial(maximum) whose rate is drawn from Beta(alpha, beta); (1, 1) is uniform on 0 ... maximum."""
+
+    maximum: int
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        put(self, maximum=_listable(self.maximum), alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta))
+
+    def log_mass(self, k: FloatArray) -> FloatArray:
+        """Elementwise."""
+        inside, n = k <= self.maximum, self.maximum
+        at = np.where(inside, k, 0.0)
+        ways = -np.log(n + 1.0) - special.betaln(n - at + 1.0, at + 1.0)
+        mixed = special.betaln(at + self.alpha, n - at + self.beta) - special.betaln(self.alpha, self.beta)
+        return np.where(inside, ways + mixed, -np.inf)
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """The rate, then the runs."""
+        return int(rng.binomial(self.maximum, rng.beta(self.alpha, self.beta)))
+
+
+@value
+class TruncatedRuns(_Listed):
+    """`law` given that there are at most `maximum` runs (Papernot and Steinke 2022, Lemma 22)."""
+
+    law: Runs
+    maximum: int
+
+    def __post_init__(self) -> None:
+        law = runs_law(self.law)
+        put(self, maximum=int(min(_listable(self.maximum), law.maximum)))
+        if not np.exp(self.log_kept) >= _LEAST_KEPT:
+            raise ValueError(
+                f"maximum = {self.maximum} would throw away all but {np.exp(self.log_kept):.2g} of the law; raise it"
+            )
+
+    @property
+    def log_kept(self) -> float:
+        """log P(K <= maximum) under the law before truncation."""
+        within = self.law.log_mass(np.arange(int(self.maximum) + 1, dtype=np.float64))
+        return min(float(special.logsumexp(within)), 0.0)
+
+    def log_mass(self, k: FloatArray) -> FloatArray:
+        """Elementwise."""
+        return np.where(k <= self.maximum, self.law.log_mass(k) - self.log_kept, -np.inf)
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draws of the law until one is not too many."""
+        while (drawn := self.law.sample(rng)) > self.maximum:
+            pass
+        return drawn
+
+    def thinned(self, keep: float) -> "TruncatedRuns":
+        """The thinned law, truncated."""
+        return TruncatedRuns(law=self.law.thinned(keep), maximum=self.maximum)
+
+
+@value
+class Thinned(_Listed):
+    """A listed law whose masses are multiplied by keep^k and scaled."""
+
+    law: Runs
+    keep: float
+
+    def __post_init__(self) -> None:
+        put(self, keep=share(keep=self.keep))
+
+    @property
+    def maximum(self) -> float:  # type: ignore[override]
+        """The law's."""
+        return self.law.maximum
+
+    def log_mass(self, k: FloatArray) -> FloatArray:
+        """Elementwise."""
+        scale = log1mexp(self.law.log_success(np.asarray(1.0 - self.keep)))
+        return self.law.log_mass(k) + k * np.log(self.keep) - scale
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draws of the law, kept with probability keep^K."""
+        while rng.random() >= self.keep ** (drawn := self.law.sample(rng)):
+            pass
+        return drawn
+
+
+def _listable(maximum: Any) -> int:
+    result = positive_integer(maximum=maximum)
+    if result > _MOST_RUNS:
+        raise ValueError(f"maximum must be at most {_MOST_RUNS}: this law is a sum over all numbers of runs")
+    return result
+
+
+def _log_sum(
+    log_weights: FloatArray, k: FloatArray, log_x: FloatArray, then: Callable[[FloatArray], FloatArray] = np.asarray
+) -> FloatArray:
+    """log of the sum of weights e^then(k log x), in blocks that fit the memory."""
+    at, pieces = np.ravel(log_x), []
+    rows = max(1, _BLOCK // len(k))
+    for start in range(0, len(at), rows):
+        with np.errstate(invalid="ignore"):
+            powers = np.where(k == 0.0, 0.0, k * at[start : start + rows, None])
+        pieces.append(special.logsumexp(log_weights + then(powers), axis=-1))
+    return np.concatenate(pieces).reshape(np.shape(log_x))

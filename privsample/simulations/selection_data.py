@@ -1,0 +1,195 @@
+"""The numbers behind Papernot and Steinke's Figures 2-8: their bounds as printed, and ours for the same laws.
+
+The base is 0.1-zCDP: for ours, Gaussian noise of that cost, whose privacy curve is known.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.additive import GaussianAccountant
+from privsample.accounting.base import Accountant
+from privsample.accounting.conditional import ConditionalAccountant
+from privsample.accounting.conversion import epsilon_from_renyi
+from privsample.accounting.guarantees import ZCDPAccountant
+from privsample.accounting.selection import SelectionAccountant
+from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial
+
+RHO, DELTA, MEAN = 0.1, 1e-6, 10
+_SHARE = 0.1  # a of the three-point example
+BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
+ORDERS = 1.0 + np.geomspace(0.05, 30.0, 60)
+Family = Callable[[float], Runs]
+FAMILIES: dict[str, Family] = {
+    "η = −½": lambda mean: TruncatedNegativeBinomial.from_mean(mean=mean, eta=-0.5),
+    "logarithmic (η = 0)": lambda mean: TruncatedNegativeBinomial.logarithmic(mean=mean),
+    "geometric (η = 1)": lambda mean: TruncatedNegativeBinomial.geometric(mean=mean),
+    "Poisson": lambda mean: Poisson(mean=mean),
+}
+
+
+@value
+class Curve:
+    """One line of a figure: which law, whose bound ("ours", "printed" or another), and its points."""
+
+    label: str
+    whose: str
+    x: FloatArray
+    y: FloatArray
+
+
+def printed(law: Runs) -> Callable[[FloatArray], FloatArray]:
+    """Renyi curve as the paper has it: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
+    match law:
+        case TruncatedNegativeBinomial(eta=eta, gamma=gamma):
+            count, length = np.log(law.mean), -np.log(gamma)
+            if length < RHO:
+                raise ValueError("Corollary 4 needs rho <= log(1/gamma)")
+            constant = 2 * (1 + eta) * np.sqrt(RHO * length) - eta * RHO
+            turn = np.sqrt(count / RHO)
+            return lambda a: np.maximum(a - 1, turn) * RHO + count / np.maximum(a - 1, turn) + constant
+        case Poisson(mean=mean):
+            zcdp = ZCDPAccountant(rho=RHO)
+            return lambda a: RHO * a + mean * zcdp.delta(np.log1p(1 / (a - 1))) + np.log(mean) / (a - 1)
+        case _:
+            raise TypeError(f"the paper has no bound for {type(law).__name__}")
+
+
+def closed(bound: Callable[[FloatArray], FloatArray], orders: FloatArray) -> FloatArray:
+    """The bound with what higher orders give."""
+    fine = np.concatenate([orders, orders[-1] * np.geomspace(1.01, 3, 20)])
+    return np.minimum.accumulate(bound(fine)[::-1])[::-1][: len(orders)]
+
+
+def naive(runs: float, orders: FloatArray) -> FloatArray:
+    """A fixed number of runs, composed."""
+    return runs * RHO * orders
+
+
+def ours(law: Runs) -> Accountant:
+    """The account of the best run."""
+    return SelectionAccountant(base=BASE, runs=law)
+
+
+def figure_2() -> list[Curve]:
+    """Renyi curves of the logarithmic law by its mean."""
+    curves = [Curve(label="one run", whose="base", x=ORDERS, y=naive(1, ORDERS))]
+    for mean in (2, 10, 100, 1000):
+        law = TruncatedNegativeBinomial.logarithmic(mean=mean)
+        label = f"E K = {mean}"
+        curves += [
+            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
+            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+        ]
+    return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(10, ORDERS))]
+
+
+def figure_3() -> list[Curve]:
+    """Renyi curves by law, ten runs on average."""
+    curves = []
+    for label, family in FAMILIES.items():
+        law = family(MEAN)
+        curves += [
+            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
+            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+        ]
+    return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(MEAN, ORDERS))]
+
+
+def costs(means: FloatArray) -> list[tuple[str, str, list[Runs], FloatArray]]:
+    """(label, whose, laws, epsilon at DELTA) for every family and mean."""
+    found = []
+    for label, family in FAMILIES.items():
+        laws = [family(float(mean)) for mean in means]
+        paper = [epsilon_from_renyi(printed(law), np.inf, float(np.log(DELTA))) for law in laws]
+        found.append((label, "printed", laws, np.array(paper)))
+        found.append((label, "ours", laws, np.array([ours(law).epsilon(DELTA) for law in laws])))
+    return found
+
+
+MEANS = np.geomspace(1.5, 1000.0, 22)
+
+
+def figure_4(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+    """Expected number of runs against epsilon."""
+    curves = [Curve(label=label, whose=whose, x=epsilon, y=MEANS) for label, whose, _, epsilon in known]
+    runs = np.arange(1.0, 31.0)
+    cost = [GaussianAccountant(sensitivity=(2 * RHO * k) ** 0.5, noise_std=1.0).epsilon(DELTA) for k in runs]
+    return [*curves, Curve(label="all runs composed", whose="naive", x=np.array(cost), y=runs)]
+
+
+def figure_5(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+    """Expected quantile of the released output against epsilon."""
+    return [
+        Curve(label=label, whose=whose, x=epsilon, y=np.array([law.expected_quantile for law in laws]))
+        for label, whose, laws, epsilon in known
+    ]
+
+
+def figure_6(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+    """Probability of a good output against epsilon, where one run in a hundred is good."""
+    return [
+        Curve(label=label, whose=whose, x=epsilon, y=np.array([law.success(0.01) for law in laws]))
+        for label, whose, laws, epsilon in known
+    ]
+
+
+def figure_7(known: list[tuple[str, str, list[Runs], FloatArray]], accuracies: FloatArray) -> list[Curve]:
+    """Mean accuracy of the winner against epsilon, runs drawn from a pool of accuracies; chance where none is made."""
+    pool = np.sort(accuracies)
+    better = np.linspace(1.0, 0.0, len(pool) + 1)
+    curves = []
+    for label, whose, laws, epsilon in known:
+        mean = []
+        for law in laws:
+            with np.errstate(divide="ignore"):
+                beaten = np.exp(law.log_success(better))
+            mean.append(-np.diff(beaten) @ pool + 0.1 * np.exp(law.log_none))
+        curves.append(Curve(label=label, whose=whose, x=epsilon, y=np.array(mean)))
+    return curves
+
+
+def figure_8() -> list[Curve]:
+    """Renyi bounds of drawing until good enough, and the exact example of three points whose divergences are 0.1 a.
+
+    The example is another one at each order, and costs more at others; Gaussian noise costs 0.1 a at all.
+    """
+    orders = np.linspace(2.0, 30.0, 57)
+    made = [_three_points(float(order), _SHARE) for order in orders]
+    floor = np.array([q[:2].sum() for q, _ in made])
+    exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
+    s = orders - 1
+    corollary = RHO * orders + (s - 1) / s * RHO * s - 2 / s * np.log(floor)
+    accounts = [ConditionalAccountant(base=BASE, floor=float(f)) for f in floor]
+    gaussian = [account.rdp(float(a)) for account, a in zip(accounts, orders, strict=True)]
+    return [
+        Curve(label="Corollary 16, second line", whose="printed", x=orders, y=corollary),
+        Curve(label="three points, exact", whose="floor", x=orders, y=np.array(exact)),
+        Curve(label="ours, Gaussian noise", whose="ours", x=orders, y=np.array(gaussian)),
+        Curve(label="one run", whose="base", x=orders, y=RHO * orders),
+    ]
+
+
+def _three_points(order: float, a: float) -> tuple[FloatArray, FloatArray]:
+    """The paper's laws (D.2) (a e^-s, a e^-s, rest) and (a e^-(s+t), a, rest) whose divergences are both RHO order."""
+    from scipy.optimize import brentq
+
+    def laws(s: float, t: float) -> tuple[FloatArray, FloatArray]:
+        one, two = a * np.exp(-s), a * np.exp(-s - t)
+        return np.array([one, one, 1 - 2 * one]), np.array([two, a, 1 - a - two])
+
+    def excess(s: float, t: float, *, back: bool) -> float:
+        q, r = laws(s, t)
+        return (_divergence(r, q, order) if back else _divergence(q, r, order)) - RHO * order
+
+    def fitting(t: float) -> float:
+        return float(brentq(lambda s: excess(s, t, back=True), 0.0, 40.0))
+
+    t = brentq(lambda t: excess(fitting(t), t, back=False), 1e-6, 40.0)
+    return laws(fitting(t), t)
+
+
+def _divergence(p: FloatArray, q: FloatArray, order: float) -> float:
+    return float(np.logaddexp.reduce(order * np.log(p) + (1 - order) * np.log(q)) / (order - 1))

@@ -1,0 +1,130 @@
+"""Drawing until an output is good enough: against enumeration of all sets, and the paper."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.accounting.conditional import log_growth
+from privsample.accounting.loss import DiscretePair
+from tests.accounting.selection_reference import hockey_stick, renyi
+from tests.accounting.strategies import Finite
+
+BASE = ps.GaussianAccountant(sensitivity=0.2**0.5, noise_std=1.0)
+EPSILONS = np.array([0.0, 0.5, -0.5])
+ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 20.0, 1e3])
+
+
+def conditional(floor, base=BASE):
+    return ps.ConditionalAccountant(base=base, floor=floor)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_set_is_dominated(seed):
+    p, q = np.maximum(np.random.default_rng(seed).dirichlet(np.ones(4), 2), 1e-3)
+    p, q = p / p.sum(), q / q.sum()
+    pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
+    base = Finite(listed=(pair, pair.reverse()))
+    for size in (1, 2, 3):
+        for chosen in map(list, itertools.combinations(range(4), size)):
+            account = conditional(min(p[chosen].sum(), q[chosen].sum()), base)
+            delta, divergence = account.delta(EPSILONS), account.rdp(ORDERS)
+            for one, other in ((p, q), (q, p)):
+                x, y = one[chosen] / one[chosen].sum(), other[chosen] / other[chosen].sum()
+                for epsilon, bound in zip(EPSILONS, delta, strict=True):
+                    assert hockey_stick(x, y, epsilon) <= bound + 1e-12
+                for order, bound in zip(ORDERS[:-1], divergence, strict=False):
+                    assert renyi(x, y, order) <= bound + 1e-9
+                assert np.log(x / y).max() <= account.max_loss + 1e-9
+
+
+def test_proposition_15_at_low_orders():
+    """Below order 2 the middle term as printed is negative, and the bound false."""
+    p, q = np.array([0.30, 0.30, 0.40]), np.array([0.2825, 0.3175, 0.40])
+    x, y = p[:2] / p[:2].sum(), q[:2] / q[:2].sum()
+    pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
+    assert renyi(x, y, 1.1) <= conditional(0.6, Finite(listed=(pair, pair.reverse()))).rdp(1.1)
+
+
+def test_routes_and_the_papers_corollary():
+    account = conditional(0.1)
+    routes = {route.name: route.epsilon for route in account.explain(1e-5)}
+    assert routes["privacy curve of the base"] < routes["growth of the set, by Renyi curve"] < routes["Proposition 15"]
+    assert account.epsilon(1e-5) == pytest.approx(2.69785, abs=1e-4)
+    orders = np.array([3.0, 5.0, 12.0])
+    second = 0.1 * orders + (orders - 2) / (orders - 1) * 0.1 * (orders - 1) + 2 / (orders - 1) * np.log(10)
+    assert (account.rdp(orders) <= second * (1 + 1e-12)).all()
+    assert account.log_delta(account.epsilon(1e-5)) <= np.log(1e-5) + 1e-9
+    assert account.delta(-1.0) >= -np.expm1(-1.0)
+
+
+def test_exact_gaussian_case_is_dominated():
+    """Given that an output exceeds a threshold."""
+    mu, x = 0.2**0.5, np.linspace(-8, 9, 20001)
+    p, q = np.diff(stats.norm.cdf(x - mu)), np.diff(stats.norm.cdf(x))
+    for threshold in (-1.0, 0.5, 2.0):
+        good = x[:-1] >= threshold
+        account = conditional(min(p[good].sum(), q[good].sum()))
+        first, second = p[good] / p[good].sum(), q[good] / q[good].sum()
+        for epsilon in (0.0, 0.5, 1.5):
+            bound = account.delta(epsilon) + 1e-11
+            assert max(hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon)) <= bound
+
+
+def test_growth_of_a_gaussian_set():
+    for floor in (0.9, 0.5, 1e-3, 1e-9):
+        exact = stats.norm.logcdf(stats.norm.ppf(floor) + 0.2**0.5) - np.log(floor)
+        found = log_growth(BASE.pairs[0], floor)
+        assert exact <= found <= exact * (1 + 1e-4)
+    assert log_growth(BASE.pairs[0], 1.0) == 0.0
+
+
+def test_a_certain_set_costs_what_the_base_costs():
+    account = conditional(1.0)
+    assert account.epsilon(1e-5) == pytest.approx(BASE.epsilon(1e-5), rel=1e-9)
+    assert account.rdp(3.0) == pytest.approx(0.3)
+    assert conditional(1.0, ps.PureAccountant(stated_epsilon=0.0)).max_loss == 0.0
+
+
+def test_pure_and_failing_bases():
+    pure = conditional(0.1, ps.PureAccountant(stated_epsilon=0.5))
+    assert pure.max_loss == pytest.approx(1.0)
+    assert pure.max_loss <= 1.0
+    failing = conditional(0.1, ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-4))
+    assert failing.failure == pytest.approx(1e-3)
+    assert 0.9 < failing.epsilon(2e-3) <= 1.0
+    assert np.isinf(failing.rdp(2.0))
+    both = conditional(
+        0.1, ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-7) + ps.ZCDPAccountant(rho=0.01)
+    )
+    assert 1.0 < both.epsilon(1e-5) < 3.0
+    limited = ps.DirectPosterior(model=ps.GammaPoisson(shape=6, rate=12, upper=2), n=50).accountant
+    assert (np.isinf(conditional(0.2, limited).rdp(ORDERS)) == (limited.order_limit <= ORDERS)).all()
+
+
+def test_values():
+    account = conditional(0.1)
+    assert ps.Accountant.from_dict(account.to_dict()) == account
+    assert account.group(2) == conditional(0.1, BASE.group(2))
+    assert account.to(ps.ReplaceOne(n=5)).relation == ps.ReplaceOne(n=5)
+    assert account.kind("delta") == "upper bound"
+    assert account.assumptions == BASE.assumptions | {ps.Assumption.TIMING}
+    assert "Proposition 15" in account.source
+    assert account.epsilon(0.0) == np.inf
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, np.nan])
+def test_a_floor_that_is_no_probability(bad):
+    with pytest.raises(ValueError, match="floor"):
+        conditional(bad)
+
+
+def test_bad_input():
+    with pytest.raises(TypeError, match="floor"):
+        conditional(True)
+    with pytest.raises(ValueError, match="nothing is promised"):
+        conditional(0.01, ps.ApproximateAccountant(stated_epsilon=1, stated_delta=0.01))
+    with pytest.raises(TypeError, match="account of one run"):
+        ps.ConditionalAccountant(base=None, floor=0.1)

@@ -1,0 +1,169 @@
+"""Laws of the number of runs: against sums of their masses, samplers with twins that must fail, and bad input."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample.distributions.runs import Runs, runs_law
+from privsample.distributions.runs_listed import Thinned
+
+LAWS = {
+    "heavy": ps.TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
+    "logarithmic": ps.TruncatedNegativeBinomial.logarithmic(mean=5),
+    "geometric": ps.TruncatedNegativeBinomial.geometric(mean=4),
+    "light": ps.TruncatedNegativeBinomial.from_mean(mean=6, eta=20),
+    "Poisson": ps.Poisson(mean=3),
+    "binomial": ps.Binomial(maximum=12, rate=0.4),
+    "one chance": ps.Binomial(maximum=1, rate=0.4),
+    "Beta-binomial": ps.BetaBinomial(maximum=12, alpha=0.7, beta=2),
+    "truncated": ps.TruncatedRuns(law=ps.TruncatedNegativeBinomial.geometric(mean=4), maximum=6),
+    "truncated Poisson": ps.TruncatedRuns(law=ps.Poisson(mean=0.5), maximum=1),
+    "thinned": Thinned(law=ps.BetaBinomial(maximum=12, alpha=0.7, beta=2), keep=0.8),
+}
+K = np.arange(0.0, 2000.0)
+W = np.array([1e-300, 1e-12, 1e-3, 0.3, 0.9, 1.0])
+each = pytest.mark.parametrize("name", LAWS)
+
+
+def sums(law):
+    """(success, f', f'') at complements W by 30-digit sums over the masses."""
+    with mp.workdps(30):
+        mass = [mp.exp(mp.mpf(float(x))) for x in law.log_mass(K[:400])]
+        rows = []
+        for w in W:
+            x = 1 - mp.mpf(float(w))
+            hit = sum(p * (1 - x**k) for k, p in enumerate(mass))
+            slope = sum(k * p * (x ** (k - 1) if k > 1 else 1) for k, p in enumerate(mass) if k)
+            bend = sum(k * (k - 1) * p * (x ** (k - 2) if k > 2 else 1) for k, p in enumerate(mass) if k > 1)
+            rows.append((float(hit), float(slope), float(bend)))
+        return np.array(rows).T
+
+
+@each
+def test_functions_against_sums(name):
+    law = LAWS[name]
+    success, slope, second = sums(law)
+    assert np.exp(law.log_mass(K)).sum() == pytest.approx(1.0, rel=1e-11)
+    assert law.mean == pytest.approx(float(K @ np.exp(law.log_mass(K))), rel=1e-10)
+    tail = 1e-7 if name == "heavy" else 1e-10  # the masses beyond the 400th
+    # 1 - (1 - w) loses digits of the smallest w in the sum, not in the law
+    assert np.exp(law.log_success(W))[2:] == pytest.approx(success[2:], rel=tail)
+    assert law.log_success(W)[:2] == pytest.approx(np.log(law.mean) + np.log(W[:2]), rel=1e-9)
+    assert np.exp(law.log_slope(W)) == pytest.approx(slope, rel=max(tail, 1e-10))
+    assert law.bend(W) * np.exp(law.log_slope(W)) == pytest.approx(second, rel=max(tail, 1e-9), abs=1e-12)
+    assert np.exp(law.log_none) == pytest.approx(np.exp(law.log_mass(np.zeros(()))), rel=1e-9, abs=1e-14)
+
+
+@each
+def test_utility(name):
+    law = LAWS[name]
+    mass = np.exp(law.log_mass(K))
+    assert law.expected_quantile == pytest.approx(float(mass @ (K / (K + 1))), rel=1e-10)
+    assert law.success(0.01) == pytest.approx(float(mass @ -np.expm1(K * np.log1p(-0.01))), rel=1e-10)
+    for k in (1, 2, 7):
+        assert law.tail(k) == pytest.approx(float(mass[k:].sum()), abs=1e-11)
+    assert law.tail(10**9) == pytest.approx(0.0, abs=1e-11)
+    assert law.rounding < 1e-12
+
+
+@each
+def test_moments(name):
+    law = LAWS[name]
+    log_x = np.array([0.0, 0.005, 0.03])
+    by_sum = [np.logaddexp.reduce(law.log_mass(K) + K * x) for x in log_x]
+    assert law.log_raised(log_x) == pytest.approx(by_sum, rel=1e-8, abs=1e-11)
+
+
+def test_the_series_ends_at_its_radius_of_convergence():
+    law = LAWS["geometric"]
+    assert law.log_raised(np.array([-np.log1p(-law.gamma), 5.0, 800.0])).tolist() == [np.inf] * 3
+    assert ps.Poisson(mean=2).log_raised(np.array(800.0)) == np.inf
+    steep = ps.TruncatedNegativeBinomial(eta=300.0, gamma=0.3)
+    assert np.isfinite(steep.log_raised(np.array(0.3)))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False)])
+@pytest.mark.parametrize("name", [name for name in LAWS if name != "truncated Poisson"])
+def test_sampler(name, factor, accepted, rng, alpha):
+    law = LAWS[name]
+    drawn = np.array([law.sample(rng) for _ in range(40_000)])
+    if factor < 1.0:  # the twin loses each draw now and then to the next lower number
+        drawn = np.where(rng.random(drawn.size) < 1 - factor, np.maximum(drawn - 1, 0), drawn)
+    mass = np.exp(law.log_mass(np.arange(0.0, 13.0)))
+    cells = np.append(mass, max(1.0 - mass.sum(), 0.0))
+    seen = np.append(np.bincount(np.minimum(drawn, 13), minlength=14)[:13], (drawn >= 13).sum())
+    possible = cells * drawn.size > 5
+    rest = cells[~possible].sum()
+    cells = np.append(cells[possible], rest) if rest * drawn.size > 5 else cells[possible] / cells[possible].sum()
+    stray = seen[~possible].sum()
+    seen = np.append(seen[possible], stray) if len(cells) > possible.sum() else seen[possible]
+    if len(cells) == possible.sum() and stray > 60:
+        assert not accepted
+        return
+    pvalue = stats.chisquare(seen, cells / cells.sum() * seen.sum()).pvalue
+    assert (pvalue > alpha) == accepted
+
+
+@pytest.mark.parametrize("eta", [-0.9, -0.3, 0.0, 1e-9, 0.5, 1.0, 40.0])
+def test_from_mean(eta):
+    for mean in (1.001, 2.0, 5.0):
+        assert ps.TruncatedNegativeBinomial.from_mean(mean=mean, eta=eta).mean == pytest.approx(mean, rel=1e-9)
+
+
+def test_limits():
+    """eta to 0 is the logarithmic law; the negative binomial law tends to the Poisson law."""
+    w = np.linspace(0, 1, 11)
+    near = ps.TruncatedNegativeBinomial(eta=1e-9, gamma=0.1)
+    assert near.log_slope(w) == pytest.approx(ps.TruncatedNegativeBinomial(eta=0, gamma=0.1).log_slope(w), rel=1e-7)
+    many = ps.TruncatedNegativeBinomial.from_mean(mean=30, eta=1e6)
+    assert many.log_slope(w) == pytest.approx(ps.Poisson(mean=30).log_slope(w), abs=1e-3)
+
+
+@each
+def test_thinned(name):
+    law = LAWS[name]
+    thin = law.thinned(0.7)
+    expected = law.log_mass(K) + K * np.log(0.7)
+    assert thin.log_mass(K[:13]) == pytest.approx((expected - np.logaddexp.reduce(expected))[:13], rel=1e-8, abs=1e-8)
+    assert isinstance(thin, Runs)
+    assert 0 <= thin.sample(np.random.default_rng(1)) <= thin.maximum
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "words"),
+    [
+        (lambda: ps.TruncatedNegativeBinomial(eta=-1, gamma=0.5), ValueError, "eta must be > -1"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=np.nan, gamma=0.5), ValueError, "eta"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=True, gamma=0.5), TypeError, "eta"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=0, gamma=0), ValueError, "gamma must lie in"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=0, gamma=1), ValueError, "gamma must lie in"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=0, gamma=np.nan), ValueError, "gamma must lie in"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=0, gamma=False), TypeError, "gamma"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1), ValueError, "mean must be > 1"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=np.nan), ValueError, "mean"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise eta"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such law"),
+        (lambda: ps.TruncatedNegativeBinomial.geometric(mean=0.5), ValueError, "mean must be > 1"),
+        (lambda: ps.Poisson(mean=0), ValueError, "mean"),
+        (lambda: ps.Poisson(mean=1e16), ValueError, "1e15"),
+        (lambda: ps.Poisson(mean=True), TypeError, "mean"),
+        (lambda: ps.Binomial(maximum=5, rate=1), ValueError, "fixed"),
+        (lambda: ps.Binomial(maximum=5, rate=np.nan), ValueError, "rate"),
+        (lambda: ps.Binomial(maximum=0, rate=0.5), ValueError, "maximum"),
+        (lambda: ps.Binomial(maximum=True, rate=0.5), TypeError, "maximum"),
+        (lambda: ps.BetaBinomial(maximum=5, alpha=0, beta=1), ValueError, "alpha"),
+        (lambda: ps.BetaBinomial(maximum=10**6, alpha=1, beta=1), ValueError, "at most 100000"),
+        (lambda: ps.TruncatedRuns(law=5, maximum=5), TypeError, "fixed number"),
+        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=100), maximum=5), ValueError, "throw away"),
+        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=1), maximum=2.0), TypeError, "maximum"),
+        (lambda: ps.Poisson(mean=3).success(0.0), ValueError, "share"),
+        (lambda: ps.Poisson(mean=3).tail(0), ValueError, "k must be at least 1"),
+        (lambda: runs_law("ten"), TypeError, "Proposition 17"),
+    ],
+)
+def test_bad_input(build, error, words):
+    with pytest.raises(error, match=words):
+        build()

@@ -1,0 +1,217 @@
+"""The best of a random number of runs: the law of the winner, ranking, and what may not leak."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from privsample._value import value
+from privsample.distributions.runs import Runs
+from privsample.errors import NumericalFailure, SchemaError, UnreachableTarget
+from privsample.mechanisms.base import Mechanism
+
+NOISE = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+LOGARITHMIC = ps.TruncatedNegativeBinomial.logarithmic(mean=4)
+
+
+@value
+class Scripted(Mechanism):
+    """Releases what `script` says, run by run: numbers, or exceptions that it raises."""
+
+    script: tuple[Any, ...]
+    at: list[int]
+    relation: ps.AddRemove = ps.AddRemove()
+
+    @property
+    def accountant(self):
+        return ps.PureAccountant(stated_epsilon=0.1)
+
+    def release(self, data, *, rng=None):
+        found = self.script[self.at[0]]
+        self.at[0] += 1
+        if isinstance(found, Exception):
+            raise found
+        warnings.warn(f"run {self.at[0]}", RuntimeWarning, stacklevel=1)
+        np.log(np.zeros(1))
+        return ps.Release(mechanism=self, draws={"score": np.array([found]), "run": self.at}, account=self.accountant)
+
+    def validate(self, data):
+        return ps.CuratorNotes(title="scripted", facts={})
+
+
+class Exactly(Runs):
+    """A number of runs that a test chooses; no account would take it for private."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, count):
+        self.count = count
+
+    mean, maximum = 1.0, 100
+    log_mass = log_success = log_slope = bend = log_raised = None
+
+    def sample(self, rng):
+        return self.count
+
+
+def winner(*script, score="score"):
+    base = Scripted(script=script, at=[0])
+    best = ps.RepeatedSelection(base=base, runs=ps.Poisson(mean=1), score=score)
+    object.__setattr__(best, "runs", Exactly(len(script)))
+    return best, base
+
+
+def run(best, monkeypatch):
+    """A release without its account, which a fixed number of runs has not."""
+    account = ps.PureAccountant(stated_epsilon=0.1)
+    monkeypatch.setattr(ps.RepeatedSelection, "accountant", property(lambda self: account))
+    return dict(best.release(None).draws)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ((1.0, 3.0, 2.0), 2),
+        ((np.nan, -np.inf, np.nan), 2),
+        ((np.nan, np.nan), 1),
+        ((2.0, 2.0, 2.0), 1),
+        ((NumericalFailure("x"), np.nan), 2),
+        ((ZeroDivisionError("x"), -5.0, np.linalg.LinAlgError("x")), 2),
+        ((NumericalFailure("x"), FloatingPointError("x")), None),
+        ((), None),
+    ],
+)
+def test_ranking(script, expected, monkeypatch):
+    best, base = winner(*script)
+    draws = run(best, monkeypatch)
+    assert base.at[0] == len(script)
+    assert (draws["run"][0] if draws else None) == expected
+
+
+def test_a_function_of_the_release_as_score(monkeypatch):
+    best, _ = winner(1.0, 3.0, 2.0, score=lambda release: -release["score"][0])
+    assert run(best, monkeypatch)["run"][0] == 1
+    best, _ = winner(1.0, 3.0, 2.0, score=lambda release: {1.0: "none", 2.0: 0.0}[release["score"][0]])
+    assert run(best, monkeypatch)["run"][0] == 3
+
+
+def test_the_number_of_runs_is_not_shown(monkeypatch, capfd):
+    best, _ = winner(1.0, 3.0, 2.0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        draws = run(best, monkeypatch)
+    assert not seen
+    assert capfd.readouterr() == ("", "")
+    assert set(draws) == {"score", "run"}
+
+
+def test_wrong_data_are_refused_whatever_the_number_of_runs():
+    for mean in (1e-9, 5.0):
+        with pytest.raises(SchemaError, match="shape"):
+            ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=mean)).release(np.zeros(3))
+
+
+def test_a_score_must_be_one_number():
+    pair = ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=2)
+    for base, score in ((pair, None), (NOISE, "accuracy"), (pair, "statistic")):
+        with pytest.raises(ValueError, match="score must name a draw that is one number"):
+            ps.RepeatedSelection(base=base, runs=LOGARITHMIC, score=score).release(0.0)
+    made = ps.RepeatedSelection(base=pair, runs=LOGARITHMIC, score=lambda release: release["statistic"].mean())
+    assert made.release(0.0)["statistic"].shape == (2,)
+
+
+def test_wrapper_equation():
+    made = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC)
+    assert made.accountant == ps.SelectionAccountant(base=NOISE.accountant, runs=LOGARITHMIC)
+    until = ps.ConditionalSelection(base=NOISE, accept=1.0, floor=0.1)
+    assert until.accountant == ps.ConditionalAccountant(base=NOISE.accountant, floor=0.1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.12, False)])
+def test_the_winners_law(shift, accepted, rng, alpha):
+    """P(best <= x) = f(Phi(x)), the masses summed by themselves; the twin's noise is off centre."""
+    made = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC)
+    drawn = np.array([made.release(shift, rng=rng)["statistic"][0] for _ in range(8_000)])
+    k = np.arange(1.0, 2000.0)
+    mass = np.exp(LOGARITHMIC.log_mass(k))
+    at = np.linspace(-6, 7, 4000)
+    cdf = np.array([mass @ u**k for u in stats.norm.cdf(at)])
+    assert (stats.kstest(drawn, lambda x: np.interp(x, at, cdf)).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("floor", "accepted"), [(0.05, True), (0.1, False)])
+def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
+    made = ps.ConditionalSelection(base=NOISE, accept=1.0, floor=floor)
+    found = [made.release(0.0, rng=rng).draws.get("statistic", [np.nan])[0] for _ in range(4_000)]
+    good = stats.norm.sf(1.0)
+    expected = 0.95 * good / (0.05 + 0.95 * good)
+    hits = int(np.isfinite(found).sum())
+    assert (stats.binomtest(hits, len(found), expected).pvalue > alpha) == accepted
+    assert np.nanmin(found) >= 1.0
+
+
+def test_releases_are_values():
+    made = ps.RepeatedSelection(base=NOISE, runs=ps.TruncatedRuns(law=ps.Poisson(mean=5), maximum=9))
+    release = made.release(0.0)
+    assert ps.Release.from_json(release.to_json()) == release
+    assert ps.Assumption.TIMING in release.account.assumptions
+    assert "number of runs" in release.statement()
+    empty = ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=1e-12)).release(0.0)
+    assert empty.draws == {}
+    assert ps.Release.from_json(empty.to_json()) == empty
+    drawn = ps.ConditionalSelection(base=NOISE, accept=-50.0, floor=0.01, score="statistic").release(0.0)
+    assert ps.Release.from_json(drawn.to_json()) == drawn
+    assert made.validate(np.nan).facts == {"not finite": 1}
+    assert ps.ConditionalSelection(base=NOISE, accept=0, floor=1).validate(0.0).facts == {}
+    assert ps.ConditionalSelection(base=NOISE, accept=0, floor=1).release(0.0).draws == {}
+    nested = ps.RepeatedSelection(base=ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=0.7)), runs=LOGARITHMIC)
+    assert set(nested.release(0.0).draws) <= {"statistic"}
+
+
+def test_a_function_cannot_be_saved():
+    release = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC, score=lambda release: 1.0).release(0.0)
+    with pytest.raises(TypeError, match="a function cannot be saved"):
+        release.to_json()
+
+
+def test_calibrate():
+    target = ps.DP(epsilon=6, delta=1e-5)
+    made = ps.RepeatedSelection.calibrate(base=NOISE, target=target)
+    assert made.runs.mean > 1.2
+    assert target.met_by(made.accountant)
+    more = ps.TruncatedNegativeBinomial.logarithmic(mean=made.runs.mean * 1.01)
+    assert not target.met_by(ps.SelectionAccountant(base=NOISE.accountant, runs=more))
+    with pytest.raises(UnreachableTarget, match="cannot be met"):
+        ps.RepeatedSelection.calibrate(base=NOISE, target=ps.DP(epsilon=1, delta=1e-5))
+
+
+@pytest.mark.parametrize("runs", [10, True, None, 3.5, "many"])
+def test_a_fixed_number_of_runs_is_refused(runs):
+    with pytest.raises(TypeError, match="a fixed number is refused"):
+        ps.RepeatedSelection(base=NOISE, runs=runs)
+
+
+def test_bad_input():
+    for bad in (None, NOISE.accountant, "noise"):
+        with pytest.raises(TypeError, match="base must be a mechanism"):
+            ps.RepeatedSelection(base=bad, runs=LOGARITHMIC)
+        with pytest.raises(TypeError, match="base must be a mechanism"):
+            ps.ConditionalSelection(base=bad, accept=0, floor=0.1)
+    for bad in ("", 3, True):
+        with pytest.raises(TypeError, match="score must be"):
+            ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC, score=bad)
+    for bad in (0.0, -1.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="floor"):
+            ps.ConditionalSelection(base=NOISE, accept=0, floor=bad)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="accept"):
+            ps.ConditionalSelection(base=NOISE, accept=bad, floor=0.1)
+    with pytest.raises(TypeError, match="accept"):
+        ps.ConditionalSelection(base=NOISE, accept=True, floor=0.1)
+    with pytest.raises(TypeError, match="seeded"):
+        ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC).release(0.0, rng=3)
