@@ -334,7 +334,8 @@ def composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] 
     needed = Assumption.INDEPENDENT_OBSERVATIONS
     for member in members:
         # what is put together carries the assumptions of any one part: each part has to carry this one
-        composable((*getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])), stated)
+        inner = [account for account, _ in getattr(member, "entries", ())]
+        composable((*inner, *getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])), stated)
         if isinstance(member.relation, ProfileEdge) and needed not in member.assumptions | stated:
             raise ValueError(
                 "nothing is known about privatising one observation twice: costs under ProfileEdge add only for "

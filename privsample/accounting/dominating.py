@@ -29,6 +29,11 @@ class DominatingPair(LossPair):
         return self.account.order_limit
 
     @property
+    def joint(self) -> bool:
+        """For all of the account's."""
+        return True
+
+    @property
     def dear(self) -> bool:
         """Where the account's pairs are, or something else stands behind its curve."""
         return self.account.family is not None or not self.account.pairs or any(p.dear for p in self.account.pairs)

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample.accounting.lattice_plan import NEGLIGIBLE, Range, chernoff, infinite, lattice_step, least_tilt, window
+from privsample.accounting.lattice_plan import NEGLIGIBLE, Range, chernoff, infinite, lattice_step, least_bound, window
 from privsample.accounting.loss import LossPair
 
 Members = Sequence[tuple[LossPair, int]]
@@ -71,7 +71,7 @@ def at_epsilon(members: Members, epsilon: float) -> Composition:
     log_delta, floor = -NEGLIGIBLE, max(_log_lost(members) - NEGLIGIBLE, 4 * _LEAST)
     while True:  # how far the tails matter depends on how small delta is
         ranges = [Range.of(pair, times, log_delta) for pair, times in members]
-        c = least_tilt(ranges, lambda c, height: np.maximum(height - c * epsilon, floor))
+        c, _ = least_bound(ranges, lambda c, height: np.maximum(height - c * epsilon, floor))
         found = float(np.clip(chernoff(ranges, np.array([c]))[0] - c * epsilon, floor, 0.0))
         if found >= log_delta or log_delta < _LEAST:
             break
@@ -89,8 +89,8 @@ def at_log_delta(members: Members, log_delta: float) -> Composition:
     """The composition that is sharp around the epsilon of this log delta."""
     rest = log_delta + float(log1mexp(min(_log_lost(members) - log_delta, -1e-6)))  # beside infinite losses
     ranges = [Range.of(pair, times, rest) for pair, times in members]
-    c = least_tilt(ranges, lambda c, height: (height - rest) / c)
-    centre = float((chernoff(ranges, np.array([c]))[0] - rest) / c)
+    _, centre = least_bound(ranges, lambda c, height: (height - rest) / c, 0.0)
+    c, _ = least_bound(ranges, lambda c, height: height - c * centre)
     return _compose(ranges, c, max(centre, 0.0), rest)
 
 

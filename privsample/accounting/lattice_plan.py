@@ -17,6 +17,7 @@ NEGLIGIBLE = 36.0  # e^-36 of the result may lie outside the window
 _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 3e-7  # of epsilon: sets the step of the lattice
 _NODES, _MOST_NODES = 1025, 2**22
+_NEAR = 2.0
 _LOSSES = np.geomspace(1e-12, 1e7, 39)
 
 
@@ -86,15 +87,20 @@ def chernoff(ranges: Sequence[Range], tilts: FloatArray) -> FloatArray:
     return height(ranges, tilts) - np.log1p(tilts) - tilts * np.log1p(1 / tilts)
 
 
-def least_tilt(ranges: Sequence[Range], objective: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
-    """About the tilt where a bound is least, the smallest of those that do as well; any tilt is valid."""
-    x, tilt = np.linspace(-12.0, 18.0, 91), 1.0
+def least_bound(
+    ranges: Sequence[Range], bound: Callable[[FloatArray, FloatArray], FloatArray], slack: float = _NEAR
+) -> tuple[float, float]:
+    """The smallest tilt whose bound lies within `slack` (nats) of the least, and the least.
+
+    Any tilt is valid; a large one is dear.
+    """
+    x, tilt, least = np.linspace(-12.0, 18.0, 91), 1.0, np.inf
     for _ in range(2):
-        values = objective(np.exp(x), chernoff(ranges, np.exp(x)))
-        best = int(np.argmax(values <= values.min() + 1e-3 * abs(values.min())))
-        tilt = float(np.exp(x[best]))
+        values = bound(np.exp(x), chernoff(ranges, np.exp(x)))
+        best = int(np.argmax(values <= values.min() + slack))
+        tilt, least = float(np.exp(x[best])), min(least, float(values.min()))
         x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 17)
-    return tilt
+    return tilt, least
 
 
 def window(ranges: Sequence[Range], c: float, deviation: float, log_delta: float) -> tuple[float, float, float]:

@@ -53,6 +53,11 @@ class LossPair(ABC):
         """(Q, P)."""
 
     @property
+    def joint(self) -> bool:
+        """Whether this stands for several pairs at once: their Renyi curves may then compose to less than its own."""
+        return False
+
+    @property
     def dear(self) -> bool:
         """Whether one value of the privacy curve takes more than a formula: `dots` then asks for few."""
         return False

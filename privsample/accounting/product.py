@@ -76,6 +76,8 @@ class ProductPair(LossPair):
 
     def least_epsilon(self, log_delta: float) -> float:
         """By search along the contour, or from the one lattice that is sharp there."""
+        if self.max_loss == 0.0:
+            return 0.0
         if self.smooth:
             return LossPair.least_epsilon(self, log_delta)
         return min(lattice.at_log_delta(self.members, log_delta).epsilon(log_delta), self.max_loss)

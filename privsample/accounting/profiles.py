@@ -52,6 +52,11 @@ class WorstPair(LossPair):
         return np.where(self.slack > 0, 2 * self.slack + _UNIT * (1 + finite[0] + finite[1]), 0.0)
 
     @property
+    def joint(self) -> bool:
+        """Where there is more than one pair beside its reverse."""
+        return len(self.log_p) > 2
+
+    @property
     def max_loss(self) -> float:
         """The largest loss of all pairs, rounded up; never below zero."""
         return max(float((self.loss + self._error).max()), 0.0)
@@ -119,6 +124,7 @@ class ProfileAccountant(Accountant):
             raise ValueError("laws must add up to one, row by row")
         laws.flags.writeable = False
         put(self, laws=laws, stated_epsilon=positive(stated_epsilon=self.stated_epsilon))
+        put(self, assumptions=self.assumptions | {Assumption.KNOWN_PROFILES})
         if not self._pair.max_loss <= self.stated_epsilon:
             raise ValueError(self._violation())
 
@@ -151,11 +157,6 @@ class ProfileAccountant(Accountant):
             f"edge {names[int(worst) % len(names)]} is not kept: at symbol {symbol} its loss is {loss:.17g}, "
             f"{loss - self.stated_epsilon:.3g} above epsilon = {self.stated_epsilon:g}"
         )
-
-    @property
-    def max_loss(self) -> float:
-        """The largest loss over the edges; the epsilon asked for, or less."""
-        return min(self._pair.max_loss, self.stated_epsilon)
 
     def group(self, size: int) -> "ProfileAccountant":
         """Profiles with up to `size` edges between them: exact, from the laws."""

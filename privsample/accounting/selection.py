@@ -24,7 +24,8 @@ from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero, 
 from privsample.accounting.selection_curve import SelectedPair, every_run_log_delta
 from privsample.accounting.selection_ranks import beside_failure, dear, ordered_pairs
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
-from privsample.relations import Relation
+from privsample.errors import RelationMismatch
+from privsample.relations import ProfileEdge, Relation
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
 _ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
@@ -250,10 +251,12 @@ def pure_curve(max_loss: float) -> LogCurve:
 
 
 def checked_base(base: Any) -> Accountant:
-    """The base, if it is an account. Raises: TypeError."""
+    """The base, if it is an account. Raises: TypeError; RelationMismatch, where runs cannot be repeated."""
     if not isinstance(base, Accountant):
         raise TypeError(
             f"base must be an account of one run, got {type(base).__name__}; a mechanism's is its .accountant, and "
             "what has none cannot be paid for"
         )
+    if isinstance(base.relation, ProfileEdge):
+        raise RelationMismatch("runs on one observation share it: repeated runs have no account under ProfileEdge")
     return base

@@ -124,7 +124,9 @@ def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
     """Names and laws, of a mapping, of what a ProfileGraph holds, or of an array."""
     if isinstance(profiles, Mapping):
         return list(profiles.items())
-    if isinstance(profiles, tuple) and all(isinstance(p, tuple) and len(p) == 2 and _is_law(p[1]) for p in profiles):
+    if isinstance(profiles, tuple) and all(
+        isinstance(p, tuple) and len(p) == 2 and isinstance(p[1], tuple) for p in profiles
+    ):
         return profiles
     try:
         array = np.asarray(profiles, dtype=np.float64)
@@ -133,10 +135,6 @@ def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
     if array.ndim not in (1, 2):
         raise ValueError(f"profiles must be an array of laws, shape (profiles, symbols), got shape {array.shape}")
     return list(enumerate(array))
-
-
-def _is_law(item: Any) -> bool:
-    return isinstance(item, tuple)
 
 
 def _name(name: Any) -> Name:

@@ -185,7 +185,8 @@ class ProfileMechanism(Mechanism):
         """Exchange every observation by its profile's matrix.
 
         data: anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
-        mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0.
+        mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0. Rows
+        are taken for different sources, alike in profile or not; up to `observations` of them may be of one source.
         Returns: draws "symbols", whole numbers of shape (1, n), in the order given; n is public.
         Raises: SchemaError, for columns of other types or lengths, or a profile that the graph does not have.
         """

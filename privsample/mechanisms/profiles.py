@@ -29,6 +29,11 @@ def _flipping(flips: FloatArray) -> FloatArray:
     return np.stack([np.stack([1 - flips, flips], axis=-1), np.stack([flips, 1 - flips], axis=-1)], axis=-2)
 
 
+def _one_flip(program: Program) -> FloatArray:
+    """The flip that the worst edge needs, for all."""
+    return _flipping(np.full(len(program.laws), edge_flips(program).max()))
+
+
 def _two_symbols(graph: ProfileGraph) -> None:
     if graph.symbols != 2:
         raise ValueError(f"profiles must have two symbols, got {graph.symbols}; use SmoothCategorical")
@@ -65,7 +70,7 @@ class OneBit(ProfileMechanism):
             raise ValueError(f"graph must have two profiles, got {len(self.graph)}; use OneBitCluster or SmoothOneBit")
 
     def _part(self, program: Program) -> FloatArray:
-        return _flipping(np.full(len(program.laws), edge_flips(program).max()))
+        return _one_flip(program)
 
 
 @value
@@ -88,7 +93,7 @@ class OneBitCluster(ProfileMechanism):
         _two_symbols(self.graph)
 
     def _part(self, program: Program) -> FloatArray:
-        return _flipping(np.full(len(program.laws), edge_flips(program).max()))
+        return _one_flip(program)
 
 
 @value

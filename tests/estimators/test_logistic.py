@@ -123,7 +123,9 @@ def test_missing_numbers_count_as_the_middle(rng):
     assert (one.predict(rows) == other.predict(filled)).all()
 
 
-@pytest.mark.parametrize("odd", [None, "secret", np.nan, object(), np.inf, 2**2000, np.ones(2)], ids=repr)
+@pytest.mark.parametrize(
+    "odd", [None, "secret", np.nan, object(), np.inf, 2**2000, np.ones(2)], ids=lambda odd: type(odd).__name__
+)
 def test_any_record_is_taken(odd, rng):
     rows, labels = (x.astype(object) for x in data(rng, 30))
     rows[2, 1] = odd
