@@ -102,8 +102,8 @@ class ConditionalAccountant(Accountant):
         """
         s, cost = orders - 1.0, -np.log(self._floor_beside)
         there = self.base._renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
-        back = (s - 1.0) / s * self.base._renyi(np.where(s > 1.0, s, 2.0))
-        return there.min(axis=0) + np.where(s > 1.0, back, 0.0)
+        back = np.where(s > 1.0, self.base._renyi(np.where(s > 1.0, s, 2.0)), 0.0)
+        return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
         """eps(a) + log(G/f) + log(1/f)/(a - 1), G the largest probability of the set under the neighbour."""

@@ -26,6 +26,8 @@ def least(objective: Curve, order_limit: float) -> float:
     x = np.sort(np.append(np.linspace(-25.0, top, 40), top - np.ldexp(1.0, -np.arange(1, 40, 3))))
     values = _at(objective, x, order_limit)
     at = int(values.argmin())
+    if np.isinf(values[at]):
+        return float(values[at])
     around = (x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)])
     found = minimize_scalar(
         lambda y: min(float(_at(objective, np.array([y]), order_limit)[0]), 1e100),  # no search through infinities

@@ -314,6 +314,16 @@ def test_one_sided_pairs_that_are_not_discrete():
     assert 0 < account.epsilon(1e-5) <= selected(LOGARITHMIC, BASES["posterior"]).epsilon(1e-5) * (1 + 1e-4)
 
 
+def test_sure_losses_have_no_epsilon_below_their_mass():
+    with np.errstate(divide="ignore"):
+        log_p, log_q = np.log([0.6, 0.4]), np.log([1.0, 0.0])
+    pair = DiscretePair(log_p=log_p, log_q=log_q, loss=log_p - log_q)
+    account = selected(POISSON, Finite(listed=(pair, pair.reverse())))
+    assert account.epsilon(1e-5) == np.inf
+    assert {route.epsilon for route in account.explain(1e-5)} == {np.inf}
+    assert ps.ConditionalAccountant(base=account.base, floor=0.5).epsilon(1e-5) == np.inf
+
+
 def test_several_pairs_are_dominated_by_one():
     base = BASES["posterior"]
     (pair,) = ordered_pairs(base)
