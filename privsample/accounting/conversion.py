@@ -68,7 +68,8 @@ def epsilon_at(orders: FloatArray, renyi: FloatArray, log_delta: float) -> Float
 
 def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
     """log delta at epsilon of a mechanism with this Renyi curve, by its best order. Kind: upper bound."""
-    return min(least(lambda orders: log_delta_at(orders, curve(orders), epsilon), order_limit), 0.0)
+    e = float(np.clip(epsilon, -1e250, 1e250))  # its product with an order stays finite
+    return min(least(lambda orders: log_delta_at(orders, curve(orders), e), order_limit), 0.0)
 
 
 def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> float:

@@ -32,9 +32,10 @@ def every_run(base: Curve, runs: Runs, orders: FloatArray) -> FloatArray:
     Source: Mironov 2017, Proposition 1, and joint convexity (Van Erven and Harremos 2014). Includes K = 0.
     """
     s = orders - 1.0
-    divergence = s * base(orders)
+    divergence = s * base(orders) * (1.0 + 4e-15) + 4e-16
     finite = np.isfinite(divergence)
-    return np.where(finite, runs.log_raised(np.where(finite, divergence, 0.0)) / s, np.inf) + 4e-15 * divergence / s
+    raised = runs.log_raised(np.where(finite, divergence, 0.0)) + 4e-15 + runs.rounding
+    return np.where(finite, raised / s, np.inf)
 
 
 def second_order(base: Curve, order_limit: float, law: TruncatedNegativeBinomial) -> float:

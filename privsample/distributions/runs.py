@@ -91,7 +91,7 @@ class Runs(ABC):
 
     @property
     def rounding(self) -> float:
-        """What rounding of the masses may shift `log_slope` by, where it is summed from them."""
+        """What rounding may shift the logarithms by, where masses are summed or large terms cancel."""
         return 0.0
 
     def thinned(self, keep: float) -> "Runs":
@@ -158,6 +158,11 @@ class TruncatedNegativeBinomial(Runs):
     def _length(self) -> float:
         """log(1/gamma)."""
         return float(-np.log(self.gamma))
+
+    @property
+    def rounding(self) -> float:
+        """That of eta log(1/gamma)."""
+        return 1e-15 * abs(self.eta) * self._length
 
     @property
     def mean(self) -> float:  # type: ignore[override]

@@ -324,6 +324,28 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
     assert ps.ConditionalAccountant(base=account.base, floor=0.5).epsilon(1e-5) == np.inf
 
 
+@pytest.mark.parametrize(
+    "law",
+    [
+        LOGARITHMIC,
+        ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-6),
+        LAWS[5],
+        ps.BetaBinomial(maximum=9999, alpha=1, beta=1),
+    ],
+)
+def test_tiny_losses_do_not_vanish_by_rounding(law):
+    base, orders = ps.PureAccountant(stated_epsilon=1e-9), np.array([1.001, 1.5, 2.0, 10.0])
+    composed = law.mean * base.rdp(orders)  # Jensen: no moment generating function is less than that of the mean
+    assert np.all(selection_renyi.every_run(base._renyi, law, orders) >= composed)
+    assert np.all(selected(law, base).rdp(orders) >= base.rdp(orders))
+
+
+def test_epsilon_may_be_huge():
+    account = selected(LOGARITHMIC, ps.ZCDPAccountant(rho=0.1))
+    assert account.delta([-1e308, 1e308]).tolist() == pytest.approx([1.0, 0.0])
+    assert account.base.delta(1e308) <= 1e-300
+
+
 def test_several_pairs_are_dominated_by_one():
     base = BASES["posterior"]
     (pair,) = ordered_pairs(base)
