@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import indexable
 
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection import SelectionAccountant
@@ -22,7 +23,7 @@ from privsample.estimators.pricing import (
     training_cost,
     worst,
 )
-from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer
+from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer, rows_of
 from privsample.estimators.trials import silent
 from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
@@ -120,6 +121,9 @@ def _checked_score(search: Any) -> NoisyScore | None:
             )
         if not (isinstance(validation, (tuple, list)) and len(validation) == 2):
             raise TypeError("validation must be a pair (X, y) of public data")
+        X, _ = indexable(*validation)
+        if X is None or rows_of(X) == 0:
+            raise ValueError("validation must hold at least one public record: without a score no candidate is best")
         return None
     if not isinstance(noise, NoisyScore):
         raise TypeError(f"score_noise must be a NoisyScore, got {type(noise).__name__}")

@@ -78,7 +78,7 @@ class RecordScorer:
 
     def _clipped(self, model: Any, X: Any, y: Any) -> FloatArray:
         """Scores of shape (records,); several outputs of one record are averaged."""
-        count = _length(X)
+        count = rows_of(X)
         if isinstance(self.term, str):
             truth, guess = np.asarray(y).reshape(count, -1), np.asarray(model.predict(X)).reshape(count, -1)
             found = _TERMS[self.term](truth, guess)
@@ -118,9 +118,10 @@ def taken(data: Any, positions: Any) -> Any:
 
 
 def _records(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    for i in range(_length(X)):
+    for i in range(rows_of(X)):
         yield taken(X, [i]), taken(y, [i])
 
 
-def _length(X: Any) -> int:
+def rows_of(X: Any) -> int:
+    """How many records."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)

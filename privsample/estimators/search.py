@@ -1,7 +1,6 @@
 """Private hyperparameter search with scikit-learn's face."""
 
 import os
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +19,8 @@ from privsample.distributions.runs import Runs
 from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
-from privsample.estimators.scoring import NoisyScore
-from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
+from privsample.estimators.scoring import NoisyScore, rows_of
+from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, silent, trained
 
 
 def _delegated(name: str) -> Any:
@@ -116,11 +115,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
         """
         source = generator(rng)
-        X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
         if self.validation is not None and self.validation[0] is X:
             raise ValueError("validation must be public data, but is what is to be fitted; see score_noise for private")
+        X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
         features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
-        plan = planned(self, X.shape[0] if hasattr(X, "shape") else len(X), features)
+        plan = planned(self, rows_of(X), features)
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given: candidates are scored against it")
         if self.ledger is not None:
@@ -154,7 +153,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             keep=plan.parts == 1,
             process=os.getpid(),
         )
-        with warnings.catch_warnings():
+        with silent():  # threads share the filters of warnings, so that each run's own silence does not last
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(trained)(estimator, child(rng), X, y, task, fold)
                 for _, estimator in made

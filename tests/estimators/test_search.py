@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -184,6 +186,22 @@ def test_nothing_tells_the_number_of_runs(rng, capfd, recwarn):
         kept.append({name for name in vars(found) if name.endswith("_")})
     assert kept[0] == kept[1] == {"best_params_", "best_score_", "scorer_", "accountant_", "n_features_in_"}
     assert capfd.readouterr() == ("", "")
+    assert not recwarn.list
+
+
+class Wordy(Constant):
+    """Warns again and again, for a while."""
+
+    def fit(self, X, y):
+        for i in range(20):
+            time.sleep(0.002 * np.random.random())  # noqa: NPY002 - threads take turns
+            warnings.warn(f"step {i}", RuntimeWarning, stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_threads_are_silent_too(recwarn):
+    with parallel_config(backend="threading"):
+        search(estimator=Wordy(), runs=ps.Poisson(mean=30), n_jobs=4).fit(X, Y)
     assert not recwarn.list
 
 

@@ -178,6 +178,9 @@ class Silent(Constant):
         (search(validation=None), ValueError, "say where candidates are scored.*neither"),
         (search(score_noise=NOISE), ValueError, "say where candidates are scored.*both"),
         (search(validation=(X,)), TypeError, "validation must be a pair"),
+        (search(validation=(X, Y[1:])), ValueError, "inconsistent numbers of samples"),
+        (search(validation=(X[:0], Y[:0])), ValueError, "at least one public record"),
+        (search(validation=(None, None)), ValueError, "at least one public record"),
         (search(cv=5), ValueError, "cv without score_noise would reuse private records unaccounted"),
         (search(scoring=["accuracy"]), ValueError, "scoring must be one score"),
         (private(score_noise=0.1), TypeError, "score_noise must be a NoisyScore"),
@@ -220,6 +223,9 @@ def test_seeds_and_sizes_are_refused():
         search().fit(X, Y, rng=3)
     with pytest.raises(ValueError, match="validation must be public data, but is what is to be fitted"):
         search(validation=(X, Y)).fit(X, Y)
+    listed = X.tolist()
+    with pytest.raises(ValueError, match="validation must be public data, but is what is to be fitted"):
+        search(validation=(listed, Y)).fit(listed, Y)
     with pytest.raises(ValueError, match="y must be given"):
         private().fit(X)
     with pytest.raises(ValueError, match="n must be at least 1"):
