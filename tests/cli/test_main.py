@@ -21,7 +21,7 @@ def start(*words, **settings):
     return subprocess.run([*PROGRAM, *map(str, words)], capture_output=True, text=True, check=False, **settings)
 
 
-@pytest.mark.parametrize("command", [[], ["release"], ["account"], ["compare"], ["validate"]])
+@pytest.mark.parametrize("command", [[], ["release"], ["account"], ["compare"], ["validate"], ["reproduce"]])
 @pytest.mark.parametrize("width", [80, 100])
 def test_help_fits_and_has_an_example(run, command, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -32,7 +32,7 @@ def test_help_fits_and_has_an_example(run, command, width, monkeypatch):
 
 
 def test_examples_in_the_help_parse():
-    for name in ("release", "account", "compare", "validate"):
+    for name in ("release", "account", "compare", "validate", "reproduce"):
         text = vars(sys.modules[f"privsample.cli.{name}"])["EXAMPLE"].split("\n\n")[0]
         words = text.removeprefix("example:\n").replace("\\\n", " ").split()
         assert words[:2] == ["privsample", name]

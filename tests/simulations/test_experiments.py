@@ -2,10 +2,12 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from privsample.simulations import experiments
 from privsample.simulations.experiments import composed_draws
+from privsample.simulations.experiments.base import stacked
 
 
 def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
@@ -21,9 +23,16 @@ def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
 
 
 def test_every_name_leads_to_its_experiment():
-    assert [experiments.experiment(name).name for name in experiments.NAMES] == list(experiments.NAMES)
+    found = [experiments.experiment(name) for name in experiments.NAMES]
+    assert [experiment.name for experiment in found] == list(experiments.NAMES)
+    assert len({experiment.title for experiment in found}) == len(found)
 
 
 def test_unknown_experiment():
-    with pytest.raises(ValueError, match="there is no experiment 'x'; there are composed-draws"):
+    with pytest.raises(ValueError, match=r"there is no experiment 'x'; there are t-7.2, .*, composed-draws$"):
         experiments.experiment("x")
+
+
+def test_stacked_parts_hold_every_point():
+    parts = [{"name": "a", "x": np.array([1.0, 2.0])}, {"name": "b", "x": np.array([3.0])}]
+    assert stacked(parts) == {"name": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]}

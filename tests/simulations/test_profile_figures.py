@@ -1,5 +1,6 @@
 """The figures of thesis chapter 7: their shapes, what they must show, and the files they leave."""
 
+import csv
 import runpy
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 
 from privsample.mechanisms.profiles import LocalResponse, SmoothCategorical, SmoothOneBit
-from privsample.simulations import profile_figures
-from privsample.simulations.profile_figures import STAND_IN, Curves, categorical, chain, couplet, main, table
+from privsample.simulations.experiments import experiment, profiles
+from privsample.simulations.experiments.profiles import STAND_IN, Curves, categorical, chain, couplet, table
 
 FEW = np.array([0.05, 0.2, 1.0, 3.0])
 
@@ -43,24 +44,30 @@ def test_chains_spread_wider_than_under_local_privacy(count):
     assert np.all(np.diff(ours.values, axis=1) > -1e-9)
 
 
-def test_files(tmp_path, monkeypatch, capsys):
-    few = profile_figures.figures(FEW)
-    monkeypatch.setattr(profile_figures, "figures", lambda: few)
-    assert main([str(tmp_path / "new")]) == 0
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(
-        f"{name}{ending}" for name in few for ending in (".csv", ".png")
-    )
-    assert (tmp_path / "new" / "figure-7.2.png").read_bytes()[:4] == b"\x89PNG"
-    assert "figure-7.2.png" in capsys.readouterr().out
-    assert main([]) == 2
-    assert "usage" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "lines", "words"),
+    [
+        ("t-7.2", 3 * 95, "below the 0.269 of local privacy"),
+        ("t-7.3", 2 * 4 * 4, "At ε = 0.2"),
+        ("t-7.5", 2 * (6 + 21) * 4, "under local privacy over 0.100 and 0.100"),
+    ],
+)
+def test_files(tmp_path, monkeypatch, name, lines, words):
+    monkeypatch.setattr(profiles, "EPSILONS", FEW)
+    picture, numbers, sentence = experiment(name).write(tmp_path)
+    rows = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
+    assert rows[0][:2] == ["panel", "curve"]
+    assert len(rows) == 1 + lines
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert words in sentence
+    assert "thesis says" in sentence
 
 
 def test_tables_hold_every_point():
     curves = Curves(
         title="t", across="x", along="y", x=np.array([1.0, 2.0]), labels=("a",), values=np.array([[3.0], [4]])
     )
-    assert table((curves,)) == 'panel,curve,"x","y"\n"t","a",1,3\n"t","a",2,4\n'
+    assert table([curves]) == {"panel": ["t", "t"], "curve": ["a", "a"], "x": [1.0, 2.0], "y": [3.0, 4.0]}
 
 
 def test_the_example_runs_and_profiles_save(tmp_path, capsys):

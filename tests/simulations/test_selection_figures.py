@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.simulations import selection_data as data
-from privsample.simulations import selection_figures
+from privsample.simulations.experiments import experiment, selection_use
+from privsample.simulations.experiments import selection_data as data
+from privsample.simulations.experiments.base import Experiment
+from privsample.simulations.experiments.selection_paint import result
+
+FEW = (2.0, 10.0, 100.0)
 
 
 def by_label(curves):
@@ -23,10 +27,9 @@ def test_renyi_curves_lie_below_the_printed_ones(figure):
             assert (curve.y <= curves[label, "printed"].y * (1 + 1e-9)).all()
 
 
-def test_cost_and_utility(monkeypatch):
-    means = np.array([2.0, 10.0, 100.0])
-    monkeypatch.setattr(data, "MEANS", means)
-    known = data.costs(means)
+def test_cost_and_utility():
+    means = np.array(FEW)
+    known = data.costs(FEW)
     four = by_label(data.figure_4(known))
     for label in data.FAMILIES:
         assert (four[label, "ours"].x < four[label, "printed"].x).all()
@@ -57,7 +60,7 @@ def test_what_the_paper_has_no_bound_for():
 
 
 def test_accuracies_differ_by_learning_rate():
-    found = selection_figures.digits(runs=6, steps=5)
+    found = selection_use.digits(runs=6, steps=5)
     assert found.shape == (6,)
     assert ((found > 0.05) & (found < 1)).all()
 
@@ -68,9 +71,34 @@ def test_files(tmp_path):
         data.Curve(label="one", whose="printed", x=np.array([1.0, 2.0]), y=np.array([3.5, 4.5])),
         data.Curve(label="rest", whose="naive", x=np.array([1.0, 2.0]), y=np.array([5.0, 6.0])),
     )
-    figure = selection_figures.Figure(name="figx", title="t", x="x", y="y", curves=curves, axes={"ylim": (0, 7)})
-    selection_figures.draw(figure, tmp_path)
-    assert (tmp_path / "figx.png").read_bytes()[:4] == b"\x89PNG"
-    rows = list(csv.DictReader((tmp_path / "figx.csv").read_text(encoding="utf-8").splitlines()))
+    made = Experiment(
+        name="figx", title="t", run=lambda: result(curves, "Words.", title="t", xlabel="x", ylabel="y", ylim=(0, 7))
+    )
+    picture, numbers, sentence = made.write(tmp_path)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert sentence == "Words."
+    rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 6
-    assert rows[2] == {"curve": "one", "bound": "printed", "x": "1", "y": "3.5"}
+    assert rows[2] == {"curve": "one", "bound": "printed", "x": "1.0", "y": "3.5"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("h-4", "costs ε = 2.74 by our account, 3.45 by the paper's, and 7.29"),
+        ("h-5", "intermediate range"),
+        ("h-6", "for Poisson"),
+        ("h-7", "stand-in"),
+        ("h-8", "tight up to small"),
+    ],
+)
+def test_sentences(tmp_path, monkeypatch, name, words):
+    monkeypatch.setattr(data, "MEANS", np.array(FEW))
+    monkeypatch.setattr(selection_use, "digits", lambda: np.array([0.2, 0.4, 0.6]))
+    assert words in experiment(name).write(tmp_path)[2]
+
+
+@pytest.mark.parametrize("name", ["h-2", "h-3"])
+def test_renyi_sentences(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(data, "ORDERS", np.array([2.0, 10.0]))
+    assert "and 10.00" in experiment(name).write(tmp_path)[2]

@@ -1,10 +1,13 @@
 """What an experiment is: a table of numbers, one sentence on what they show, and a picture of them."""
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from privsample.simulations.figures import styled
 
@@ -30,17 +33,38 @@ class Experiment:
     def write(self, folder: Path) -> tuple[Path, Path, str]:
         """Run it; write NAME.png and NAME.csv into the folder, made where it is missing. Returns the sentence too.
 
-        Raises: OSError, where the folder cannot be written.
+        Raises: OSError, where the folder cannot be written; ImportError, without Matplotlib.
         """
-        result = self.run()
         folder.mkdir(parents=True, exist_ok=True)
-        picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.csv"
+        result = self.run()
+        image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
             figure = figure_class(figsize=self.size, layout="constrained")
             result.paint(figure)
-            figure.savefig(picture, dpi=200)
-        with numbers.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(result.columns)
-            writer.writerows(zip(*result.columns.values(), strict=True))
+            figure.savefig(image, format="png", dpi=200)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(result.columns)
+        writer.writerows(zip(*result.columns.values(), strict=True))
+        picture = _put(folder / f"{self.name}.png", image.getvalue())
+        numbers = _put(folder / f"{self.name}.csv", text.getvalue().encode())
         return picture, numbers, result.sentence
+
+
+def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """One long table of parts, one below the other; a single word or number of a part stands on each of its lines."""
+    table: dict[str, list[Any]] = {name: [] for name in parts[0]}
+    for part in parts:
+        for name, column in zip(part, np.broadcast_arrays(*part.values()), strict=True):
+            table[name] += column.tolist()
+    return table
+
+
+def _put(target: Path, content: bytes) -> Path:
+    """Write the file under another name, then move it into place: it is whole or not there."""
+    part = target.with_name(f".{target.name}")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target

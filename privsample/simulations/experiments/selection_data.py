@@ -3,7 +3,8 @@
 The base is 0.1-zCDP: for ours, Gaussian noise of that cost, whose privacy curve is known.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomi
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
 _SHARE = 0.1  # a of the three-point example
 BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
-ORDERS = 1.0 + np.geomspace(0.05, 30.0, 60)
+ORDERS = np.sort(np.append(1.0 + np.geomspace(0.05, 30.0, 60), 10.0))
+MEANS = np.sort(np.append(np.geomspace(1.5, 1000.0, 22), MEAN))
 Family = Callable[[float], Runs]
 FAMILIES: dict[str, Family] = {
     "η = −½": lambda mean: TruncatedNegativeBinomial.from_mean(mean=mean, eta=-0.5),
@@ -38,6 +40,16 @@ class Curve:
     whose: str
     x: FloatArray
     y: FloatArray
+
+
+@value
+class Cost:
+    """What the laws of one family cost: epsilon at DELTA, (laws,), by `whose` bound."""
+
+    label: str
+    whose: str
+    laws: tuple[Runs, ...]
+    epsilon: FloatArray
 
 
 def printed(law: Runs) -> Callable[[FloatArray], FloatArray]:
@@ -98,57 +110,57 @@ def figure_3() -> list[Curve]:
     return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(MEAN, ORDERS))]
 
 
-def costs(means: FloatArray) -> list[tuple[str, str, list[Runs], FloatArray]]:
-    """(label, whose, laws, epsilon at DELTA) for every family and mean."""
+@cache
+def costs(means: tuple[float, ...]) -> tuple[Cost, ...]:
+    """The cost of every family of laws at these means, as printed and ours."""
     found = []
     for label, family in FAMILIES.items():
-        laws = [family(float(mean)) for mean in means]
+        laws = tuple(family(mean) for mean in means)
         paper = [epsilon_from_renyi(printed(law), np.inf, float(np.log(DELTA))) for law in laws]
-        found.append((label, "printed", laws, np.array(paper)))
-        found.append((label, "ours", laws, np.array([ours(law).epsilon(DELTA) for law in laws])))
-    return found
+        found.append(Cost(label=label, whose="printed", laws=laws, epsilon=np.array(paper)))
+        epsilon = np.array([ours(law).epsilon(DELTA) for law in laws])
+        found.append(Cost(label=label, whose="ours", laws=laws, epsilon=epsilon))
+    return tuple(found)
 
 
-MEANS = np.geomspace(1.5, 1000.0, 22)
-
-
-def figure_4(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+def figure_4(known: Sequence[Cost]) -> list[Curve]:
     """Expected number of runs against epsilon."""
-    curves = [Curve(label=label, whose=whose, x=epsilon, y=MEANS) for label, whose, _, epsilon in known]
+    curves = [
+        Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.array([law.mean for law in cost.laws]))
+        for cost in known
+    ]
     runs = np.arange(1.0, 31.0)
-    cost = [GaussianAccountant(sensitivity=(2 * RHO * k) ** 0.5, noise_std=1.0).epsilon(DELTA) for k in runs]
-    return [*curves, Curve(label="all runs composed", whose="naive", x=np.array(cost), y=runs)]
+    all_runs = [GaussianAccountant(sensitivity=(2 * RHO * k) ** 0.5, noise_std=1.0).epsilon(DELTA) for k in runs]
+    return [*curves, Curve(label="all runs composed", whose="naive", x=np.array(all_runs), y=runs)]
 
 
-def figure_5(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+def figure_5(known: Sequence[Cost]) -> list[Curve]:
     """Expected quantile of the released output against epsilon."""
-    return [
-        Curve(label=label, whose=whose, x=epsilon, y=np.array([law.expected_quantile for law in laws]))
-        for label, whose, laws, epsilon in known
-    ]
+    return [_use(cost, [law.expected_quantile for law in cost.laws]) for cost in known]
 
 
-def figure_6(known: list[tuple[str, str, list[Runs], FloatArray]]) -> list[Curve]:
+def figure_6(known: Sequence[Cost]) -> list[Curve]:
     """Probability of a good output against epsilon, where one run in a hundred is good."""
-    return [
-        Curve(label=label, whose=whose, x=epsilon, y=np.array([law.success(0.01) for law in laws]))
-        for label, whose, laws, epsilon in known
-    ]
+    return [_use(cost, [law.success(0.01) for law in cost.laws]) for cost in known]
 
 
-def figure_7(known: list[tuple[str, str, list[Runs], FloatArray]], accuracies: FloatArray) -> list[Curve]:
+def figure_7(known: Sequence[Cost], accuracies: FloatArray) -> list[Curve]:
     """Mean accuracy of the winner against epsilon, runs drawn from a pool of accuracies; chance where none is made."""
     pool = np.sort(accuracies)
     better = np.linspace(1.0, 0.0, len(pool) + 1)
     curves = []
-    for label, whose, laws, epsilon in known:
+    for cost in known:
         mean = []
-        for law in laws:
+        for law in cost.laws:
             with np.errstate(divide="ignore"):
                 beaten = np.exp(law.log_success(better))
             mean.append(-np.diff(beaten) @ pool + 0.1 * np.exp(law.log_none))
-        curves.append(Curve(label=label, whose=whose, x=epsilon, y=np.array(mean)))
+        curves.append(_use(cost, mean))
     return curves
+
+
+def _use(cost: Cost, of: list[float]) -> Curve:
+    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.array(of))
 
 
 def figure_8() -> list[Curve]:

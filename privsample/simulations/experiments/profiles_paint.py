@@ -1,0 +1,71 @@
+"""How the panels of the profile figures are painted: at most two in a row, with common axes."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+
+if TYPE_CHECKING:
+    from privsample.simulations.experiments.profiles import Curves
+
+_THREE = [(GREY, (0, (5, 2))), (ORANGE, "-"), (BLUE, "-")]  # the baseline first
+_SYMBOLS = [(BLUE, "-"), (ORANGE, (0, (6, 2))), (GREEN, (0, (3, 1.5))), (GREY, (0, (1, 1.2)))]
+
+
+def lines(figure: Any, panels: Sequence["Curves"]) -> None:
+    """A few curves in each panel, named in a legend; four are symbols against epsilon."""
+    grid = _panels(figure, panels)
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        symbols = len(panel.labels) == len(_SYMBOLS)
+        styles = _SYMBOLS if symbols else _THREE
+        for (colour, dashes), label, values in zip(styles, panel.labels, panel.values.T, strict=True):
+            axes.plot(panel.x, values, color=colour, linestyle=dashes, label=label)
+        if symbols:
+            _logarithmic(axes)
+        axes.legend()
+    grid[0, 0].set_ylim(bottom=0.0)  # last: it fixes the common axis to what is drawn by then
+
+
+def spread(figure: Any, panels: Sequence["Curves"], mark: float) -> None:
+    """One line a profile, from dark to light, some named where they leave the panel; `mark`: an epsilon."""
+    from matplotlib import colormaps
+
+    for axes, panel in zip(_panels(figure, panels).flat, panels, strict=True):
+        count = len(panel.labels)
+        named = range(count) if count < 10 else (0, count // 4, count // 2, 3 * count // 4, count - 1)
+        colours = colormaps["viridis"](np.linspace(0, 0.9, count))
+        for k, (colour, values) in enumerate(zip(colours, panel.values.T, strict=True)):
+            axes.plot(panel.x, values, color=colour, linewidth=1.7 if count < 10 else 1.1)
+            if k in named:
+                _note(axes, panel.labels[k], (panel.x[-1], values[-1]), colour, va="center", annotation_clip=False)
+        axes.axvline(mark, color=GREY, linewidth=1.0, linestyle=(0, (4, 2)))
+        _note(axes, f"ε = {mark:g}", (mark, 1.0), GREY, va="top")
+        axes.set_ylim(-0.02, 1.02)
+        _logarithmic(axes)
+
+
+def _panels(figure: Any, panels: Sequence["Curves"]) -> Any:
+    """The axes, (rows, columns), with their titles and labels."""
+    wide = min(len(panels), 2)
+    grid = figure.subplots(len(panels) // wide, wide, squeeze=False, sharex=True, sharey=True)
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        axes.set_title(panel.title)
+        axes.set_xlim(panel.x[0], panel.x[-1])
+    for axes in grid[:, 0]:
+        axes.set_ylabel(panels[0].along)
+    for axes in grid[-1]:
+        axes.set_xlabel(panels[0].across)
+    return grid
+
+
+def _note(axes: Any, words: str, place: tuple[float, float], colour: Any, **settings: Any) -> None:
+    axes.annotate(words, place, (4, 0), textcoords="offset points", fontsize=8, color=colour, **settings)
+
+
+def _logarithmic(axes: Any) -> None:
+    axes.set_xscale("log")
+    marks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
+    axes.set_xticks(marks, [f"{mark:g}" for mark in marks])
+    axes.minorticks_off()

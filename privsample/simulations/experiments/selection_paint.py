@@ -1,0 +1,52 @@
+"""How curves of repeated selection are painted: printed bounds dashed and ours solid, the legend beside the axes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privsample.simulations.experiments.base import Result, stacked
+from privsample.simulations.experiments.selection_data import Curve
+from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+
+SIZE = (6.4, 4.2)
+_PURPLE, _BLACK = "#8E4585", "#222222"
+_LINES: dict[str, dict[str, Any]] = {
+    "ours": {"linestyle": "-", "linewidth": 2.0},
+    "printed": {"linestyle": (0, (4, 2)), "linewidth": 1.4},
+    "naive": {"linestyle": ":", "linewidth": 1.8, "color": GREY},
+    "base": {"linestyle": "-", "linewidth": 1.0, "color": GREY},
+    "floor": {"linestyle": "-.", "linewidth": 1.8, "color": _BLACK},
+}
+
+
+def result(curves: Sequence[Curve], sentence: str, **axes: Any) -> Result:
+    """Curves with the sentence about them; `axes`: what Matplotlib's axes are set to, labels and title too."""
+    parts = [{"curve": curve.label, "bound": curve.whose, "x": curve.x, "y": curve.y} for curve in curves]
+    return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, curves, axes))
+
+
+def _paint(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) -> None:
+    axes = figure.subplots()
+    labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
+    colours = dict(zip(labels, (BLUE, ORANGE, GREEN, _PURPLE), strict=False))
+    for curve in curves:
+        axes.plot(curve.x, curve.y, **{"color": colours.get(curve.label, GREY)} | _LINES[curve.whose])
+    axes.set(**settings)
+    figure.legend(handles=_handles(curves, colours), loc="outside right upper")
+
+
+def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
+    """Colours for labels, then what solid and dashed mean, then the rest."""
+    from matplotlib.lines import Line2D
+
+    shared = len({curve.whose for curve in curves if curve.label in colours}) > 1 and len(colours) > 2
+    entries = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
+    if shared:
+        entries += [
+            Line2D([], [], color=_BLACK, label="ours", **_LINES["ours"]),
+            Line2D([], [], color=_BLACK, label="as printed", **_LINES["printed"]),
+        ]
+    else:
+        whose = {curve.label: curve.whose for curve in curves}
+        for entry, label in zip(entries, colours, strict=True):
+            entry.set(**_LINES[whose[label]])
+    return entries + [Line2D([], [], label=c.label, **_LINES[c.whose]) for c in curves if c.label not in colours]
