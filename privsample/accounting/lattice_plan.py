@@ -17,7 +17,7 @@ NEGLIGIBLE = 36.0  # e^-36 of the result may lie outside the window
 _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 3e-7  # of epsilon: sets the step of the lattice
 _NODES, _MOST_NODES = 1025, 2**22
-_NEAR = 2.0
+_NEAR = 0.01
 _LOSSES = np.geomspace(1e-12, 1e7, 39)
 
 
@@ -90,14 +90,14 @@ def chernoff(ranges: Sequence[Range], tilts: FloatArray) -> FloatArray:
 def least_bound(
     ranges: Sequence[Range], bound: Callable[[FloatArray, FloatArray], FloatArray], slack: float = _NEAR
 ) -> tuple[float, float]:
-    """The smallest tilt whose bound lies within `slack` (nats) of the least, and the least.
+    """The smallest tilt whose bound (nats) is the least but for a share `slack` of it, at most 2 nats; and the least.
 
     Any tilt is valid; a large one is dear.
     """
     x, tilt, least = np.linspace(-12.0, 18.0, 91), 1.0, np.inf
     for _ in range(2):
         values = bound(np.exp(x), chernoff(ranges, np.exp(x)))
-        best = int(np.argmax(values <= values.min() + slack))
+        best = int(np.argmax(values <= values.min() + min(slack * abs(float(values.min())), 2.0)))
         tilt, least = float(np.exp(x[best])), min(least, float(values.min()))
         x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 17)
     return tilt, least
