@@ -149,6 +149,11 @@ class Accountant(ABC):
         return bool(self.pairs)
 
     @property
+    def _adds_by_curve(self) -> bool:
+        """Whether compositions use the privacy curve; without, or where it is too dear, Renyi curves are added."""
+        return self._has_curve
+
+    @property
     def _one_curve(self) -> bool:
         """Whether `epsilon` and `delta` read one curve; on a lattice each is rounded up by itself."""
         return True

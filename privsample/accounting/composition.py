@@ -93,7 +93,7 @@ class Composed(Accountant):
         Two members with several pairs, even equal ones, may be worst for opposite neighbours: their pairs do not
         compose one by one, so each is first dominated by one pair, in each direction that is told apart.
         """
-        if not all(account._has_curve for account, _ in self.entries):
+        if not all(account._adds_by_curve for account, _ in self.entries):
             return ()
         several = [(account, times) for account, times in self.entries if _one_pair(account, 0) is None]
         if self._width == 1 and [times for _, times in several] == [1] and several[0][0].pairs and self._smooth:
@@ -260,7 +260,8 @@ class Parallel(Accountant):
     def pairs(self) -> tuple[LossPair, ...]:
         """All parts' pairs, where every part has some."""
         found = [part.pairs if part.family is None else () for part in self._kinds]
-        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
+        listed = tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
+        return tuple(pair for pair in listed if pair.max_loss > 0.0) or listed[:1]  # equal laws: any pair dominates
 
     @property
     def failure(self) -> float:

@@ -84,6 +84,10 @@ class ConditionalAccountant(Accountant):
     def _has_curve(self) -> bool:
         return True
 
+    @property
+    def _adds_by_curve(self) -> bool:
+        return False  # each value is a search of its own
+
     def _kind(self, view: View) -> Kind:
         del view
         return "upper bound"

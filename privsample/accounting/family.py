@@ -47,9 +47,9 @@ class BetaFamily:
         first, final = self._first_blocks(last)
         worst, at = np.array(goal, dtype=np.float64), np.repeat(np.arange(len(epsilon)), len(first))
         low, high = np.tile(first, len(epsilon)), np.tile(final, len(epsilon))
-        for left in range(_ROUNDS - 1, -1, -1):
-            if not low.size:
-                break
+        left = _ROUNDS
+        while low.size:
+            left -= 1
             bound = self._bounds(low, high, epsilon[at], curve)
             single = high - low <= (0.0 if self.whole else 1e-9 * last)
             np.maximum.at(worst, at[single], bound[single])

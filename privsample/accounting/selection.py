@@ -91,6 +91,10 @@ class SelectionAccountant(Accountant):
     def _has_curve(self) -> bool:
         return True
 
+    @property
+    def _adds_by_curve(self) -> bool:
+        return False  # each value is a search of its own
+
     def _kind(self, view: View) -> Kind:
         del view
         return "upper bound"

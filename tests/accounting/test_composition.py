@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from privsample import (
+    DP,
     Accountant,
     AddRemove,
     ApproximateAccountant,
@@ -14,10 +15,15 @@ from privsample import (
     GammaPoisson,
     GaussianAccountant,
     LaplaceAccountant,
+    OneBit,
+    Poisson,
     PosteriorAccountant,
+    ProfileGraph,
     PureAccountant,
     RandomizedResponseAccountant,
     ReplaceOne,
+    SelectionAccountant,
+    TruncatedNegativeBinomial,
     ZCDPAccountant,
 )
 from privsample._value import value
@@ -25,6 +31,7 @@ from privsample.accounting.conjugate import BetaPair
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.loss import DiscretePair
 from privsample.accounting.product import ProductPair
+from privsample.errors import RelationMismatch
 from tests.accounting.strategies import Finite
 
 GAUSSIAN = GaussianAccountant(sensitivity=1, noise_std=2)
@@ -206,3 +213,28 @@ def test_randomized_response_in_many_categories():
 def test_an_empty_composition_is_refused():
     with pytest.raises(ValueError, match="at least one account"):
         Composed(entries=())
+
+
+def test_groups_do_not_stand_side_by_side():
+    """Members of a group may lie in several parts; two at once cost more than the worse part's group of two."""
+    answer = RandomizedResponseAccountant(log_odds=1.0, categories=2, relation=ReplaceOne(n=5))
+    with pytest.raises(RelationMismatch, match="a group may lie in several parts"):
+        answer.group(2) | answer.group(2)
+    assert (answer | answer).group(2).delta(0.5) >= (2 * answer).delta(0.5)
+
+
+def test_a_target_reads_what_a_renyi_curve_promises():
+    account = ZCDPAccountant(rho=0.1)
+    assert DP(epsilon=float(account.epsilon(1e-6)), delta=1e-6)._excess(account) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_choices_among_runs_compose_by_renyi_curve():
+    chosen = SelectionAccountant(base=ZCDPAccountant(rho=0.1), runs=TruncatedNegativeBinomial.geometric(mean=3))
+    total = chosen + GaussianAccountant(sensitivity=1, noise_std=5)
+    assert [route.name for route in total.explain(1e-6)] == ["Renyi curve at its best order", "pure guarantee"]
+
+
+def test_one_observation_has_one_run():
+    graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
+    with pytest.raises(RelationMismatch, match="runs on one observation"):
+        SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, runs=Poisson(mean=3.0))
