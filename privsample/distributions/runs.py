@@ -15,6 +15,7 @@ from privsample._checks import FloatArray, finite, number, positive, positive_in
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 
+_MOST_DRAWN = 1e17  # NumPy draws Poisson variables up to about 1e18
 _LEAST_GAMMA = 1e-15
 _BLOCK = 1 << 20
 _FIXED = (
@@ -127,6 +128,8 @@ class TruncatedNegativeBinomial(Runs):
             raise ValueError(
                 f"gamma must lie in (0, 1), and be at least {_LEAST_GAMMA:g} to draw from, got {self.gamma!r}"
             )
+        if not (1.0 + eta) / gamma <= _MOST_DRAWN:
+            raise ValueError(f"(1 + eta)/gamma must be at most {_MOST_DRAWN:g} to draw from: raise gamma or lower eta")
         put(self, eta=eta, gamma=gamma)
 
     @classmethod
@@ -221,7 +224,8 @@ class TruncatedNegativeBinomial(Runs):
 
     def thinned(self, keep: float) -> "TruncatedNegativeBinomial":
         """gamma' = gamma + (1 - gamma)(1 - keep)."""
-        return TruncatedNegativeBinomial(eta=self.eta, gamma=self.gamma + (1.0 - self.gamma) * (1.0 - keep))
+        gamma = self.gamma + (1.0 - self.gamma) * (1.0 - keep)
+        return TruncatedNegativeBinomial(eta=self.eta, gamma=min(gamma, 1.0 - 2.0**-53))
 
 
 def _log_exprel(x: FloatArray) -> FloatArray:
