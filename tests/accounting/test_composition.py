@@ -12,6 +12,7 @@ from privsample import (
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
+    ConditionalAccountant,
     GammaPoisson,
     GaussianAccountant,
     LaplaceAccountant,
@@ -228,8 +229,15 @@ def test_a_target_reads_what_a_renyi_curve_promises():
     assert DP(epsilon=float(account.epsilon(1e-6)), delta=1e-6)._excess(account) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_choices_among_runs_compose_by_renyi_curve():
-    chosen = SelectionAccountant(base=ZCDPAccountant(rho=0.1), runs=TruncatedNegativeBinomial.geometric(mean=3))
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        SelectionAccountant(base=ZCDPAccountant(rho=0.1), runs=TruncatedNegativeBinomial.geometric(mean=3)),
+        ConditionalAccountant(base=ZCDPAccountant(rho=0.1), floor=0.1),
+    ],
+    ids=["best", "good enough"],
+)
+def test_choices_among_runs_compose_by_renyi_curve(chosen):
     total = chosen + GaussianAccountant(sensitivity=1, noise_std=5)
     assert [route.name for route in total.explain(1e-6)] == ["Renyi curve at its best order", "pure guarantee"]
 
