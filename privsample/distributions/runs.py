@@ -15,7 +15,6 @@ from privsample._checks import FloatArray, finite, number, positive, positive_in
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 
-_MOST_DRAWN = 1e17  # NumPy draws Poisson variables up to about 1e18
 _LEAST_GAMMA = 1e-15
 _BLOCK = 1 << 20
 _FIXED = (
@@ -128,8 +127,6 @@ class TruncatedNegativeBinomial(Runs):
             raise ValueError(
                 f"gamma must lie in (0, 1), and be at least {_LEAST_GAMMA:g} to draw from, got {self.gamma!r}"
             )
-        if not (1.0 + eta) / gamma <= _MOST_DRAWN:
-            raise ValueError(f"(1 + eta)/gamma must be at most {_MOST_DRAWN:g} to draw from: raise gamma or lower eta")
         put(self, eta=eta, gamma=gamma)
 
     @classmethod
