@@ -57,7 +57,8 @@ class GaussianPair(SmoothPair):
         wide, far = float(np.diff(nodes).max()) / self.mu, float(np.abs(nodes).max()) / self.mu + self.mu
         if wide > 1 / 16:
             return joined(self.log_delta, self.log_delta, nodes)
-        error = 1e-13 + (wide * far / 2) ** 10 / 1e9  # of the rule in each cell, relative
+        deep = float(np.abs(nodes / self.mu - self.mu / 2).max())
+        error = 1e-13 + (wide * far / 2) ** 10 / 1e9 + 1e-15 * far * deep  # relative: of the rule, and of the exponent
         peak = error - np.log(self.mu) - 0.5 * np.log(2 * np.pi)
         below = float(special.log_ndtr(nodes[0] / self.mu - self.mu / 2))
         last = float(nodes[-1] + special.log_ndtr(-nodes[-1] / self.mu - self.mu / 2))

@@ -1,31 +1,23 @@
 """The account of drawing again until an output is good enough."""
 
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real, share
+from privsample._checks import FloatArray, share
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
-from privsample.accounting.conversion import (
-    Curve,
-    LogCurve,
-    closed,
-    epsilon_from_renyi,
-    epsilon_of_curve,
-    log_delta_from_renyi,
-)
-from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero
-from privsample.accounting.selection import checked_base, pure_curve, pure_renyi
+from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.chosen import ChosenAccountant, checked_base, pure_renyi
+from privsample.accounting.conversion import Curve, PointCurve, closed
+from privsample.accounting.loss import LossPair, binary_pair
 from privsample.accounting.selection_ranks import Resolved, beside_failure, ordered_pairs
-from privsample.relations import Relation
 
 _LOG_SHARE = -32.0
 _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
 
 
 @value
-class ConditionalAccountant(Accountant):
+class ConditionalAccountant(ChosenAccountant):
     """The base's output given that it lies in a public set, which has probability >= `floor` whatever the data.
 
     Kind: upper bound. Source: Papernot and Steinke 2022, Proposition 15, as far as it holds; docs/notes/selection.md,
@@ -49,11 +41,6 @@ class ConditionalAccountant(Accountant):
         put(self, floor=floor, assumptions=self.assumptions | base.assumptions)
 
     @property
-    def relation(self) -> Relation:  # type: ignore[override]
-        """The base's."""
-        return self.base.relation
-
-    @property
     def source(self) -> str:
         """The theorem, and the base's."""
         return f"Papernot and Steinke 2022, Proposition 15; docs/notes/selection.md; {self.base.source}"
@@ -69,35 +56,12 @@ class ConditionalAccountant(Accountant):
         return (self.floor - self.base.failure) / (1.0 - self.base.failure)
 
     @property
-    def _renyi_limit(self) -> float:
-        return self.base._renyi_limit
-
-    @property
     def max_loss(self) -> float:
         """The base's, and by how much its pure guarantee lets the probability of the set grow."""
         base = self.base.max_loss
         if np.isinf(base):
             return np.inf
         return base + min(base, log_growth(binary_pair(base), self._floor_beside)) if base else 0.0
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    @property
-    def _adds_by_curve(self) -> bool:
-        return False  # each value is a search of its own
-
-    def _kind(self, view: View) -> Kind:
-        del view
-        return "upper bound"
-
-    def group(self, size: int) -> "ConditionalAccountant":
-        """The base's own guarantee for groups."""
-        return replace(self, base=self.base.group(size))
-
-    def _under(self, relation: Relation) -> "ConditionalAccountant":
-        return replace(self, base=self.base._under(relation))
 
     def _proposition_15(self, orders: FloatArray) -> FloatArray:
         """min over r >= 1 of eps(r(a-1)+1) + [(a-2)/(a-1) eps(a-1) if a > 2] + (1/r + 1)/(a-1) log(1/f).
@@ -133,17 +97,11 @@ class ConditionalAccountant(Accountant):
         found = closed(self._least, orders, self._renyi_limit, self.max_loss)
         return np.minimum(found, pure_renyi(self.max_loss, orders))
 
-    def _least(self, orders: FloatArray) -> FloatArray:
-        return np.min([bound(orders) for bound in self._bounds().values()], axis=0)
+    def _curves(self, least: float) -> dict[str, PointCurve]:
+        del least
+        return {"privacy curve of the base": self._curve()}
 
-    def _curves(self) -> dict[str, LogCurve]:
-        """Privacy curves at epsilon >= 0, by name."""
-        curves = {"privacy curve of the base": self._curve()}
-        if np.isfinite(self.max_loss) and self.failure == 0.0:
-            curves["pure guarantee, by its curve"] = pure_curve(self.max_loss)
-        return curves
-
-    def _curve(self) -> LogCurve:
+    def _curve(self) -> PointCurve:
         """log of delta(e - log(G/f))/f at e >= 0, the worst over the base's pairs."""
         growths = self._grown(beside=False)
 
@@ -152,27 +110,6 @@ class ConditionalAccountant(Accountant):
             return min(worst - float(np.log(self.floor)) + 1e-14, 0.0)
 
         return log_delta
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        e, curves, above = np.asarray(epsilon, dtype=np.float64), self._curves().values(), []
-        for x in map(float, np.abs(e).ravel()):
-            by_order = np.asarray(log_delta_from_renyi(self._least, self._renyi_limit, x))
-            beside = float(self._beside_failure(by_order, np.asarray(x)))
-            above.append(min(beside, *(curve(x) for curve in curves)))
-        result = np.array(above).reshape(e.shape)
-        return np.where(e >= 0, result, delta_below_zero(e, result))
-
-    def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
-        del every
-        found = {"pure guarantee": self.max_loss if delta >= self.failure else np.inf}
-        if delta > 0.0:
-            goal = float(np.log(delta))
-            found |= {name: epsilon_of_curve(curve, goal) for name, curve in self._curves().items()}
-        if delta > self.failure:
-            beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
-            for name, bound in self._bounds().items():
-                found[name] = epsilon_from_renyi(bound, self._renyi_limit, beside)
-        return [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in found.items()]
 
 
 def log_growth(pair: LossPair, floor: float) -> float:

@@ -8,7 +8,7 @@ from privsample._checks import FloatArray
 from privsample.errors import NumericalFailure
 
 Curve = Callable[[FloatArray], FloatArray]
-LogCurve = Callable[[float], float]
+PointCurve = Callable[[float], float]
 _TRIED = 300
 _PADDING = 2e-15  # of the terms: more than rounding can take away
 
@@ -101,7 +101,7 @@ def closed(
     return result.reshape(orders.shape)
 
 
-def epsilon_of_curve(log_delta: LogCurve, goal: float) -> float:
+def epsilon_of_curve(log_delta: PointCurve, goal: float) -> float:
     """The least epsilon >= 0 found at which log delta is at most `goal`; +inf where there is none."""
     if log_delta(0.0) <= goal:
         return 0.0

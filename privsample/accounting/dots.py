@@ -3,19 +3,16 @@
 Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1 ("connect the dots"); docs/notes/lattice.md.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from privsample._checks import FloatArray
-
-LogCurve = Callable[[FloatArray], FloatArray]
+from privsample.accounting.conversion import Curve
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
-def joined(curve: LogCurve, reverse: LogCurve, nodes: FloatArray) -> tuple[FloatArray, float]:
+def joined(curve: Curve, reverse: Curve, nodes: FloatArray) -> tuple[FloatArray, float]:
     """log P masses at increasing losses `nodes`, at least two, and the log mass at an infinite loss; rounded up.
 
     `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. Losses below the
@@ -30,7 +27,7 @@ def joined(curve: LogCurve, reverse: LogCurve, nodes: FloatArray) -> tuple[Float
     return log_p, float(curve(nodes[-1:])[0])
 
 
-def joined_at(curve: LogCurve, reverse: LogCurve, nodes: FloatArray, count: int) -> tuple[FloatArray, float]:
+def joined_at(curve: Curve, reverse: Curve, nodes: FloatArray, count: int) -> tuple[FloatArray, float]:
     """The same from about `count` values of each curve where nodes are more: their masses are shared out among them."""
     if len(nodes) <= count:
         return joined(curve, reverse, nodes)
@@ -42,7 +39,7 @@ def joined_at(curve: LogCurve, reverse: LogCurve, nodes: FloatArray, count: int)
     return masses, float(np.logaddexp(infinite, more))
 
 
-def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
+def _above(curve: Curve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
     """Masses at nodes[zero:]: p = (d[i-1] - d[i])/(1 - e^-gap) - (d[i] - d[i+1])/(e^gap - 1), scaled by d[i-1]."""
     if zero == 0:  # every loss below the first node has slope -1
         before, gap = nodes[0] - 1.0, 1.0
@@ -59,7 +56,7 @@ def _above(curve: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> F
     return log_d[:-1] + _log_share(share, before, after)
 
 
-def _below(reverse: LogCurve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
+def _below(reverse: Curve, nodes: FloatArray, gaps: FloatArray, zero: int) -> FloatArray:
     """Masses at nodes[:zero], from r(e) = d(e) - (1 - e^e) = e^e times the reversed curve at -e, which rises from 0."""
     used = nodes[: zero + 1]
     log_r = used + reverse(-used)
@@ -138,7 +135,7 @@ def _log_exponential(left: FloatArray, right: FloatArray) -> FloatArray:
         return right / 2 + np.log(-2.0 * np.expm1((left - right) / 2)) + _ROUNDING
 
 
-def density_dots(log_density: LogCurve, nodes: FloatArray, below: float, last: float) -> FloatArray:
+def density_dots(log_density: Curve, nodes: FloatArray, below: float, last: float) -> FloatArray:
     """log P masses from the log density of the loss, by quadrature in each cell; cells narrow beside its features.
 
     `below` and `last`: log mass under the first node, and what the last node gets from above it.

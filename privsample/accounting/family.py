@@ -9,7 +9,7 @@ from privsample._checks import FloatArray, Real
 from privsample._value import value
 from privsample.accounting.conjugate import beta_log_delta
 
-Curve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
+PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 Rows = NDArray[np.intp]
 
 _TOLERANCE = 1e-9  # of the privacy curve
@@ -37,7 +37,7 @@ class BetaFamily:
         """What the goal has to lie above the ends: where sums are real, a block next to an end is never below it."""
         return 0.0 if self.whole else _TOLERANCE
 
-    def log_delta(self, epsilon: FloatArray, goal: FloatArray, curve: Curve = beta_log_delta) -> FloatArray:
+    def log_delta(self, epsilon: FloatArray, goal: FloatArray, curve: PairCurve = beta_log_delta) -> FloatArray:
         """The privacy curve of the whole family at each epsilon, certified: `goal`, its value at the ends, or above it.
 
         Blocks of sums are split until each one's bound is at most the goal; what does not go below raises the result.
@@ -59,7 +59,7 @@ class BetaFamily:
             low, high, at = self._split(low[stays & ~ends], high[stays & ~ends], at[stays & ~ends])
         return worst
 
-    def _bounds(self, low: FloatArray, high: FloatArray, epsilon: FloatArray, curve: Curve) -> FloatArray:
+    def _bounds(self, low: FloatArray, high: FloatArray, epsilon: FloatArray, curve: PairCurve) -> FloatArray:
         """The privacy curve of what dominates each block, both directions."""
         a, b = self.a + self.step * low, self.b + self.step * (self.n - self.moved - high)
         step = self.moved * self.step

@@ -4,14 +4,11 @@ Source: Balle, Barthe and Gaboardi 2018, Theorem 6: with s = a - 1, e^(s R_a(P |
 1 + s (s+1) int_0^inf [e^(s e) D_(e^e)(P || Q) + e^(-(s+1) e) D_(e^e)(Q || P)] de.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-
-LogCurve = Callable[[FloatArray], FloatArray]
+from privsample.accounting.conversion import Curve
 
 _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(10)
 _NODES = np.concatenate([[-1.0], _FINE[0], [1.0], _COARSE[0]])
@@ -23,7 +20,7 @@ _STEPS = np.array([1.0, 1 / 8, 8.0])
 
 
 def renyi_from_curves(
-    curves: tuple[LogCurve, LogCurve], ceiling: LogCurve, max_loss: float, order_limit: float, orders: FloatArray
+    curves: tuple[Curve, Curve], ceiling: Curve, max_loss: float, order_limit: float, orders: FloatArray
 ) -> FloatArray:
     """R_a(P || Q) at `orders`, any shape, > 1: never below the truth, +inf at and above `order_limit`.
 
@@ -50,7 +47,7 @@ class _Integral:
     """
 
     def __init__(
-        self, curves: tuple[LogCurve, LogCurve], ceiling: LogCurve, max_loss: float, limit: float, s: FloatArray
+        self, curves: tuple[Curve, Curve], ceiling: Curve, max_loss: float, limit: float, s: FloatArray
     ) -> None:
         self.curve, self.reverse = curves
         self.s = s
@@ -121,7 +118,7 @@ class _Integral:
     def _add(self, rows: NDArray[np.intp], log_piece: FloatArray) -> None:
         np.logaddexp.at(self.total, rows, log_piece)
 
-    def _tails(self, ceiling: LogCurve, max_loss: float, limit: float) -> FloatArray:
+    def _tails(self, ceiling: Curve, max_loss: float, limit: float) -> FloatArray:
         """log of the integral beyond each edge: D_(e^e) <= e^(t (R_(t+1) - e)) for any t in (s, limit - 1)."""
         s = self.s[:, None]
         first = np.broadcast_to(np.where(self.edges < max_loss, np.inf, -np.inf), (len(s), len(self.edges)))

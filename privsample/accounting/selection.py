@@ -1,31 +1,22 @@
 """The account of the best of a random number of runs: every known route, the smallest taken, each named."""
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real
+from privsample._checks import FloatArray
 from privsample._value import put, value
 from privsample.accounting import selection_renyi as renyi
 from privsample.accounting.additive import GaussianPair
-from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
-from privsample.accounting.conversion import (
-    LogCurve,
-    closed,
-    epsilon_at,
-    epsilon_from_renyi,
-    epsilon_of_curve,
-    log_delta_at,
-    log_delta_from_renyi,
-)
-from privsample.accounting.loss import LossPair, binary_pair, delta_below_zero, worst_log_delta
+from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.chosen import ChosenAccountant, checked_base, pure_renyi
+from privsample.accounting.conversion import Curve, PointCurve, closed, epsilon_at, log_delta_at
+from privsample.accounting.loss import LossPair, worst_log_delta
 from privsample.accounting.selection_curve import SelectedPair, every_run_log_delta
-from privsample.accounting.selection_ranks import beside_failure, dear, ordered_pairs
+from privsample.accounting.selection_ranks import beside_failure, ordered_pairs
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
-from privsample.errors import RelationMismatch
-from privsample.relations import ProfileEdge, Relation
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
 _ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
@@ -33,7 +24,7 @@ _SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders of the dearest bound
 
 
 @value
-class SelectionAccountant(Accountant):
+class SelectionAccountant(ChosenAccountant):
     """The best of K runs of the base by any fixed order of its outputs, K drawn from `runs` and kept secret.
 
     Where no run is made the output is one that everybody knows. Kind: upper bound.
@@ -50,11 +41,6 @@ class SelectionAccountant(Accountant):
         put(self, runs=runs_law(self.runs), assumptions=self.assumptions | base.assumptions)
 
     @property
-    def relation(self) -> Relation:  # type: ignore[override]
-        """The base's."""
-        return self.base.relation
-
-    @property
     def source(self) -> str:
         """The theorems, and the base's."""
         return f"Papernot and Steinke 2022, Theorems 2 and 6, Lemma 7; docs/notes/selection.md; {self.base.source}"
@@ -64,10 +50,6 @@ class SelectionAccountant(Accountant):
         """Probability that some run fails (Lemma 20)."""
         base = self.base.failure
         return float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14)) if base else 0.0
-
-    @property
-    def _renyi_limit(self) -> float:
-        return self.base._renyi_limit
 
     @property
     def max_loss(self) -> float:
@@ -86,25 +68,6 @@ class SelectionAccountant(Accountant):
                 apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._beside(0))
                 bounds.append(base + mean * float(np.exp(apart)) * (1.0 + 1e-14))
         return min(bounds) if base else 0.0
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    @property
-    def _adds_by_curve(self) -> bool:
-        return False  # each value is a search of its own
-
-    def _kind(self, view: View) -> Kind:
-        del view
-        return "upper bound"
-
-    def group(self, size: int) -> "SelectionAccountant":
-        """The same choice among runs of the base, with the base's own guarantee for groups."""
-        return replace(self, base=self.base.group(size))
-
-    def _under(self, relation: Relation) -> "SelectionAccountant":
-        return replace(self, base=self.base._under(relation))
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What was worked out before for this value."""
@@ -133,11 +96,7 @@ class SelectionAccountant(Accountant):
         """The law of the number of runs, given that none fails."""
         return self.runs.thinned(1.0 - self.base.failure) if self.base.failure else self.runs
 
-    def _cheap(self, orders: FloatArray) -> FloatArray:
-        """The least of them."""
-        return np.min([bound(orders) for bound in self._bounds().values()], axis=0)
-
-    def _bounds(self) -> dict[str, Callable[[FloatArray], FloatArray]]:
+    def _bounds(self) -> dict[str, Curve]:
         """The Renyi curves that cost little, by name."""
         base, law, found = self.base._renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
@@ -168,7 +127,7 @@ class SelectionAccountant(Accountant):
         for level in (0, 1):
             bounds = [renyi.sorted_alike(selected, order) for selected in self._beside(level)]
             best = min(best, max(bound for bound, _ in bounds))
-            if all(negligible for _, negligible in bounds) or any(dear(s.resolved.pair) for s in self._beside(0)):
+            if all(negligible for _, negligible in bounds) or any(s.resolved.pair.dear for s in self._beside(0)):
                 break
         return float(renyi.beside_none(self._kept, np.asarray(order), np.asarray(best)))
 
@@ -178,13 +137,13 @@ class SelectionAccountant(Accountant):
 
         def bound(a: FloatArray) -> FloatArray:
             near = (a < known[-1]) & (a < self._renyi_limit)
-            found = self._cheap(a)
+            found = self._least(a)
             found[near] = np.minimum(found[near], [self._by_sorting(float(order)) for order in a[near]])
             return found
 
         least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        found = np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._cheap), high)
+        found = np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._least), high)
         return np.minimum(found, pure_renyi(self.max_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:
@@ -203,64 +162,18 @@ class SelectionAccountant(Accountant):
         curves = [s.resolved.pair.log_delta(np.asarray(epsilon - s.cells.log_ratio)) for s in found]
         return min(float(np.max(curves)) + float(np.log(self.runs.mean)) + 1e-14, 0.0)
 
-    def _curves(self, least: float = -np.inf) -> dict[str, LogCurve]:
-        """Privacy curves at epsilon >= 0, by name."""
-        curves: dict[str, LogCurve] = {
+    def _curves(self, least: float) -> dict[str, PointCurve]:
+        curves: dict[str, PointCurve] = {
             "pointwise bound": lambda e: self._pointwise(e, least),
             "curve shifted by R": self._by_ratio,
         }
-        if np.isfinite(self.max_loss) and self.failure == 0.0:
-            curves["pure guarantee, by its curve"] = pure_curve(self.max_loss)
         match self.base.pairs:
             case (GaussianPair(mu=mu),):
                 curves["every run released"] = lambda e: every_run_log_delta(mu, self.runs, e)
         return curves
 
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        e = np.abs(np.asarray(epsilon, dtype=np.float64))
-        curves, above = self._curves().values(), []
-        for x in map(float, e.ravel()):
-            by_order = min(
-                log_delta_from_renyi(self._cheap, self._renyi_limit, x), float(log_delta_at(*self._sorted(), x).min())
-            )
-            beside = self._beside_failure(np.asarray(by_order), np.asarray(x))
-            above.append(min(float(beside), *(curve(x) for curve in curves)))
-        result = np.array(above).reshape(e.shape)
-        return np.where(np.asarray(epsilon) >= 0, result, delta_below_zero(np.asarray(epsilon), result))
+    def _by_order(self, epsilon: float) -> float:
+        return min(ChosenAccountant._by_order(self, epsilon), float(log_delta_at(*self._sorted(), epsilon).min()))
 
-    def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
-        del every  # none can be left out
-        pure = self.max_loss if delta >= self.failure else np.inf
-        found = {"pure guarantee": pure}
-        if delta > 0.0:
-            goal = float(np.log(delta))
-            found |= {name: epsilon_of_curve(curve, goal) for name, curve in self._curves(goal).items()}
-        if delta > self.failure:
-            beside = float(np.log(delta - self.failure) - np.log1p(-self.failure))
-            for name, bound in self._bounds().items():
-                found[name] = epsilon_from_renyi(bound, self._renyi_limit, beside)
-            found["sorted Renyi bound"] = max(float(epsilon_at(*self._sorted(), beside).min()), 0.0)
-        return [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in found.items()]
-
-
-def pure_renyi(max_loss: float, orders: FloatArray) -> FloatArray:
-    """The Renyi curve that a pure guarantee implies: randomized response's (Kairouz, Oh and Viswanath 2015)."""
-    return binary_pair(max_loss).renyi(orders) if np.isfinite(max_loss) else np.full(orders.shape, np.inf)
-
-
-def pure_curve(max_loss: float) -> LogCurve:
-    """The privacy curve that a pure guarantee implies, by its logarithm."""
-    pair = binary_pair(max_loss)
-    return lambda epsilon: float(pair.log_delta(np.asarray(epsilon)))
-
-
-def checked_base(base: Any) -> Accountant:
-    """The base, if it is an account. Raises: TypeError; RelationMismatch, where runs cannot be repeated."""
-    if not isinstance(base, Accountant):
-        raise TypeError(
-            f"base must be an account of one run, got {type(base).__name__}; a mechanism's is its .accountant, and "
-            "what has none cannot be paid for"
-        )
-    if isinstance(base.relation, ProfileEdge):
-        raise RelationMismatch("runs on one observation share it: repeated runs have no account under ProfileEdge")
-    return base
+    def _further_routes(self, log_delta: float) -> dict[str, float]:
+        return {"sorted Renyi bound": max(float(epsilon_at(*self._sorted(), log_delta).min()), 0.0)}

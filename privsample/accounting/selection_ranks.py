@@ -17,7 +17,6 @@ from privsample.accounting.conversion import crossing
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.dots import joined
 from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, delta_below_zero
-from privsample.accounting.product import ProductPair
 from privsample.distributions.runs import Runs
 
 _NODES, _FEW = 2001, 201
@@ -115,7 +114,7 @@ class Resolved:
         back = pair.reverse()
         sure = _sure(pair)
         ends = [_end(side, log_share) for side in ((pair,) if pair == back else (pair, back))]
-        count = _FEW if dear(pair) else _NODES
+        count = _FEW if pair.dear else _NODES
         if pair == back:
             half = np.linspace(0.0, ends[0], count // 2)
             above = np.asarray(pair.log_delta(half))
@@ -145,13 +144,6 @@ class Resolved:
             log_infinite=log_infinite,
             settled=bool(log_infinite <= sure + 1e-2),
         )
-
-
-def dear(pair: LossPair) -> bool:
-    """Whether one value of the privacy curve costs milliseconds."""
-    if isinstance(pair, DominatingPair):
-        return pair.account.family is not None or not pair.account.pairs or any(map(dear, pair.account.pairs))
-    return isinstance(pair, ProductPair)
 
 
 def _sure(pair: LossPair) -> float:

@@ -11,7 +11,7 @@ from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.additive import GaussianPair
-from privsample.accounting.dots import LogCurve
+from privsample.accounting.conversion import Curve
 from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
@@ -52,7 +52,7 @@ class RescaledPair(SubsampledPair):
     base: LossPair
 
     @abstractmethod
-    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
+    def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """log delta from the base's."""
 
     @property
@@ -96,7 +96,7 @@ class PoissonPair(RescaledPair):
         """The base's where the record is taken out; else the loss is bounded."""
         return self.base.order_limit if self.removed else np.inf
 
-    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
+    def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The base's curve at another epsilon, scaled."""
         factor, e = base_epsilon(epsilon, self.rate, removed=self.removed)
         inside = np.isfinite(e)
@@ -132,7 +132,7 @@ class ThinnedPair(RescaledPair):
         """The base's."""
         return self.base.order_limit
 
-    def _from_base(self, curve: LogCurve, epsilon: FloatArray) -> FloatArray:
+    def _from_base(self, curve: Curve, epsilon: FloatArray) -> FloatArray:
         """The sum; below zero what its own reverse then has."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)[..., None]
