@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from privsample._checks import FloatArray, Real, deltas, real_array, renyi_orders
 from privsample._serial import decode, encode
 from privsample._value import value
-from privsample.accounting.conjugate import beta_log_delta
+from privsample.accounting.beta import beta_log_delta
 from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi

@@ -20,7 +20,7 @@ from privsample.accounting.base import (
     same_relation,
     same_units,
 )
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, SmoothPair

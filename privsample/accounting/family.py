@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real
 from privsample._value import value
-from privsample.accounting.conjugate import beta_log_delta
+from privsample.accounting.beta import beta_log_delta
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 Rows = NDArray[np.intp]

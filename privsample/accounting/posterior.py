@@ -13,8 +13,9 @@ from privsample._checks import FloatArray, Real, positive_integer, share
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.family import BetaFamily
+from privsample.accounting.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.loss import LossPair, worst_renyi
 from privsample.accounting.product import ProductPair
 from privsample.distributions.families import (

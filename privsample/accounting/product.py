@@ -6,7 +6,7 @@ from privsample._checks import FloatArray, Real
 from privsample._value import value
 from privsample.accounting import lattice
 from privsample.accounting.additive import GaussianPair
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.contour import summed_log_delta
 from privsample.accounting.conversion import log_delta_from_renyi
 from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero

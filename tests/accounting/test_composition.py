@@ -28,7 +28,7 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.dominating import DominatingPair
 from privsample.accounting.loss import DiscretePair
 from privsample.accounting.product import ProductPair

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.dots import density_dots, exponential_dots, joined, joined_at, shared_out
 from privsample.accounting.loss import DiscretePair, binary_pair
 

@@ -25,7 +25,7 @@ from privsample import (
 )
 from privsample._serial import encode
 from privsample.accounting import family, posterior
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.loss import DiscretePair, checked_divergence
 from privsample.accounting.quadrature import log_integral

@@ -8,7 +8,7 @@ import pytest
 
 from privsample.accounting import lattice
 from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.conversion import log_delta_from_renyi
 from privsample.accounting.loss import DiscretePair, binary_pair
 from privsample.accounting.product import ProductPair

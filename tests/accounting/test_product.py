@@ -14,10 +14,11 @@ from privsample import (
 )
 from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
 from privsample.accounting.additive import GaussianPair
-from privsample.accounting.conjugate import BetaPair, GammaRatePair, GammaShapePair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.contour import _cut, summed_log_delta
 from privsample.accounting.conversion import log_delta_from_renyi
 from privsample.accounting.dominating import DominatingPair
+from privsample.accounting.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.product import ProductPair
 
 SMOOTH = [

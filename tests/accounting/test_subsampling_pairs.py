@@ -9,7 +9,7 @@ import pytest
 from privsample import BetaBernoulli, PoissonSampling, PosteriorAccountant, ReplaceOne, SubsampledAccountant
 from privsample.accounting import profile_moments
 from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.accounting.loss import LossPair
 from privsample.accounting.profile_moments import renyi_from_curves
 from privsample.accounting.subsampled_gaussian import PoissonGaussianPair

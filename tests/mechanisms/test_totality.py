@@ -28,7 +28,7 @@ from privsample import (
 )
 from privsample._entropy import SystemBits, undisturbed
 from privsample._serial import encode
-from privsample.accounting.conjugate import BetaPair
+from privsample.accounting.beta import BetaPair
 from privsample.errors import PrivateContent, SchemaError
 
 SECRET = "secret-SSN-123"
