@@ -24,8 +24,8 @@ from privsample.estimators.pricing import (
     worst,
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer, rows_of
-from privsample.estimators.trials import silent
 from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.ranking import silent
 from privsample.relations import ReplaceOne
 
 _WHERE = (

@@ -20,7 +20,8 @@ from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
 from privsample.estimators.scoring import NoisyScore, rows_of
-from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, silent, trained
+from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
+from privsample.mechanisms.ranking import silent
 
 
 def _delegated(name: str) -> Any:

@@ -1,9 +1,7 @@
 """The runs of a search: training and scoring of one candidate on one fold, and the rank of a run."""
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -13,8 +11,7 @@ from sklearn.base import clone
 
 from privsample.estimators.pricing import Folds
 from privsample.estimators.scoring import Scorer, score_of, taken
-
-_FAILED, _NO_NUMBER, _SCORED = range(3)
+from privsample.mechanisms.ranking import FAILED, Rank, rank_of, silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +38,13 @@ class Outcome:
 class Ranked:
     """What is left of a run: no candidate where it failed, or where none was made."""
 
-    rank: tuple[int, float]
+    rank: Rank
     score: float
     candidate: dict[str, Any] | None
     model: Any
 
 
-NO_RUN = Ranked(rank=(_FAILED, 0.0), score=float("nan"), candidate=None, model=None)
+NO_RUN = Ranked(rank=FAILED, score=float("nan"), candidate=None, model=None)
 
 
 def trained(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any, task: Task, fold: int) -> Outcome:
@@ -76,21 +73,12 @@ def fitted(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any) -> A
         return estimator
 
 
-@contextmanager
-def silent() -> Iterator[None]:
-    """Without warnings: their number would tell the number of runs."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callable[[float], float]) -> Ranked:
     """A run's rank: failures last, before them what is no number. `shown` makes of the folds' mean what may be seen."""
     if any(one.failed for one in outcomes):
         return NO_RUN
     score = shown(float(np.mean([one.score for one in outcomes])))
-    order = (_NO_NUMBER, 0.0) if np.isnan(score) else (_SCORED, score)
-    return Ranked(rank=order, score=score, candidate=candidate, model=outcomes[0].model)
+    return Ranked(rank=rank_of(score), score=score, candidate=candidate, model=outcomes[0].model)
 
 
 def child(rng: np.random.Generator | None) -> np.random.Generator | None:

@@ -1,6 +1,5 @@
 """The best of a random number of runs, and runs until one is good enough. The number of runs is never revealed."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -16,12 +15,11 @@ from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.ranking import FAILED, Rank, rank_of, silent
 from privsample.mechanisms.release import Release
 
 Score = str | Callable[[Release], float] | None
-Rank = tuple[int, float]
 
-_FAILED, _NO_NUMBER, _SCORED = range(3)
 _LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
 _ADVICE = "one run of the base costs that already; make the base more private"
 
@@ -54,7 +52,7 @@ class RepeatedSelection(Mechanism):
         """Run the base K times. Returns: the winner's draws and nothing else of any run. Raises: as the base does."""
         source, account = generator(rng), charged(self, rng)
         self.base.validate(data)  # wrong data are refused whatever the number of runs
-        best: tuple[Rank, dict[str, Any]] = ((_FAILED, 0.0), {})
+        best: tuple[Rank, dict[str, Any]] = (FAILED, {})
         for _ in range(undisturbed(source, lambda: self.runs.sample(source))):
             found = _one_run(self.base, self.score, data, rng)
             if found[0] > best[0]:
@@ -117,7 +115,7 @@ class ConditionalSelection(Mechanism):
         draws: dict[str, Any] = {}
         while undisturbed(source, source.random) >= self.floor:
             rank, found = _one_run(self.base, self.score, data, rng)
-            if rank >= (_SCORED, self.accept):
+            if rank >= rank_of(self.accept):
                 draws = found
                 break
         return Release(mechanism=self, draws=draws, account=account)
@@ -128,17 +126,16 @@ class ConditionalSelection(Mechanism):
 
 
 def _one_run(base: Mechanism, score: Score, data: Any, rng: np.random.Generator | None) -> tuple[Rank, dict[str, Any]]:
-    """The rank of one run and its draws. Warnings stay silent: their number would tell the number of runs."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    """The rank of one run and its draws."""
+    with silent():
         try:
             release = base.release(data, rng=rng)
         except (ArithmeticError, np.linalg.LinAlgError):
-            return (_FAILED, 0.0), {}
+            return FAILED, {}
         if not release.draws:
-            return (_FAILED, 0.0), {}
+            return FAILED, {}
         number = _score_of(release, score)
-    return ((_NO_NUMBER, 0.0) if np.isnan(number) else (_SCORED, number)), dict(release.draws)
+    return rank_of(number), dict(release.draws)
 
 
 def _score_of(release: Release, score: Score) -> float:
