@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         GammaPoisson,
         NormalKnownVariance,
     )
+    from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
     from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
@@ -64,6 +65,12 @@ _HOMES = {
         "GammaExponential",
         "GammaPoisson",
         "NormalKnownVariance",
+    ),
+    "privsample.distributions.noise": (
+        "DiscreteGaussianNoise",
+        "DiscreteLaplaceNoise",
+        "GaussianNoise",
+        "LaplaceNoise",
     ),
     "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
     "privsample.distributions.profile_graph": ("ProfileGraph",),
