@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
+from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
 from privsample.mechanisms.glm import LogisticPosterior, Sampler
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.rows import matrix
 
 _FREE: dict[str, Literal["data_weight", "prior_divisor"]] = {
     "diffused": "data_weight",

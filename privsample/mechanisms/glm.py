@@ -13,13 +13,13 @@ from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.glm import LogisticAccountant
 from privsample.accounting.targets import Target, largest
 from privsample.distributions.glm import LogisticLaw
+from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.distributions.shells import Shells, plan
 from privsample.errors import SchemaError
 from privsample.interop import pymc
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
-from privsample.mechanisms.rows import moved_rows, table, within_norm
 
 Sampler = Literal["auto", "rejection", "nuts"]
 _WORK = 1e9  # visits to a record: some 20 ns each

@@ -15,11 +15,11 @@ from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.targets import Target, smallest
 from privsample.distributions.domains import Domain
+from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged, repeated
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
-from privsample.mechanisms.rows import moved_rows, table, within_norm
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 _LARGEST = float(np.finfo(np.float64).max)
