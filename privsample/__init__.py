@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privsample.accounting.base import Accountant, Assumption
     from privsample.accounting.composition import Composed, Parallel
     from privsample.accounting.conditional import ConditionalAccountant
+    from privsample.accounting.contraction import ContractionAccountant
     from privsample.accounting.glm import LogisticAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
@@ -85,6 +86,7 @@ _HOMES = {
         "ZCDPAccountant",
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
+    "privsample.accounting.contraction": ("ContractionAccountant",),
     "privsample.accounting.glm": ("LogisticAccountant",),
     "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
