@@ -34,15 +34,17 @@ def to_arviz(
     attributes: Mapping[str, str],
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Sequence[str | int]] | None = None,
+    chains: int = 1,
 ) -> Any:
-    """An InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`, of one chain.
+    """An InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`.
 
     Parameters: draws: name -> (draws, ...) numbers, with one number of draws >= 1; booleans and integers become int64
     (ArviZ 1 has no summary of booleans, ArviZ 0 no plot of unsigned). attributes: name -> text, on group and root.
     dims: name of a variable -> one name for each axis after the first. coords: name of a dim -> its labels.
+    chains: how many there are, the draws of one after the draws of the other.
     Raises: TypeError or ValueError, for draws, names or lengths that a netCDF file could not give back unchanged.
     """
-    data = {_name(name): _one_chain(name, values) for name, values in draws.items()}
+    data = {_name(name): _by_chain(name, values, chains) for name, values in draws.items()}
     if len(numbers := {values.shape[1] for values in data.values()}) != 1:
         raise ValueError(f"draws must hold variables with one common number of draws, got {sorted(numbers)}")
     attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
@@ -148,15 +150,15 @@ def _text(name: str, text: str) -> str:
     return text
 
 
-def _one_chain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """(draws, ...) -> (1, draws, ...), a copy as int64, float32 or float64."""
+def _by_chain(name: str, values: NDArray[Any], chains: int) -> NDArray[Any]:
+    """(draws, ...) -> (chains, draws / chains, ...), a copy as int64, float32 or float64."""
     array = np.asarray(values)
     if array.ndim == 0 or array.size == 0:
         raise ValueError(f"{name} must have shape (draws, ...) with no axis of length 0, got shape {array.shape}")
     kind = np.dtype("i8") if np.can_cast(array.dtype, "i8") else array.dtype.newbyteorder("=")
     if kind not in {np.dtype("i8"), np.dtype("f4"), np.dtype("f8")}:
         raise TypeError(f"{name} must hold booleans, signed integers or floats of 4 or 8 bytes, got {array.dtype}")
-    return np.array(array, dtype=kind)[np.newaxis]
+    return np.array(array, dtype=kind).reshape(chains, -1, *array.shape[1:])
 
 
 def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, Any]:

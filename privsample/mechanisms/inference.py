@@ -1,0 +1,58 @@
+"""Draws from a posterior that was made of a private release: post-processing, which costs nothing further."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import positive_integer
+from privsample._value import put, value
+from privsample.accounting.base import Accountant
+from privsample.accounting.statement import privacy_statement
+from privsample.interop import arviz
+from privsample.mechanisms.notes import refuse_notes
+
+
+@value
+class PosteriorDraws:
+    """Draws of parameters with the account of the release behind them, and how they were made, in words.
+
+    draws maps a name to an array of shape (draws, ...), the draws of the `chains` chains one after the other.
+    `method` says what was modelled and whether that is exact: it is not a claim about privacy.
+    """
+
+    draws: Mapping[str, NDArray[Any]]
+    account: Accountant
+    method: str
+    chains: int = 1
+
+    def __post_init__(self) -> None:
+        refuse_notes(dict(self.draws))
+        if not self.method:
+            raise ValueError("method must say in words how the draws were made, got nothing")
+        chains, held = positive_integer(chains=self.chains), {}
+        for name, array in self.draws.items():
+            copy = np.array(array)
+            if copy.ndim == 0 or copy.dtype.kind not in "fi" or len(copy) % chains:
+                raise ValueError(
+                    f"draws[{name!r}] must be an array of numbers of shape (draws, ...), as many for each of "
+                    f"{chains} chains, got {copy.dtype} of shape {copy.shape}"
+                )
+            copy.flags.writeable = False
+            held[name] = copy
+        put(self, draws=held, chains=chains)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.draws[name]
+
+    def statement(self, delta: float = 1e-6) -> str:
+        """The privacy statement of the release that these draws were made of."""
+        return privacy_statement(self.account, delta)
+
+    def to_arviz(self) -> Any:
+        """An ArviZ object (InferenceData, or DataTree from ArviZ 1 on) with method and account in its attributes."""
+        account = json.dumps(self.account.to_dict(), allow_nan=False)
+        attributes = {"privsample_account": account, "privsample_method": self.method}
+        return arviz.to_arviz(self.draws, attributes, chains=self.chains)
