@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.subsampling import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
+    from privsample.accounting.tempered import TemperedAccountant
     from privsample.distributions.families import (
         BetaBernoulli,
         DirichletCategorical,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         GammaPoisson,
         NormalKnownVariance,
     )
+    from privsample.distributions.geometry import Differences
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
     from privsample.mechanisms.subsampling import Subsampled
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
+    from privsample.mechanisms.tempered import TemperedPosterior
     from privsample.relations import AddRemove, ProfileEdge, ReplaceOne
     from privsample.simulations.audit import Verdict, audit
     from privsample.simulations.compare import compare
@@ -67,6 +70,7 @@ _HOMES = {
         "GammaPoisson",
         "NormalKnownVariance",
     ),
+    "privsample.distributions.geometry": ("Differences",),
     "privsample.distributions.noise": (
         "DiscreteGaussianNoise",
         "DiscreteLaplaceNoise",
@@ -98,6 +102,7 @@ _HOMES = {
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
+    "privsample.accounting.tempered": ("TemperedAccountant",),
     "privsample.estimators.logistic": ("PrivateLogisticRegression",),
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
     "privsample.estimators.scoring": ("NoisyScore",),
@@ -117,6 +122,7 @@ _HOMES = {
     "privsample.mechanisms.release": ("Release", "to_arviz"),
     "privsample.mechanisms.subsampling": ("Subsampled",),
     "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
+    "privsample.mechanisms.tempered": ("TemperedPosterior",),
     "privsample.mechanisms.repetition": ("ConditionalSelection", "RepeatedSelection"),
     "privsample.simulations.audit": ("Verdict", "audit"),
     "privsample.simulations.compare": ("compare",),

@@ -10,6 +10,7 @@ from privsample._checks import FloatArray, finite, interval, positive, positive_
 from privsample._data import chunks
 from privsample._value import put, value
 from privsample.distributions.domains import Domain
+from privsample.distributions.geometry import ONE_HOT, Differences, one_number
 from privsample.distributions.laws import Beta, Dirichlet, Gamma, Law, Normal
 
 
@@ -45,6 +46,20 @@ class Model(ABC):
     @abstractmethod
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """n records from the model at parameter theta, shape (n,)."""
+
+    @property
+    def differences(self) -> Differences:
+        """How far one record replaced by another can move the statistic; here, one number from end to end."""
+        return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
+
+    @property
+    def likelihood(self) -> tuple[Any, ...]:
+        """What the model is beside its prior: equal ones give a posterior from the same statistic."""
+        return type(self).__name__, self.domain
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """The statistic of n records that is nearest to this one, which may be that of none."""
+        return np.clip(statistic, n * self.domain.low, n * self.domain.high)
 
     @property
     def empty(self) -> FloatArray:
@@ -133,6 +148,17 @@ class DirichletCategorical(Model):
     def parameter(self) -> str:
         """The vector of proportions."""
         return "theta"
+
+    @property
+    def differences(self) -> Differences:
+        """One count less, another one more."""
+        return ONE_HOT
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """The nearest nonnegative vector that adds up to n: what is too much is taken off evenly, down to zero."""
+        falling = -np.sort(-statistic)
+        surplus = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
+        return np.maximum(statistic - surplus[np.flatnonzero(falling > surplus)[-1]], 0.0)
 
     @property
     def empty(self) -> FloatArray:
@@ -260,6 +286,11 @@ class NormalKnownVariance(Model):
     def parameter(self) -> str:
         """The mean."""
         return "mean"
+
+    @property
+    def likelihood(self) -> tuple[Any, ...]:
+        """With the known variance."""
+        return type(self).__name__, self.domain, self.noise_variance
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0

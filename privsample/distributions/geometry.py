@@ -1,0 +1,60 @@
+"""How far one record can move a statistic: the extreme differences of two neighbours."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive_integer, real_array
+from privsample._value import put, value
+
+
+@value
+class Differences:
+    """S(x) - S(x') over all records x and x', up to signs and places: noise is symmetric and alike on all coordinates.
+
+    Every difference, with signs and places changed, is a convex combination of the rows of `vectors`, shape
+    (vectors, coordinates). With `whole` the statistic has whole coordinates only, and each difference is, coordinate
+    by coordinate, at most one of the rows. `attained`: whether neighbours exist at every row, or rows bound them.
+    Rows are held without signs and zeros, each in falling order, none that another covers.
+    """
+
+    vectors: FloatArray
+    whole: bool = False
+    attained: bool = True
+
+    def __post_init__(self) -> None:
+        given = np.abs(real_array(vectors=self.vectors))
+        if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all() or not given.any(axis=1).all():
+            raise ValueError(
+                "vectors must be finite differences, none of them zero, of shape (vectors, coordinates), got "
+                f"{given.tolist() if given.size < 9 else given.shape}"
+            )
+        if self.whole and (given != np.rint(given)).any():
+            raise ValueError("vectors of a whole statistic must be whole numbers")
+        rows = np.unique(-np.sort(-given, axis=1), axis=0)
+        covered = [any((row <= other).all() for other in rows[i + 1 :]) for i, row in enumerate(rows)]
+        kept = rows[~np.array(covered)]
+        kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
+        kept.flags.writeable = False
+        put(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
+
+    def __mul__(self, times: int) -> "Differences":
+        """What so many records can do together."""
+        return replace(self, vectors=positive_integer(times=times) * self.vectors)
+
+    __rmul__ = __mul__
+
+    def repeated(self, features: int) -> "Differences":
+        """Of a record with so many features, each of which moves its own part of the statistic like this."""
+        rows = np.tile(self.vectors, (1, positive_integer(features=features)))
+        if len(rows) > 1 and features > 1:
+            raise ValueError("only a single difference can be repeated: list the combinations of several")
+        return replace(self, vectors=rows)
+
+
+def one_number(reach: float, *, whole: bool) -> Differences:
+    """A statistic of one coordinate that moves by at most `reach`."""
+    return Differences(vectors=np.array([[reach]]), whole=whole)
+
+
+ONE_HOT = Differences(vectors=np.array([[1.0, 1.0]]), whole=True)
