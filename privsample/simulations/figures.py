@@ -73,20 +73,24 @@ def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], i
 
 def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
     """Thesis Figures 5.1 and 5.2 redrawn: Beta(6, 12) prior, n = 100, six data weights or prior divisors."""
-    curves = renyi_data(kind)
     with _figure(height=3.5) as ((axes,), file):
-        from matplotlib import colormaps
-
-        for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
-            label, orders, values, limit = curve
-            # The last stretch is steeper than the eye can tell from the asymptote.
-            axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
-            axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
-        axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
-        axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
-        axes.minorticks_off()
-        axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
+        paint_renyi(axes, renyi_data(kind))
     return file.getvalue()
+
+
+def paint_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, float]]) -> None:
+    """The curves of `renyi_data`, each with its asymptote; the legend above the axes."""
+    from matplotlib import colormaps
+
+    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
+        label, orders, values, limit = curve
+        # The last stretch is steeper than the eye can tell from the asymptote.
+        axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
+        axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
+    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
+    axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
 
 
 def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, FloatArray, FloatArray, float]]:

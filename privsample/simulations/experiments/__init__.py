@@ -6,6 +6,8 @@ from privsample.simulations.experiments.base import Experiment
 
 # Name -> module and attribute. t: Geumlek's thesis (2020); h: Papernot and Steinke (2022).
 NAMES = {
+    "t-5.1": "posterior_levels:DIFFUSED",
+    "t-5.2": "posterior_levels:CONCENTRATED",
     "t-7.2": "profiles:COUPLET",
     "t-7.3": "profiles:CATEGORICAL",
     "t-7.5": "profiles:CHAINS",
