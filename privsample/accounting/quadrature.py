@@ -19,15 +19,16 @@ _MOST_PANELS = 500_000
 _HALVINGS = np.ldexp(1.0, -np.arange(56))
 
 
-def log_integral(log_f: LogFunctions, rows: int) -> FloatArray:
+def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None) -> FloatArray:
     """log of the integrals of f_0 ... f_(rows-1) over (0, inf), rounded up; each log-concave and falling to zero.
 
     `log_f(at, u)` gives log f_at[i](u[i]) for row numbers `at`, shape (k,), and positive `u`, shape (k, points); f may
-    vanish at 0. Panels are halved until two Gauss-Legendre rules agree; each result adds their remaining difference, a
-    bound on the dropped tails (log-concavity) and a relative 1e-11.
+    vanish at 0. With `ends`, positive and of shape (rows,), each integral is over (0, end). Panels are halved until two
+    Gauss-Legendre rules agree; each result adds their remaining difference, a bound on the dropped tails
+    (log-concavity) and a relative 1e-11.
     Raises: NumericalFailure, where a support is not found or the two rules go on to disagree.
     """
-    low, mode, high, peak = _support(log_f, rows)
+    low, mode, high, peak = _support(log_f, _everywhere(rows) if ends is None else _up_to(ends))
     nowhere = np.isneginf(peak)
     shift = np.where(nowhere, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
@@ -60,10 +61,22 @@ def _two_rules(
     return fine * half[:, 0], np.abs(fine - coarse) * half[:, 0]
 
 
-def _support(log_f: LogFunctions, rows: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """(low, mode, high, peak), each (rows,): f has fallen by e^-DROP at low and at high, or low is next to nothing."""
-    grid = np.broadcast_to(np.ldexp(1.0, np.arange(-1000, 1000, 8)), (rows, 250))
-    at = np.arange(rows)
+def _everywhere(rows: int) -> FloatArray:
+    """Where to look for the support first: points of (0, inf)."""
+    return np.broadcast_to(np.ldexp(1.0, np.arange(-1000, 1000, 8)), (rows, 250))
+
+
+def _up_to(ends: FloatArray) -> FloatArray:
+    """The same on (0, end], the end among them."""
+    return ends[:, None] * np.append(np.ldexp(1.0, np.arange(-1000, -8, 8)), np.linspace(0.0, 1.0, 126)[1:])
+
+
+def _support(log_f: LogFunctions, grid: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """(low, mode, high, peak), each (rows,): f has fallen by e^-DROP at low and at high, or these are next to an end.
+
+    grid: (rows, points) to begin with.
+    """
+    at = np.arange(len(grid))
     for _ in range(200):
         values = log_f(at, grid)
         if np.isnan(values).any():

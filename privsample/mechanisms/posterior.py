@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +27,21 @@ _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 P = TypeVar("P", bound="PosteriorMechanism")
 
 
-class PosteriorMechanism(Mechanism):
-    """`draws` independent, exact draws from the posterior of n records with data weight r and prior divisor m.
+class Sampled(Protocol):
+    """A law that can be drawn from."""
 
-    Source: Geumlek, Song and Chaudhuri 2017, Algorithms 1-3: one implementation, three names.
-    """
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Independent draws, the first axis of length `size`."""
+
+
+class ConjugateMechanism(Mechanism):
+    """Draws of a model's parameter from the sufficient statistic of n records in one column."""
 
     __slots__ = ()
     model: Model
     n: int
     draws: int
     unit: str
-
-    @property
-    @abstractmethod
-    def _weights(self) -> tuple[float, float]:
-        """(data weight r, prior divisor m)."""
 
     @property
     def parameter(self) -> str:
@@ -54,13 +53,9 @@ class PosteriorMechanism(Mechanism):
         """Where records live, and the public rule for all other values."""
         return self.model.domain
 
-    @property
-    def accountant(self) -> Accountant:
-        """The account of all draws together, under ReplaceOne(n)."""
-        r, m = self._weights
-        return PosteriorAccountant(
-            model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
-        )
+    @abstractmethod
+    def _law(self, statistic: FloatArray) -> Sampled:
+        """What is drawn from, given the statistic."""
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Draw from the posterior of `data`: n records in one column (array protocol or Arrow stream), read once.
@@ -69,9 +64,7 @@ class PosteriorMechanism(Mechanism):
         """
         source = generator(rng)
         account = charged(self, rng)
-        statistic = self._statistic(data)
-        r, m = self._weights
-        law = self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
+        law = self._law(self._statistic(data))
         drawn = undisturbed(source, lambda: law.sample(self.draws, source))
         return Release(mechanism=self, draws={self.parameter: drawn}, account=account)
 
@@ -99,6 +92,32 @@ class PosteriorMechanism(Mechanism):
             raise SchemaError(
                 f"n = {self.n} records were declared, the data hold {count}; declare n as it is, or fix the data"
             )
+
+
+class PosteriorMechanism(ConjugateMechanism):
+    """`draws` independent, exact draws from the posterior of n records with data weight r and prior divisor m.
+
+    Source: Geumlek, Song and Chaudhuri 2017, Algorithms 1-3: one implementation, three names.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _weights(self) -> tuple[float, float]:
+        """(data weight r, prior divisor m)."""
+
+    @property
+    def accountant(self) -> Accountant:
+        """The account of all draws together, under ReplaceOne(n)."""
+        r, m = self._weights
+        return PosteriorAccountant(
+            model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
+        )
+
+    def _law(self, statistic: FloatArray) -> Sampled:
+        r, m = self._weights
+        return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
 
 
 def _calibrated(cls: type[P], free: str, fixed: dict[str, Any], target: Target) -> P:

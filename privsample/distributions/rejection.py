@@ -1,0 +1,125 @@
+"""Exact draws by rejection from laws that are held inside bounds; how much is rejected stays bounded at any extreme."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1p_excess
+
+_STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
+
+
+def log_concave(
+    fall: Callable[[FloatArray], FloatArray], left: float, right: float, size: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draws on [left, right], left <= 0 <= right, from the log-concave density e^fall(z), which peaks at fall(0) = 0.
+
+    Proposals are flat until the density has fallen by e and exponential beyond, by concavity (Devroye 1986, section
+    VII.2); more than a third are kept. Returns: (size,).
+    """
+    ends, drops = np.transpose([_side(fall, sign, abs(end)) for sign, end in ((-1.0, left), (1.0, right))])
+    rates = np.divide(drops, ends, out=np.ones(2), where=ends > 0)
+    beyond = np.where(np.isfinite(drops), np.exp(-drops), 0.0) / rates
+    masses = np.array([beyond[0], ends[0], ends[1], beyond[1]])
+    if masses.sum() == 0.0:  # the bounds are one number apart from rounding
+        return np.zeros(size)
+    kept = np.empty(0)
+    while len(kept) < size:
+        count = 3 * (size - len(kept)) + 16
+        piece = rng.choice(4, size=count, p=masses / masses.sum())
+        side, tail = (piece >= 2).astype(np.intp), (piece == 0) | (piece == 3)
+        far = np.where(tail, ends[side] + rng.exponential(size=count) / rates[side], ends[side] * rng.random(count))
+        top = np.where(tail, -rates[side] * far, 0.0)
+        z = np.where(side == 1, far, -far)
+        inside = (z >= left) & (z <= right)
+        with np.errstate(over="ignore"):
+            accepted = inside & (np.log1p(-rng.random(count)) <= fall(np.where(inside, z, 0.0)) - top)
+        kept = np.append(kept, z[accepted])
+    return kept[:size]
+
+
+def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> tuple[float, float]:
+    """How far from the peak the proposals are flat, and how far the density has fallen there; +inf: to the bound."""
+    with np.errstate(over="ignore"):
+        drops = -fall(sign * end * _STEPS)
+    if end == 0.0 or drops[0] <= 1.0:
+        return end, np.inf
+    at = int(np.nonzero(drops > 1.0)[0][-1])
+    return float(end * _STEPS[at]), float(min(drops[at], 1e300))
+
+
+def held_shares(alpha: FloatArray, low: float, rng: np.random.Generator) -> FloatArray:
+    """One draw for each row of alpha, (rows, K), from its Dirichlet law where every share is at least `low` < 1/K.
+
+    The shares are independent Gamma variables from `low` on, of any common rate, given that they add up to one: all but
+    the widest are drawn, and the last is what is left to one, kept in proportion to its own density there. The rate
+    only decides how many are kept, of the order of 1/sqrt(K). Returns: (rows, K).
+    """
+    result, rows = np.empty_like(alpha), np.arange(len(alpha))
+    widest = alpha.argmax(axis=1)
+    shapes = alpha.copy()
+    shapes[rows, widest] = alpha[:, -1]
+    last, rates = alpha[rows, widest], _rates(alpha, low)
+    peak = np.maximum(low, (last - 1.0) / rates)
+    waiting = rows
+    while waiting.size:
+        rate = rates[waiting, None]
+        others = gamma_above(shapes[waiting, :-1], rate * low, rng) / rate
+        left = 1.0 - others.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = left / peak[waiting]
+            log_kept = (last[waiting] - 1.0) * np.log(ratio) - rates[waiting] * (left - peak[waiting])
+            kept = (left >= low) & (np.log1p(-rng.random(len(waiting))) <= log_kept)
+        result[waiting[kept]] = np.column_stack([np.maximum(others[kept], low), left[kept]])
+        waiting = waiting[~kept]
+    own = result[:, -1].copy()
+    result[:, -1] = result[rows, widest]
+    result[rows, widest] = own
+    return result
+
+
+def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Gamma(shape, 1) variables given that each is at least `low` > 0; the two broadcast.
+
+    Up to the mean by plain rejection; from there on by an exponential law tangent at its best point, low + 1/beta
+    (Dagpunar 1978; Philippe 1997). Returns: their common shape.
+    """
+    full = np.broadcast_shapes(np.shape(shape), np.shape(low))
+    shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
+    result, waiting = np.empty(len(shape)), np.arange(len(shape))
+    gap = low - shape
+    slope = np.where(shape > 1.0, (gap + np.sqrt(gap * gap + 4.0 * low)) / (2.0 * low), 1.0)
+    while waiting.size:
+        a, t, beta = shape[waiting], low[waiting], slope[waiting]
+        near = t <= a
+        x = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta)
+        best = np.where(a > 1.0, t + 1.0 / beta, t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = -(a - 1.0) * log1p_excess((x - best) / best)
+            log_kept = np.where(a > 1.0, excess, (a - 1.0) * np.log(x / t))
+        kept = np.where(near, x >= t, np.log1p(-rng.random(len(a))) <= log_kept)
+        result[waiting[kept]] = x[kept]
+        waiting = waiting[~kept]
+    return result.reshape(full)
+
+
+def _rates(alpha: FloatArray, low: float) -> FloatArray:
+    """The rate at which the Gamma variables add up to about one, by bisection; (rows,)."""
+    total, count = alpha.sum(axis=1), alpha.shape[1]
+    least, most = np.log(total), np.log((total + 4.0 * (1.0 + np.sqrt(alpha)).sum(axis=1)) / (1.0 - count * low))
+    for _ in range(30):
+        middle = (least + most) / 2
+        rate = np.exp(middle)
+        above = _means(alpha, rate[:, None] * low).sum(axis=1) > rate
+        least, most = np.where(above, middle, least), np.where(above, most, middle)
+    return np.exp((least + most) / 2)
+
+
+def _means(shape: FloatArray, low: FloatArray) -> FloatArray:
+    """About the means of `gamma_above`: only good guesses."""
+    gap = low - shape
+    depth = np.maximum(-gap, 0.0) / np.sqrt(shape)
+    near = shape + 0.8 * np.sqrt(shape) * np.exp(-depth * (0.6 + 0.5 * depth))
+    far = low + 2.0 * low / (np.maximum(gap, 0.0) + np.sqrt(gap * gap + 4.0 * low))
+    return np.where(gap <= 0.0, near, far)
