@@ -20,12 +20,14 @@ if TYPE_CHECKING:
         PureAccountant,
         ZCDPAccountant,
     )
+    from privsample.accounting.kernels import KernelAccountant
     from privsample.accounting.ledger import Ledger, Reservation
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.profiles import ProfileAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
     from privsample.accounting.selection import SelectionAccountant
     from privsample.accounting.statement import privacy_statement
+    from privsample.accounting.statistics import StatisticsAccountant
     from privsample.accounting.subsampling import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
     from privsample.accounting.tempered import TemperedAccountant
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.glm import LogisticPosterior
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+    from privsample.mechanisms.postprocessing import MarkovKernel
     from privsample.mechanisms.profiles import LocalResponse, OneBit, OneBitCluster, SmoothCategorical, SmoothOneBit
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
@@ -58,8 +61,9 @@ if TYPE_CHECKING:
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
     from privsample.mechanisms.tempered import TemperedPosterior
     from privsample.relations import AddRemove, ProfileEdge, ReplaceOne
-    from privsample.simulations.audit import Verdict, audit
+    from privsample.simulations.audit import audit
     from privsample.simulations.compare import compare
+    from privsample.simulations.verdict import Verdict
 
 _HOMES = {
     "privsample.relations": ("AddRemove", "ProfileEdge", "ReplaceOne"),
@@ -94,12 +98,14 @@ _HOMES = {
     "privsample.accounting.glm": ("LogisticAccountant",),
     "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
+    "privsample.accounting.kernels": ("KernelAccountant",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.profiles": ("ProfileAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
     "privsample.accounting.selection": ("SelectionAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
+    "privsample.accounting.statistics": ("StatisticsAccountant",),
     "privsample.accounting.subsampling": ("SubsampledAccountant",),
     "privsample.accounting.targets": ("DP", "RDP", "ZCDP"),
     "privsample.accounting.tempered": ("TemperedAccountant",),
@@ -111,6 +117,7 @@ _HOMES = {
     "privsample.mechanisms.glm": ("LogisticPosterior",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
+    "privsample.mechanisms.postprocessing": ("MarkovKernel",),
     "privsample.mechanisms.profiles": (
         "LocalResponse",
         "OneBit",
@@ -124,8 +131,9 @@ _HOMES = {
     "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
     "privsample.mechanisms.tempered": ("TemperedPosterior",),
     "privsample.mechanisms.repetition": ("ConditionalSelection", "RepeatedSelection"),
-    "privsample.simulations.audit": ("Verdict", "audit"),
+    "privsample.simulations.audit": ("audit",),
     "privsample.simulations.compare": ("compare",),
+    "privsample.simulations.verdict": ("Verdict",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605
