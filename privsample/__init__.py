@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         NormalKnownVariance,
     )
     from privsample.distributions.geometry import Differences
+    from privsample.distributions.moments import NormalUnknownVariance
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
     from privsample.distributions.profile_graph import ProfileGraph
+    from privsample.distributions.regression import LinearRegression
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
     from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
@@ -75,6 +77,8 @@ _HOMES = {
         "NormalKnownVariance",
     ),
     "privsample.distributions.geometry": ("Differences",),
+    "privsample.distributions.moments": ("NormalUnknownVariance",),
+    "privsample.distributions.regression": ("LinearRegression",),
     "privsample.distributions.noise": (
         "DiscreteGaussianNoise",
         "DiscreteLaplaceNoise",

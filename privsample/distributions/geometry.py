@@ -15,12 +15,14 @@ class Differences:
     Every difference, with signs and places changed, is a convex combination of the rows of `vectors`, shape
     (vectors, coordinates). With `whole` the statistic has whole coordinates only, and each difference is, coordinate
     by coordinate, at most one of the rows. `attained`: whether neighbours exist at every row, or rows bound them.
+    No difference is longer than `length` in L2 norm, which the longest row gives if nothing shorter is known.
     Rows are held without signs and zeros, each in falling order, none that another covers.
     """
 
     vectors: FloatArray
     whole: bool = False
     attained: bool = True
+    length: float = np.inf
 
     def __post_init__(self) -> None:
         given = np.abs(real_array(vectors=self.vectors))
@@ -37,19 +39,24 @@ class Differences:
         kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
         kept.flags.writeable = False
         put(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
+        if not self.length > 0:
+            raise ValueError(f"length must be > 0, got {self.length}")
+        put(self, length=min(float(self.length), float(np.linalg.norm(kept, axis=1).max())))
 
     def __mul__(self, times: int) -> "Differences":
         """What so many records can do together."""
-        return replace(self, vectors=positive_integer(times=times) * self.vectors)
+        times = positive_integer(times=times)
+        return replace(self, vectors=times * self.vectors, length=times * self.length)
 
     __rmul__ = __mul__
 
     def repeated(self, features: int) -> "Differences":
         """Of a record with so many features, each of which moves its own part of the statistic like this."""
         rows = np.tile(self.vectors, (1, positive_integer(features=features)))
+        length = features**0.5 * self.length
         if len(rows) > 1 and features > 1:
             raise ValueError("only a single difference can be repeated: list the combinations of several")
-        return replace(self, vectors=rows)
+        return replace(self, vectors=rows, length=length)
 
 
 def one_number(reach: float, *, whole: bool) -> Differences:
