@@ -1,0 +1,55 @@
+"""Markov kernels on finitely many states: row-stochastic matrices, their powers, and exact draws from their rows."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privsample._checks import FloatArray, positive_integer
+
+_SUM_ERROR = 1e-9
+
+
+def stochastic(matrix: ArrayLike) -> FloatArray:
+    """A read-only copy of a matrix, (states, outcomes), whose rows are probabilities.
+
+    Raises: ValueError, which names the row that is not.
+    """
+    try:
+        rows = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("matrix must be real numbers of shape (states, outcomes)") from None
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"matrix must have shape (states, outcomes), got {rows.shape}")
+    with np.errstate(invalid="ignore", over="ignore"):
+        faults = (
+            (~(rows >= 0.0), "holds {}, and a probability must be >= 0"),
+            (~(np.abs(rows.sum(axis=1, keepdims=True) - 1.0) <= _SUM_ERROR), "adds up to {1:.9g}, and it must be 1"),
+        )
+    for wrong, words in faults:
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise ValueError(f"row {row} of matrix {words.format(rows[row, column], rows[row].sum())}")
+    rows.flags.writeable = False
+    return rows
+
+
+def normalised(matrix: FloatArray) -> FloatArray:
+    """The rows divided by their sums: relative error a few ulp."""
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def iterated(matrix: FloatArray, steps: int) -> FloatArray:
+    """The kernel of `steps` steps. Raises: ValueError, where the outcomes are not the states."""
+    count = positive_integer(steps=steps)
+    if matrix.shape[0] != matrix.shape[1] and count > 1:
+        raise ValueError(f"a kernel from {matrix.shape[0]} states to {matrix.shape[1]} cannot be iterated")
+    return normalised(np.linalg.matrix_power(normalised(matrix), count)) if count > 1 else matrix
+
+
+def drawn(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One outcome for each state, independently; the shape of `states`."""
+    uniform, result = rng.random(states.shape), np.empty(states.shape, dtype=np.int64)
+    for state in np.unique(states):
+        here = states == state
+        below = np.cumsum(matrix[state])
+        result[here] = np.searchsorted(below / below[-1], uniform[here], side="right")
+    return result
