@@ -4,13 +4,25 @@ from importlib import import_module
 
 from privsample.simulations.experiments.base import Experiment
 
-# Name -> module and attribute. t: Geumlek's thesis (2020); h: Papernot and Steinke (2022).
+# Name -> module and attribute. t: Geumlek's thesis (2020); s: Balle, Barthe and Gaboardi (2018); h: Papernot and
+# Steinke (2022).
 NAMES = {
     "t-5.1": "posterior_levels:DIFFUSED",
     "t-5.2": "posterior_levels:CONCENTRATED",
+    "t-5.3": "posterior_entropy:FIGURE_3",
+    "t-5.4": "posterior_entropy:FIGURE_4",
+    "t-5.5": "posterior_held_out:FIGURE_5",
+    "t-5.6": "posterior_held_out:FIGURE_6",
+    "t-5.7": "posterior_held_out:FIGURE_7",
+    "t-5.8": "posterior_held_out:FIGURE_8",
     "t-7.2": "profiles:COUPLET",
     "t-7.3": "profiles:CATEGORICAL",
     "t-7.5": "profiles:CHAINS",
+    "s-1a": "subsampling:PROFILES",
+    "s-1b": "subsampling:GAUSS_SAMPLED",
+    "s-1c": "subsampling:LAPLACE_SAMPLED",
+    "s-1d": "subsampling:COPIES",
+    "s-1e": "subsampling:BOXES",
     "h-2": "selection:FIGURE_2",
     "h-3": "selection:FIGURE_3",
     "h-4": "selection:FIGURE_4",
