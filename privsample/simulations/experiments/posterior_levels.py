@@ -47,8 +47,8 @@ def _sentence(curves: list[tuple[str, FloatArray, FloatArray, float]], prints: l
     ratios = np.concatenate([letter / ours for (_, _, ours, _), letter in zip(curves, prints, strict=True)])
     return (
         f"From {most} to {least} the cost at order 2 falls from {start:.3g} to {end:.2g} nats and the vertical "
-        f"asymptote, which the thesis calls its primary observation, moves from order {near:g} to {far:g} but stays; Corollary "
-        f"16 as printed gives {ratios.min():.2f} to {ratios.max():.2f} times the largest divergence."
+        f"asymptote, which the thesis calls its primary observation, moves from order {near:g} to {far:g} but stays; "
+        f"Corollary 16 as printed gives {ratios.min():.2f} to {ratios.max():.2f} times the largest divergence."
     )
 
 

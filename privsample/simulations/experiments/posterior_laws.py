@@ -1,0 +1,178 @@
+"""What mechanisms release about the share of ones, as mixtures of Betas, for every number of ones that n records hold.
+
+No Monte Carlo: a posterior released after noise was added is a mixture over the noise, a sum where the noise is whole
+and a quadrature where it is not. Source: Geumlek 2020, section 5.4.1.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import special, stats
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.targets import RDP
+from privsample.distributions.families import BetaBernoulli
+from privsample.distributions.laws import Beta
+from privsample.distributions.noise import DiscreteGaussianNoise
+from privsample.mechanisms.posterior import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+
+_PANELS = 64  # of the quadrature over noisy counts, each with 20 nodes: noise of deviation 0.2 at n = 100 is resolved
+_NODES, _MASSES = np.polynomial.legendre.leggauss(100)  # of the quadrature over the parameter
+_LOST = -45.0  # log probability of whole noise that is left out
+
+
+@value
+class Setting:
+    """A Beta(alpha, beta) prior, n records, and the order at which a mechanism costs `epsilon` nats."""
+
+    alpha: float
+    beta: float
+    n: int
+    order: float
+
+    @property
+    def model(self) -> BetaBernoulli:
+        """The model with this prior."""
+        return BetaBernoulli(alpha=self.alpha, beta=self.beta)
+
+    @property
+    def direct(self) -> float:
+        """What one draw of the posterior itself costs at the order; +inf from the order limit on."""
+        return float(DirectPosterior(model=self.model, n=self.n).accountant.rdp(self.order))
+
+
+@value
+class Mixture:
+    """Betas a, b of shape (k,) with, for every count of ones, weights (n + 1, k); `amount`: the free parameter."""
+
+    amount: float
+    a: FloatArray
+    b: FloatArray
+    weights: FloatArray
+
+    def relative_entropy(self, law: Beta, count: int) -> float:
+        """KL(law || what is released where the records hold `count` ones), by Gauss-Legendre over the law."""
+        low, above = (float(side.quantile(np.array(1e-25))) for side in (law, Beta(a=law.b, b=law.a)))
+        width = 1 - above - low
+        theta = low + width * (_NODES + 1) / 2
+        density = law.log_density(theta)
+        used = self.weights[count] > 0
+        parts = _log_beta(theta[:, None], self.a[used], self.b[used])
+        released = special.logsumexp(parts + np.log(self.weights[count][used]), axis=1)
+        return float(width / 2 * _MASSES @ (np.exp(density) * (density - released)))
+
+    def held_out(self, rho: float) -> tuple[float, float]:
+        """Mean and standard deviation of -log Pr(new records | theta).
+
+        n records and n new ones are Bernoulli(rho), theta is one draw of what is released about the first: exact, by
+        the moments of log theta and log(1 - theta).
+        """
+        n = len(self.weights) - 1
+        share = stats.binom.pmf(np.arange(n + 1), n, rho) @ self.weights
+        total = self.a + self.b
+        means = np.array([special.digamma(side) - special.digamma(total) for side in (self.a, self.b)])
+        spare = special.polygamma(1, total)
+        ones, zeros, both = (
+            share @ second
+            for second in (
+                special.polygamma(1, self.a) - spare + means[0] ** 2,
+                special.polygamma(1, self.b) - spare + means[1] ** 2,
+                means[0] * means[1] - spare,
+            )
+        )
+        spread = n * rho * (1 - rho)
+        squares = (
+            (spread + (n * rho) ** 2) * ones
+            + (spread + (n * (1 - rho)) ** 2) * zeros
+            + 2 * (n * n * rho * (1 - rho) - spread) * both
+        )
+        mean = -n * (rho * share @ means[0] + (1 - rho) * share @ means[1])
+        return float(mean), float(np.sqrt(squares - mean**2))
+
+
+Made = Callable[[Setting, float], Mixture]
+
+
+def _weighted(setting: Setting, r: float, m: float, amount: float) -> Mixture:
+    counts = np.arange(setting.n + 1.0)
+    return Mixture(
+        amount=amount,
+        a=setting.alpha / m + r * counts,
+        b=setting.beta / m + r * (setting.n - counts),
+        weights=np.eye(setting.n + 1),
+    )
+
+
+def true(setting: Setting, epsilon: float) -> Mixture:  # noqa: ARG001 - its cost is what it is
+    """The posterior itself, at no matter what cost."""
+    return _weighted(setting, 1.0, 1.0, 1.0)
+
+
+def diffused(setting: Setting, epsilon: float) -> Mixture:
+    """Thesis Algorithm 2, its data weight r as large as the cost allows."""
+    target = RDP(order=setting.order, epsilon=epsilon)
+    r = DiffusedPosterior.calibrate(model=setting.model, n=setting.n, target=target).data_weight
+    return _weighted(setting, r, 1.0, r)
+
+
+def concentrated(setting: Setting, epsilon: float) -> Mixture:
+    """Thesis Algorithm 3, its prior divisor m as large as the cost allows."""
+    target = RDP(order=setting.order, epsilon=epsilon)
+    m = ConcentratedPosterior.calibrate(model=setting.model, n=setting.n, target=target).prior_divisor
+    return _weighted(setting, 1.0, m, m)
+
+
+def gaussian(setting: Setting, epsilon: float) -> Mixture:
+    """The thesis's baseline at its true cost, order / (2 noise_std^2): one record moves the count by one."""
+    return _plug_in(setting, (setting.order / (2 * epsilon)) ** 0.5)
+
+
+def gaussian_as_printed(setting: Setting, epsilon: float) -> Mixture:
+    """The baseline at the cost that the thesis states, order / noise_std^2: twice too dear."""
+    return _plug_in(setting, (setting.order / epsilon) ** 0.5)
+
+
+def _plug_in(setting: Setting, noise_std: float) -> Mixture:
+    """The posterior of the noisy count, taken to the nearest end where it lies outside [0, n]."""
+    n = setting.n
+    x, mass = np.polynomial.legendre.leggauss(20)
+    width = n / _PANELS
+    inner = ((np.arange(_PANELS)[:, None] + (x + 1) / 2) * width).ravel()
+    masses = np.tile(mass * width / 2, _PANELS)
+    counts = np.arange(n + 1.0)[:, None]
+    weights = np.hstack(
+        [
+            special.ndtr(-counts / noise_std),
+            stats.norm.pdf(inner, counts, noise_std) * masses,
+            special.ndtr((counts - n) / noise_std),
+        ]
+    )
+    noisy = np.concatenate([[0.0], inner, [n]])
+    return Mixture(amount=noise_std, a=setting.alpha + noisy, b=setting.beta + n - noisy, weights=weights)
+
+
+def noise_aware(setting: Setting, epsilon: float) -> Mixture:
+    """Discrete Gaussian noise of the same cost, and the posterior that knows of it.
+
+    Its draws hold the noise twice, once as it fell and once as it is believed to have fallen, as a posterior's draws
+    hold the data's own scatter twice: what plug-in draws do not.
+    """
+    noise = DiscreteGaussianNoise(noise_std=(setting.order / (2 * epsilon)) ** 0.5)
+    reach = np.ceil(noise.reach(_LOST))
+    counts = np.arange(setting.n + 1.0)
+    noisy = np.arange(-reach, setting.n + reach + 1)
+    likelihood = noise.log_mass(noisy - counts[:, None])
+    prior = stats.betabinom.logpmf(counts, setting.n, setting.alpha, setting.beta)
+    joint = prior[:, None] + likelihood
+    believed = np.exp(joint - special.logsumexp(joint, axis=0))
+    return Mixture(
+        amount=noise.noise_std,
+        a=setting.alpha + counts,
+        b=setting.beta + setting.n - counts,
+        weights=np.exp(likelihood) @ believed.T,
+    )
+
+
+def _log_beta(theta: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    return (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta) - special.betaln(a, b)

@@ -1,0 +1,48 @@
+"""How the mechanisms of thesis section 5.4 are told apart in its figures, and the axes that these share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.simulations.experiments import posterior_laws as laws
+from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+
+EPSILONS = np.geomspace(1e-3, 10.0, 33)
+TRUE = "true posterior (simulated data)"
+MADE: dict[str, laws.Made] = {
+    "diffused": laws.diffused,
+    "concentrated": laws.concentrated,
+    "Gaussian noise": laws.gaussian,
+    "Gaussian, cost as printed": laws.gaussian_as_printed,
+    "noise-aware": laws.noise_aware,
+}
+_LINES: dict[str, dict[str, Any]] = {
+    TRUE: {"color": GREY, "linewidth": 1.2},
+    "diffused": {"color": BLUE},
+    "concentrated": {"color": ORANGE},
+    "Gaussian noise": {"color": GREEN},
+    "Gaussian, cost as printed": {"color": GREEN, "linewidth": 1.3, "linestyle": (0, (3, 2))},
+    "noise-aware": {"color": "#8E4585", "linestyle": (0, (6, 1.5))},
+}
+
+
+def lines(axes: Any, x: FloatArray, values: Mapping[str, FloatArray]) -> None:
+    """One line a mechanism against epsilon, on a logarithmic axis."""
+    for name, y in values.items():
+        axes.plot(x, y, label=name, **_LINES[name])
+    axes.set_xscale("log")
+    axes.set_xlim(x[0], x[-1])
+    axes.set_xticks([1e-3, 1e-2, 0.1, 1, 10], ["0.001", "0.01", "0.1", "1", "10"])
+    axes.minorticks_off()
+
+
+def mark(axes: Any, direct: float, words: str = "") -> None:
+    """Where the posterior itself is private enough, if it ever is."""
+    if np.isfinite(direct):
+        axes.axvline(direct, color=GREY, linewidth=0.9, linestyle=":")
+        axes.annotate(
+            words, (direct, 0.97), (4, 0), xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
+            fontsize=8, color=GREY,
+        )  # fmt: skip
