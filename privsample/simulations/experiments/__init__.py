@@ -18,6 +18,7 @@ NAMES = {
     "t-7.2": "profiles:COUPLET",
     "t-7.3": "profiles:CATEGORICAL",
     "t-7.5": "profiles:CHAINS",
+    "s-table-1": "subsampling_table:TABLE",
     "s-1a": "subsampling:PROFILES",
     "s-1b": "subsampling:GAUSS_SAMPLED",
     "s-1c": "subsampling:LAPLACE_SAMPLED",
@@ -30,6 +31,7 @@ NAMES = {
     "h-6": "selection_use:FIGURE_6",
     "h-7": "selection_use:FIGURE_7",
     "h-8": "selection:FIGURE_8",
+    "efficiency": "efficiency:EXPERIMENT",
     "composed-draws": "composed_draws:EXPERIMENT",
 }
 

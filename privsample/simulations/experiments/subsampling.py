@@ -173,8 +173,8 @@ def _boxes(m: int = 20) -> Result:
             Line(label="black box, as printed", epsilon=epsilon, delta=paper, colour=GREY, dashes=_DASHED),
         ],
         f"At ε = {epsilon[at]:.2g} the groups of a mechanism known by its profile alone give "
-        f"{paper[at] / white[at]:.2f} times the δ of Laplace's own by the paper's rule and {black[at] / white[at]:.2f} times by ours, which also uses that the "
-        "profile ends; at ε = 0 the factors are "
+        f"{paper[at] / white[at]:.2f} times the δ of Laplace's own by the paper's rule and "
+        f"{black[at] / white[at]:.2f} times by ours, which also uses that the profile ends; at ε = 0 the factors are "
         f"{paper[0] / white[0]:.3f} and {black[0] / white[0]:.3f}; so the white box is sharper, as in the paper.",
         title=f"Laplace on {m} draws from {N} records",
     )

@@ -6,6 +6,7 @@ Source: Balle, Barthe and Gaboardi 2018, Theorems 3, 4, 8-11 and 14, section 2 (
 from collections.abc import Callable
 from itertools import combinations, product
 from math import comb
+from typing import Literal
 
 import numpy as np
 from scipy import special, stats
@@ -13,6 +14,7 @@ from scipy import special, stats
 from privsample._checks import FloatArray
 
 Profile = Callable[[FloatArray], FloatArray]
+Drawn = Literal["poisson", "without", "with"]
 Groups = Callable[[int], Profile]  # the profile of a group of k records
 
 
@@ -80,16 +82,16 @@ def poisson_replaced(profile: Profile, n: int, rate: float) -> Profile:
     return bound
 
 
-def membership(scheme: str, n: int, m: int, honest: float) -> Profile:
-    """What the membership mechanism costs on the scheme's subsamples of n records, all of them counted, exactly.
+def membership(drawn: Drawn, n: int, m: int, honest: float) -> Profile:
+    """What the membership mechanism costs on subsamples of n records, all of them counted, exactly.
 
     It answers honestly with probability `honest` whether record 0 is in the subsample; the neighbour never held it.
-    scheme: "poisson", at rate m/n; "without" or "with" replacement, m draws.
+    drawn: "poisson", at rate m/n; "without" or "with" replacement, m draws.
     """
-    if scheme == "poisson":
+    if drawn == "poisson":
         held = sum((m / n) ** k * (1 - m / n) ** (n - k) * comb(n - 1, k - 1) for k in range(1, n + 1))
     else:
-        drawn = list(combinations(range(n), m)) if scheme == "without" else list(product(range(n), repeat=m))
-        held = sum(0 in sample for sample in drawn) / len(drawn)
+        samples = list(combinations(range(n), m)) if drawn == "without" else list(product(range(n), repeat=m))
+        held = sum(0 in sample for sample in samples) / len(samples)
     p, q = held * honest + (1 - held) * (1 - honest), 1 - honest  # the chance of yes, with the record and without
     return lambda e: np.maximum(p - np.exp(e) * q, 0.0) + np.maximum(1 - p - np.exp(e) * (1 - q), 0.0)

@@ -1,0 +1,88 @@
+"""The subsampling paper's figures: its bounds against brute force, ours never above them, files as promised."""
+
+import csv
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample.simulations.experiments import experiment
+from privsample.simulations.experiments import subsampling as figures
+from privsample.simulations.experiments import subsampling_printed as printed
+from privsample.simulations.experiments.subsampling_table import DELTA, rows
+
+EPSILON = np.array([-0.7, 0.0, 0.2, 1.3])
+
+
+@pytest.mark.parametrize("name", ["laplace", "gauss"])
+def test_profiles_by_quadrature(name):
+    """The loss falls along the line: integrate up to where it is epsilon."""
+    law = {"laplace": lambda z: mp.exp(-abs(z)) / 2, "gauss": mp.npdf}[name]
+    for e, found in zip(EPSILON, getattr(printed, name)(0.8)(EPSILON), strict=True):
+        end = {"laplace": np.clip((0.8 - e) / 2, -40, 40 if e < -0.8 else 0.8), "gauss": 0.4 - e / 0.8}[name]
+        places = [-40, *(x for x in (-8, -2, 0) if x < end), end]
+        truth = mp.quad(lambda z, e=e: law(z) - mp.exp(e) * law(z - 0.8), places) if e < 0.8 or name == "gauss" else 0
+        assert found == pytest.approx(float(truth), abs=1e-12)
+
+
+def test_a_coin_answered_honestly():
+    honest = printed.response(0.7)(EPSILON)
+    assert honest == pytest.approx(
+        np.maximum(0.7 - np.exp(EPSILON) * 0.3, 0) + np.maximum(0.3 - np.exp(EPSILON) * 0.7, 0)
+    )
+
+
+@pytest.mark.parametrize("drawn", ["poisson", "without", "with"])
+def test_the_membership_mechanism_attains_the_bounds_and_a_wrong_rate_does_not(drawn):
+    epsilon, base = np.linspace(0, 2, 21), printed.response(0.9)
+    truth = printed.membership(drawn, 5, 2, 0.9)(epsilon)
+    bound = printed.repeated(lambda _: base, 5, 2) if drawn == "with" else printed.once(base, 2 / 5)
+    assert bound(epsilon) == pytest.approx(truth, abs=1e-12)
+    assert (printed.once(base, 0.3)(epsilon) < truth - 1e-3).any()
+
+
+def test_groups_of_a_black_box_are_those_of_a_pure_promise_at_its_end():
+    groups = printed.black_box(printed.laplace(0.5))
+    epsilon = np.array([0.0, 0.4, 1.0])
+    assert groups(1)(epsilon) == pytest.approx(printed.laplace(0.5)(epsilon))
+    assert groups(3)(np.array([1.5])) == 0
+    assert (groups(3)(epsilon) > printed.laplace(1.5)(epsilon)).all()
+
+
+def test_ours_is_the_table_and_lies_below_theorem_14():
+    made = rows()
+    for row in made[:4]:
+        assert row.account.epsilon(DELTA) == pytest.approx(row.printed_epsilon, rel=1e-9)
+    assert made[4].account.epsilon(DELTA) < made[4].printed_epsilon
+    assert np.isnan(made[4].gap)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "words"),
+    [
+        ("s-table-1", 5, "costs 2.182 on a tenth"),
+        ("s-1a", 3 * 201, "the Gaussian never does"),
+        ("s-1b", 6 * 201, "higher from ε = "),
+        ("s-1c", 6 * 201, "in place of"),
+        ("s-1d", 6 * 201, "one for each further copy"),
+        ("s-1e", 3 * 201, "the white box is sharper"),
+    ],
+)
+def test_files(tmp_path, name, lines, words):
+    picture, numbers, sentence = experiment(name).write(tmp_path)
+    rows_written = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
+    assert len(rows_written) == 1 + lines
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert words in sentence
+
+
+def test_white_below_ours_below_the_printed_black_box(tmp_path):
+    numbers = experiment("s-1e").write(tmp_path)[1]
+    table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
+    white, ours, paper = (
+        np.array([float(row["delta"]) for row in table if row["curve"] == name])
+        for name in ("white box", "black box, ours", "black box, as printed")
+    )
+    assert (white <= ours * (1 + 1e-12)).all()
+    assert (ours <= paper * (1 + 1e-12)).all()
+    assert figures.FLOOR < ours[0] < 1
