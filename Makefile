@@ -52,15 +52,19 @@ format: environment ## mend style and format where that is safe
 bench: environment ## the benchmarks
 	$(RUN) benchmarks
 
+.PHONY: docs
+docs: environment ## the documentation site, its examples executed: build/docs/html/index.html
+	.venv/bin/python tools/docs.py
+
 .PHONY: lock
 lock: ## resolve the dependencies anew into requirements.lock
 	test -x $(UV) || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	@mkdir -p build
 	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
-		--fork-strategy requires-python --all-extras --group dev --generate-hashes \
+		--fork-strategy requires-python --all-extras --group dev --group docs --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		--output-file build/requirements.txt
-	@{ echo '# Written by make lock. All extras and the dev group, for every supported Python.'; \
+	@{ echo '# Written by make lock. All extras and groups, for every supported Python.'; \
 		cat build/requirements.txt; } > requirements.lock
 
 .PHONY: clean

@@ -1,0 +1,182 @@
+"""Build the documentation site: python tools/docs.py [folder], build/docs unless told; then open html/index.html in it.
+
+The pages come from README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/, and the reference from the list of
+public names. Sphinx makes the site, and then every link in it is followed. A warning, an example that fails, and a link
+that leads nowhere each end it with an error.
+"""
+
+import ast
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import privsample
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTENTS = """
+:::{toctree}
+:hidden:
+:caption: Use
+
+mechanisms/index
+guides/index
+limits
+reference/index
+:::
+
+:::{toctree}
+:hidden:
+:caption: Background
+
+notes/index
+examples/index
+contributing
+changelog
+:::
+"""
+LISTS = {
+    "guides": ("Guides", "Every example in them was executed when this site was built."),
+    "notes": ("Proofs", "What goes beyond the literature, and what is sharper than it, with proofs."),
+    "examples": ("Examples", "Programs to run in a checkout."),
+}
+ROOMS = {
+    "relations": "Neighbouring relations",
+    "mechanisms": "Mechanisms",
+    "accounting": "Accountants",
+    "distributions": "Distributions",
+    "estimators": "Estimators",
+    "simulations": "Simulations",
+    "interop": "Other libraries",
+}
+
+
+def write_sources(folder: Path) -> None:
+    """Put the sources of all pages into the folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("conf.py", "static", "__pycache__"))
+    pages = {"index": moved("README.md") + CONTENTS, "contributing": moved("CONTRIBUTING.md")}
+    pages |= {"changelog": moved("CHANGELOG.md")}
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        pages[f"examples/{example.stem}"] = listing(example)
+    for name, text in pages.items():
+        write(folder / f"{name}.md", text)
+    for room, (title, words) in LISTS.items():
+        write(folder / room / "index.md", f"# {title}\n\n{words}\n\n:::{{toctree}}\n:glob:\n:maxdepth: 1\n\n*\n:::\n")
+    for name, text in reference():
+        write(folder / "reference" / f"{name}.rst", text)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a page, and its folder where that is new."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def moved(name: str) -> str:
+    """A page at the root of the repository, its links as they are in the site."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.sub(r"\]\(([\w./-]+)\)", lambda link: f"]({target(link.group(1))})", text)
+
+
+def target(path: str) -> str:
+    """Where a file of the repository stands in the site."""
+    if "/" not in path:
+        return path.lower()
+    path = path.removeprefix("docs/")
+    return str(Path(path).with_suffix(".md") if Path(path).suffix else Path(path) / "index.md")
+
+
+def listing(example: Path) -> str:
+    """A program as a page: what it says of itself, then its code."""
+    code = example.read_text(encoding="utf-8")
+    words, *_ = (ast.get_docstring(ast.parse(code)) or "").partition("\n")
+    return f"# {example.stem}\n\n{words}\n\n```python\n{code}```\n"
+
+
+def reference() -> Iterator[tuple[str, str]]:
+    """The pages of the reference, one for each room of the package: name and reStructuredText."""
+    yield "index", "\n".join([*heading("Reference"), ".. toctree::", "", *(f"   {room}" for room in ROOMS)])
+    for room, title in ROOMS.items():
+        names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1] == room]
+        assert names, f"no public name stands in {room}"
+        yield room, "\n".join([*heading(title), *(line for name in names for line in entry(room, name))])
+
+
+def heading(title: str) -> list[str]:
+    """A title in reStructuredText."""
+    return [title, "=" * len(title), ""]
+
+
+def entry(room: str, name: str) -> list[str]:
+    """What Sphinx is asked to say of a public name."""
+    item = getattr(privsample, name)
+    if not isinstance(item, type):
+        return [f".. autofunction:: privsample.{name}", ""]
+    lines = [f".. autoclass:: privsample.{name}", "   :members:"]
+    if room == "mechanisms":
+        lines.append("   :inherited-members: Mechanism")
+    if routed := [method for method in dir(item) if re.fullmatch("set_.*_request", method)]:  # made by scikit-learn
+        lines.append(f"   :exclude-members: {', '.join(routed)}")
+    return [*lines, ""]
+
+
+class Links(HTMLParser):
+    """What a page refers to, and what in it can be referred to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.anchors: set[str] = set()
+        self.loaded: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note links, sources and anchors."""
+        for name, content in attrs:
+            if name == "id" and content:
+                self.anchors.add(content)
+            if name in ("href", "src") and content:
+                (self.targets if tag == "a" else self.loaded).append(content)
+
+
+def broken_links(site: Path) -> list[str]:
+    """Links that lead nowhere in the site, and whatever a page would load from elsewhere."""
+    pages = {page.resolve(): Links(page) for page in sorted(site.rglob("*.html"))}
+    found = []
+    for page, links in pages.items():
+        name = page.relative_to(site.resolve())
+        for link in links.targets + links.loaded:
+            if re.match(r"[a-z]+:", link):
+                if link in links.loaded and not link.startswith("data:"):
+                    found.append(f"{name} loads {link}")
+                continue
+            path, _, anchor = unquote(link).partition("#")
+            there = (page.parent / path.partition("?")[0]).resolve() if path else page
+            if not there.is_file():
+                found.append(f"{name} refers to {link}: no such file")
+            elif anchor and there in pages and anchor not in pages[there].anchors:
+                found.append(f"{name} refers to {link}: no such place on that page")
+    return found
+
+
+def main(folder: Path) -> int:
+    """Build. Returns: the exit code."""
+    from sphinx.cmd.build import main as sphinx
+
+    source, site = folder / "source", folder / "html"
+    write_sources(source)
+    shutil.rmtree(site, ignore_errors=True)
+    flags = ["-W", "--keep-going", "-q", "-E", "-c", str(ROOT / "docs"), "-d", str(folder / "doctrees")]
+    if code := sphinx([*flags, str(source), str(site)]):
+        return code
+    broken = broken_links(site)
+    print("\n".join(broken) or f"open {site / 'index.html'}")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "docs").resolve()))

@@ -1,0 +1,106 @@
+"""Formulas for the documentation site, without a script or a network.
+
+TeX between dollar signs becomes MathML. The notes write their formulas in plain text, as e^{cε} or R_{k-1}: there,
+and in docstrings, what follows ^ and _ is raised and lowered, and an indented block is a displayed formula.
+"""
+
+import re
+from collections.abc import Iterator
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+# A base (not a name such as noise_std), the mark, and where the script starts.
+_BASE = r"(?:(?<![\w.])(?:[^\W\d_]|sup|inf|max|min|lim)[₀-₉′*]?|[)\]}|∫ΣΠ′″₀-₉ᵢₖ]|(?<=[αβγδεηθλμνπρστφχψωΓΔΛΦΨ]))"
+_SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
+_SUB = re.compile(_BASE + r"_(?=[{(]|[^\W_](?![^\W_])|\d+\b)")
+_SHORT = re.compile(r"[−-]?(?:\d+|[^\W\d_][₀-₉]?)[′*]?")
+_CLOSING = {"{": "}", "(": ")"}
+_VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
+
+
+def scripts(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces: ("", plain), ("^", what is raised), ("_", what is lowered)."""
+    start = 0
+    while start < len(text):
+        marks = [found for found in (_SUPER.search(text, start), _SUB.search(text, start)) if found]
+        for found in sorted(marks, key=lambda found: found.end()):
+            content, end = _script(text, found.end())
+            if content:
+                break
+        else:
+            break
+        yield "", text[start : found.end() - 1]
+        yield text[found.end() - 1], content
+        start = end
+    if start < len(text):
+        yield "", text[start:]
+
+
+def _script(text: str, start: int) -> tuple[str, int]:
+    """What is raised or lowered from `start` on, and where it ends; '' where nothing is."""
+    closing = _CLOSING.get(text[start : start + 1])
+    if closing is None:
+        short = _SHORT.match(text, start)
+        return (short.group(), short.end()) if short else ("", start)
+    depth = 0
+    for end in range(start, len(text)):
+        depth += (text[end] == text[start]) - (text[end] == closing)
+        if depth == 0:
+            return text[start + 1 : end], end + 1
+    return "", start
+
+
+def typeset(text: str) -> list[nodes.Node]:
+    """Text with raised and lowered parts, which may hold such parts themselves."""
+    kinds = {"^": nodes.superscript, "_": nodes.subscript}
+    return [kinds[mark]("", "", *typeset(piece)) if mark else nodes.Text(piece) for mark, piece in scripts(text)]
+
+
+class PlainFormulas(SphinxTransform):
+    """Raise and lower what the text marks; indented blocks of the notes become displayed formulas."""
+
+    default_priority = 730
+
+    def apply(self) -> None:
+        """Change the document in place."""
+        if self.env.docname.startswith("notes/"):
+            for block in list(self.document.findall(nodes.literal_block)):
+                if "language" not in block or block["language"] in ("none", "default", "text"):
+                    block.replace_self(_displayed(block.astext()))
+        for text in list(self.document.findall(nodes.Text)):
+            parent = text.parent
+            if not _in_code(text) and ("^" in text or "_" in text):
+                parent.replace(text, typeset(str(text)))
+
+
+def _in_code(node: nodes.Node) -> bool:
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, _VERBATIM):
+            return True
+    return False
+
+
+def _displayed(text: str) -> nodes.Node:
+    lines = [nodes.line("", "", nodes.Text(line)) for line in text.splitlines()]
+    return nodes.line_block("", *lines, classes=["formula"])
+
+
+def _inline(self: object, node: nodes.math) -> None:
+    self.body.append(convert(node.astext()))  # type: ignore[attr-defined]
+    raise nodes.SkipNode
+
+
+def _block(self: object, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')  # type: ignore[attr-defined]
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.add_transform(PlainFormulas)
+    return {"parallel_read_safe": True}

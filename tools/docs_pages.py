@@ -1,0 +1,198 @@
+"""Pages for the documentation site: examples are executed, and what is said of an account comes from the account."""
+
+import doctest
+import hashlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+import privsample
+from privsample.accounting.base import Accountant, Assumption, Kind, View
+from privsample.accounting.statement import shown_delta, shown_epsilon
+from privsample.simulations import figures
+
+log = logging.getLogger(__name__)
+VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}
+_PAGES = Path(__file__).resolve().parent.parent / "docs"
+_NOTE = re.compile(r"(?:docs/notes/)?\b([a-z_]+)\.md\b")
+_namespaces: dict[str, dict[str, Any]] = {}
+
+
+def executed(name: str, text: str) -> tuple[dict[str, Any], str]:
+    """Run the examples of a page. Returns: the names that they left, and what failed."""
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, name, 0)
+    report: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
+    return test.globs, "".join(report)
+
+
+def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application
+    if ">>>" in source[0]:
+        _namespaces[docname], failed = executed(docname, source[0])
+        if failed:
+            log.warning("an example failed:\n%s", failed, location=docname)
+
+
+class PageDirective(SphinxDirective):
+    """A directive with one argument, an expression over the names that the page's examples left."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def value(self) -> Any:
+        """What the expression gives."""
+        names = _namespaces.get(self.env.docname, {})
+        return eval(self.arguments[0], names | {"figures": figures})  # the page's own code, like its examples
+
+    def picture(self, svg: bytes, words: str) -> nodes.Node:
+        """The picture, stored beside the pages."""
+        name = f"{hashlib.sha256(svg).hexdigest()[:16]}.svg"
+        folder = Path(self.env.srcdir) / "pictures"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(svg)
+        return nodes.image(uri=f"/pictures/{name}", alt=words, classes=["drawn"])
+
+
+class PictureDirective(PageDirective):
+    """A picture drawn by an expression that gives SVG; the content is its caption."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes."""
+        words = " ".join(self.content)
+        return [self.picture(self.value(), words), nodes.paragraph("", "", nodes.Text(words), classes=["caption"])]
+
+
+class AccountDirective(PageDirective):
+    """What an account says of itself: its privacy curve as a picture, relation, source, kinds, assumptions."""
+
+    option_spec = {"delta": float}  # noqa: RUF012 - as Sphinx has it
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes."""
+        account, delta = self.value(), self.options.get("delta", 1e-6)
+        dot = f"ε = {shown_epsilon(account, delta):.4g} at δ = {shown_delta(delta)}"
+        shown = self.picture(cost_picture(account, delta), f"the privacy curve of {self.arguments[0]}: {dot}")
+        facts = {
+            "Neighbours": [f"two datasets, when {account.relation.words}"],
+            "In the example": [dot],
+            "Kind": [f"{words}: {', '.join(views)}" for words, views in by_kind(account).items()],
+            "Source": account.source.split("; "),
+            "Taken for granted": [f"`{one.name}`: {one.value}" for one in Assumption if one in account.assumptions],
+        }
+        lines = [f"{title}\n" + "".join(f": {line}\n" for line in said) for title, said in facts.items()]
+        return [shown, nodes.container("", *self.parse_text_to_nodes("\n".join(lines)), classes=["facts"])]
+
+
+class AssumptionDirective(SphinxDirective):
+    """The words of an assumption."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The nodes."""
+        words = Assumption[self.arguments[0]].value
+        return [nodes.paragraph("", "", nodes.emphasis("", f"{words[0].upper()}{words[1:]}."))]
+
+
+def by_kind(account: Accountant) -> dict[Kind, list[str]]:
+    """The account's views, by their kind."""
+    found: dict[Kind, list[str]] = {}
+    for view, words in VIEWS.items():
+        found.setdefault(account.kind(view), []).append(words)
+    return found
+
+
+def cost_picture(account: Accountant, delta: float) -> bytes:
+    """delta against epsilon on a logarithmic axis, as SVG: the account, and what its Renyi curve alone would give."""
+    least, file = min(1e-10, delta / 1e4), io.BytesIO()
+    with figures.styled(maths=True) as figure_class:
+        figure = figure_class(figsize=(5.6, 3.3), layout="constrained")
+        axes, top = figure.subplots(), float(account.epsilon(least))
+        label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
+        axes.plot(*figures.cost_curve(account, top, least), color=figures.BLUE, label=label)
+        if account.failure == 0.0:
+            epsilons, at = figures.by_renyi(account, least)
+            kept = (epsilons > 0) & np.isfinite(epsilons)
+            style = {"color": figures.ORANGE, "linestyle": (0, (4, 2)), "label": "by the Rényi curve alone"}
+            axes.plot(epsilons[kept], at[kept], **style)
+        epsilon, words = figures.mark(account, delta)
+        axes.plot([epsilon], [delta], "o", color=figures.BLUE, clip_on=False)
+        place = {"textcoords": "offset points", "ha": "right", "va": "top", "color": figures.BLUE}
+        axes.annotate(words, (epsilon, delta), (-7, -5), **place)
+        axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε, nats", ylabel="δ")
+        axes.minorticks_off()
+        figure.legend(loc="outside upper left", ncols=2)
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    return file.getvalue()
+
+
+class Names(SphinxTransform):
+    """Lead from a public name, an assumption or a note to what the site says of it."""
+
+    default_priority = 5
+
+    def apply(self) -> None:
+        """Change the document in place."""
+        for code in list(self.document.findall(nodes.literal)):
+            if not _within(code, nodes.reference, nodes.title, pending_xref):
+                code.replace_self(self._led(code))
+        for text in list(self.document.findall(nodes.Text)):
+            if _NOTE.search(text) and not _within(text, nodes.reference, nodes.literal, nodes.title, pending_xref):
+                text.parent.replace(text, list(self._notes(str(text))))
+
+    def _led(self, code: nodes.literal) -> nodes.Node:
+        name = code.astext().removeprefix("ps.")
+        here = self.env.docname
+        if name in privsample.__all__:
+            page = f"mechanisms/{name}"
+            if here != page and (_PAGES / f"{page}.md").exists():
+                return _reference("std", "doc", f"/{page}", code)
+            return _reference("py", "obj", f"privsample.{name}", code)
+        if name in Assumption.__members__ and here != "limits":
+            return _reference("std", "ref", name.lower(), code)
+        return code
+
+    def _notes(self, text: str) -> "list[nodes.Node]":
+        found: list[nodes.Node] = []
+        start = 0
+        for note in _NOTE.finditer(text):
+            if (_PAGES / "notes" / f"{note[1]}.md").exists():
+                found.append(nodes.Text(text[start : note.start()]))
+                found.append(_reference("std", "doc", f"/notes/{note[1]}", nodes.inline("", note[0])))
+                start = note.end()
+        return [*found, nodes.Text(text[start:])]
+
+
+def _within(node: nodes.Node, *kinds: type) -> bool:
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, kinds):
+            return True
+    return False
+
+
+def _reference(domain: str, kind: str, target: str, shown: Any) -> pending_xref:
+    """A reference that Sphinx resolves, and warns of where it cannot."""
+    kept = {"refdomain": domain, "reftype": kind, "reftarget": target, "refexplicit": True, "refwarn": True}
+    return pending_xref("", shown.deepcopy(), **kept)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("source-read", _execute)
+    app.add_directive("account", AccountDirective)
+    app.add_directive("assumption", AssumptionDirective)
+    app.add_directive("picture", PictureDirective)
+    app.add_transform(Names)
+    return {"parallel_read_safe": True}
