@@ -1,0 +1,106 @@
+"""How many times the least variance private estimators of the share of ones have, against the number of records.
+
+Source: Geumlek 2020, Theorems 4 and 5 and Remark 1: 2 for a draw from the posterior of a noisy count and 1 for that
+posterior's mean, 1 + T for a draw at temperature T. Both mechanisms as in the thesis's Figure 4.1: epsilon = 1, the
+tempered posterior held in [0.2, 0.8], hence T = 2 log 4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.distributions.noise import LaplaceNoise
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.figures import BLUE, GREEN, ORANGE
+
+SHARE, EPSILON, HELD = 0.3, 1.0, 0.2
+TEMPERATURE = 2 * np.log((1 - HELD) / HELD) / EPSILON
+SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000, 1_000_000)
+REPEATS = 20_000
+Estimator = Callable[[int, int, np.random.Generator], FloatArray]
+
+
+def draw(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
+    """One draw each from the posteriors of noisy counts, prior Beta(1, 1)."""
+    a, b = _noisy(n, repeats, rng)
+    return rng.beta(a, b)
+
+
+def mean(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
+    """The means of the posteriors of noisy counts."""
+    a, b = _noisy(n, repeats, rng)
+    return a / (a + b)
+
+
+def _noisy(n: int, repeats: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Posteriors of counts with Laplace noise, taken to [0, n]; one record moves the count by one."""
+    noisy = rng.binomial(n, SHARE, repeats) + LaplaceNoise(scale=1 / EPSILON).sample((repeats,), rng)
+    held = np.clip(noisy, 0, n)
+    return 1 + held, 1 + n - held
+
+
+def tempered(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
+    """One draw each from posteriors to the power 1 / T; what falls outside the bounds is drawn again."""
+    ones = rng.binomial(n, SHARE, repeats)
+    theta = np.full(repeats, np.nan)
+    while (left := np.flatnonzero(np.isnan(theta))).size:
+        some = rng.beta(1 + ones[left] / TEMPERATURE, 1 + (n - ones[left]) / TEMPERATURE)
+        theta[left] = np.where((some >= HELD) & (some <= 1 - HELD), some, np.nan)
+    return theta
+
+
+ESTIMATORS: dict[str, tuple[Estimator, float, str]] = {
+    "a draw at temperature T": (tempered, 1 + TEMPERATURE, GREEN),
+    "a draw, noisy count": (draw, 2.0, BLUE),
+    "the mean, noisy count": (mean, 1.0, ORANGE),
+}
+
+
+def ratio(estimates: FloatArray, n: int) -> tuple[float, float]:
+    """Mean squared error over SHARE (1 - SHARE) / n, and the standard error of that by the repeats."""
+    squares = (estimates - SHARE) ** 2 / (SHARE * (1 - SHARE) / n)
+    return float(squares.mean()), float(squares.std(ddof=1) / len(squares) ** 0.5)
+
+
+def run() -> Result:
+    """All estimators at all sizes, with one seed."""
+    rng = np.random.default_rng(4)
+    parts: list[dict[str, Any]] = []
+    for name, (estimator, limit, _) in ESTIMATORS.items():
+        found = np.array([ratio(estimator(n, REPEATS, rng), n) for n in SIZES])
+        parts.append(
+            {"estimator": name, "records": SIZES, "ratio": found[:, 0], "standard_error": found[:, 1], "limit": limit}
+        )
+    shown = ", ".join(
+        f"{part['ratio'][-1]:.2f} ± {2 * part['standard_error'][-1]:.2f} for {part['estimator']} ({part['limit']:.4g})"
+        for part in parts
+    )
+    return Result(
+        columns=stacked(parts),
+        sentence=f"With {SIZES[-1]:,} records the squared error over the least variance is {shown}; in brackets the "
+        f"limits of the thesis's Theorems 4 and 5, T = {TEMPERATURE:.4g}. With {SIZES[0]} records it is "
+        + ", ".join(f"{part['ratio'][0]:.2f}" for part in parts)
+        + ".",
+        paint=lambda figure: _paint(figure, parts),
+    )
+
+
+def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+    axes = figure.subplots()
+    for part in parts:
+        colour = ESTIMATORS[part["estimator"]][2]
+        axes.axhline(part["limit"], color=colour, linewidth=1.0, linestyle=(0, (4, 3)))
+        style = {"fmt": "o-", "markersize": 3.5, "capsize": 2.5, "linewidth": 1.2, "color": colour}
+        axes.errorbar(SIZES, part["ratio"], yerr=2 * part["standard_error"], label=part["estimator"], **style)
+    axes.set(xscale="log", ylim=(0, None), xlabel="records n", ylabel="squared error / least variance")
+    axes.set_title(f"Simulated data, share of ones {SHARE:g}, ε = {EPSILON:g}")
+    axes.minorticks_off()
+    axes.plot([], [], color="black", linewidth=1.0, linestyle=(0, (4, 3)), label="limit in Theorems 4 and 5")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+
+
+EXPERIMENT = Experiment(
+    name="efficiency", title="Thesis Theorems 4 and 5: relative efficiency of draws and means", run=run, size=(5.2, 4.2)
+)
