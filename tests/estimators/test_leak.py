@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from examples.leak_by_tuning import BORDER, accuracies, main, records, tuned, with_outliers
+from examples.leak_by_tuning import main
+from privsample.simulations.experiments.leak import ALPHAS, BORDER, accuracies, records, tuned, with_outliers
 
 
 def test_outliers_move_the_tuned_weight():
@@ -13,6 +14,6 @@ def test_outliers_move_the_tuned_weight():
 
 
 def test_draws_its_picture_and_says_what_it_shows(tmp_path):
-    path = tmp_path / "leak.png"
-    assert main(str(path), data_sets=2).startswith("From the tuned alpha alone, 4 of 4 guesses")
-    assert path.stat().st_size > 10_000
+    assert main(str(tmp_path / "leak"), data_sets=2).startswith("From the tuned α alone, 4 of 4 guesses")
+    assert (tmp_path / "leak" / "h-1.png").stat().st_size > 10_000
+    assert len((tmp_path / "leak" / "h-1.csv").read_text().splitlines()) == 1 + 2 * 2 * len(ALPHAS)

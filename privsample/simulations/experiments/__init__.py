@@ -24,6 +24,7 @@ NAMES = {
     "s-1c": "subsampling:LAPLACE_SAMPLED",
     "s-1d": "subsampling:COPIES",
     "s-1e": "subsampling:BOXES",
+    "h-1": "leak:FIGURE_1",
     "h-2": "selection:FIGURE_2",
     "h-3": "selection:FIGURE_3",
     "h-4": "selection:FIGURE_4",

@@ -51,11 +51,11 @@ class Experiment:
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """One long table of parts, one below the other; a single word or number of a part stands on each of its lines."""
+    """One long table of parts, one below the other; what is the same along an axis of a part stands on each of its lines."""
     table: dict[str, list[Any]] = {name: [] for name in parts[0]}
     for part in parts:
         for name, column in zip(part, np.broadcast_arrays(*part.values()), strict=True):
-            table[name] += column.tolist()
+            table[name] += column.ravel().tolist()
     return table
 
 
