@@ -51,7 +51,7 @@ class Experiment:
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """One long table of parts, one below the other; what is the same along an axis of a part stands on each of its lines."""
+    """One long table of parts, one below the other; what is the same along an axis of a part is repeated."""
     table: dict[str, list[Any]] = {name: [] for name in parts[0]}
     for part in parts:
         for name, column in zip(part, np.broadcast_arrays(*part.values()), strict=True):
