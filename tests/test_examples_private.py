@@ -1,0 +1,47 @@
+"""The examples of private counts run at a small size, and the guides print what they say."""
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privsample as ps
+from examples import private_ab_test as ab
+
+GUIDES = Path(__file__).parents[1] / "docs" / "guides"
+
+
+@pytest.mark.parametrize(("name", "least"), [("ab_test.md", 18)])
+def test_guides(name, least):
+    found = doctest.testfile(str(GUIDES / name), module_relative=False)
+    assert found.attempted >= least
+    assert found.failed == 0
+
+
+def test_the_ab_test_draws_its_picture_and_says_what_it_found(tmp_path):
+    path = tmp_path / "ab.png"
+    words = ab.main(str(path), experiments=4, draws=2000)
+    assert words.startswith("Published conversions of 500 users each, with noise of deviation 7.1: A 54, B 7")
+    assert "of 4 simulated tests" in words
+    assert "(epsilon = 0.2)" in words
+    assert "fixed by public positions" in words
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("posterior", "accepted"), [("noise-aware", True), ("plug-in", False)])
+def test_only_the_noise_aware_lift_has_uniform_ranks(posterior, accepted, rng, alpha):
+    """Distances from the middle: ranks of a posterior that is too narrow crowd at the ends."""
+    found = 2 * np.abs(ab.ranks(800, rng)[posterior] - 0.5)
+    assert (stats.kstest(found, "uniform").pvalue > alpha) == accepted
+
+
+def test_arms_side_by_side_cost_what_one_costs():
+    rng = np.random.default_rng(1)
+    arm = ab.mechanism()
+    together = ab.account({name: ab.released(rate, arm, rng) for name, rate in ab.RATES.items()})
+    assert together.epsilon(0.0) == pytest.approx(0.2)
+    assert together.relation == ps.ReplaceOne(n=1000, unit="user")
+    assert ps.Assumption.FIXED_PARTS in together.assumptions
