@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
     from privsample.accounting.base import Accountant, Assumption
+    from privsample.accounting.bernoulli import BernoulliAccountant
     from privsample.accounting.composition import Composed, Parallel
     from privsample.accounting.conditional import ConditionalAccountant
     from privsample.accounting.contraction import ContractionAccountant
+    from privsample.accounting.diffusion import diffusion_account, intrinsic_sensitivity
     from privsample.accounting.glm import LogisticAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         ZCDPAccountant,
     )
     from privsample.accounting.kernels import KernelAccountant
+    from privsample.accounting.laplace_sum import LaplaceSumAccountant
     from privsample.accounting.ledger import Ledger, Reservation
     from privsample.accounting.posterior import PosteriorAccountant
     from privsample.accounting.profiles import ProfileAccountant
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from privsample.distributions.geometry import Differences
     from privsample.distributions.moments import NormalUnknownVariance
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
+    from privsample.distributions.maps import Affine, Ball, Box, LipschitzMap, Scaling, StatedMap
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.regression import LinearRegression
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
@@ -51,14 +55,20 @@ if TYPE_CHECKING:
     from privsample.estimators.search import PrivateSearchCV
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+    from privsample.mechanisms.contraction import NoisyContraction, NoisyStep
+    from privsample.mechanisms.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
+    from privsample.mechanisms.bernoulli import BernoulliSampling
     from privsample.mechanisms.glm import LogisticPosterior
+    from privsample.mechanisms.inference import PosteriorDraws
+    from privsample.mechanisms.kernels import MarkovKernel
     from privsample.mechanisms.notes import CuratorNotes
     from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, DirectPosterior
-    from privsample.mechanisms.postprocessing import MarkovKernel
+    from privsample.mechanisms.postprocessing import NoiseAfter
     from privsample.mechanisms.profiles import LocalResponse, OneBit, OneBitCluster, SmoothCategorical, SmoothOneBit
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
     from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
+    from privsample.mechanisms.statistics import NoisyStatistics, PrivateStatistics
     from privsample.mechanisms.subsampling import Subsampled
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
     from privsample.mechanisms.tempered import TemperedPosterior
@@ -86,10 +96,12 @@ _HOMES = {
         "LaplaceNoise",
     ),
     "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
+    "privsample.distributions.maps": ("Affine", "Ball", "Box", "LipschitzMap", "Scaling", "StatedMap"),
     "privsample.distributions.profile_graph": ("ProfileGraph",),
     "privsample.distributions.runs": ("Binomial", "Poisson", "TruncatedNegativeBinomial"),
     "privsample.distributions.runs_listed": ("BetaBinomial", "TruncatedRuns"),
     "privsample.accounting.base": ("Accountant", "Assumption"),
+    "privsample.accounting.bernoulli": ("BernoulliAccountant",),
     "privsample.accounting.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
         "ApproximateAccountant",
@@ -99,10 +111,12 @@ _HOMES = {
     ),
     "privsample.accounting.composition": ("Composed", "Parallel"),
     "privsample.accounting.contraction": ("ContractionAccountant",),
+    "privsample.accounting.diffusion": ("diffusion_account", "intrinsic_sensitivity"),
     "privsample.accounting.glm": ("LogisticAccountant",),
     "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
     "privsample.accounting.kernels": ("KernelAccountant",),
+    "privsample.accounting.laplace_sum": ("LaplaceSumAccountant",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),
     "privsample.accounting.posterior": ("PosteriorAccountant",),
     "privsample.accounting.profiles": ("ProfileAccountant",),
@@ -118,10 +132,14 @@ _HOMES = {
     "privsample.estimators.scoring": ("NoisyScore",),
     "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
+    "privsample.mechanisms.contraction": ("NoisyContraction", "NoisyStep"),
+    "privsample.mechanisms.diffusion": ("BrownianMotion", "Hierarchy", "OrnsteinUhlenbeck"),
+    "privsample.mechanisms.bernoulli": ("BernoulliSampling",),
     "privsample.mechanisms.glm": ("LogisticPosterior",),
+    "privsample.mechanisms.kernels": ("MarkovKernel",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
     "privsample.mechanisms.posterior": ("BetaQuery", "ConcentratedPosterior", "DiffusedPosterior", "DirectPosterior"),
-    "privsample.mechanisms.postprocessing": ("MarkovKernel",),
+    "privsample.mechanisms.postprocessing": ("NoiseAfter",),
     "privsample.mechanisms.profiles": (
         "LocalResponse",
         "OneBit",
@@ -131,6 +149,8 @@ _HOMES = {
     ),
     "privsample.mechanisms.randomized": ("RandomizedResponse",),
     "privsample.mechanisms.release": ("Release", "to_arviz"),
+    "privsample.mechanisms.inference": ("PosteriorDraws",),
+    "privsample.mechanisms.statistics": ("NoisyStatistics", "PrivateStatistics"),
     "privsample.mechanisms.subsampling": ("Subsampled",),
     "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
     "privsample.mechanisms.tempered": ("TemperedPosterior",),

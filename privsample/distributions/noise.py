@@ -9,7 +9,7 @@ from scipy import special
 from privsample._checks import FloatArray, positive
 from privsample._value import put, value
 
-_LARGEST = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
+LARGEST_DISCRETE = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
 _TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is below 1e-21 of the sum
 
@@ -297,8 +297,10 @@ def noise_law(name: str, spread: float) -> Noise:
 def _within(**named: float) -> float:
     ((name, given),) = named.items()
     spread = positive(**named)
-    if not spread <= _LARGEST:
-        raise ValueError(f"{name} of discrete noise must be at most {_LARGEST:g}, got {given!r}: use continuous noise")
+    if not spread <= LARGEST_DISCRETE:
+        raise ValueError(
+            f"{name} of discrete noise must be at most {LARGEST_DISCRETE:g}, got {given!r}: use continuous noise"
+        )
     return spread
 
 
