@@ -42,9 +42,9 @@ if TYPE_CHECKING:
         NormalKnownVariance,
     )
     from privsample.distributions.geometry import Differences
+    from privsample.distributions.maps import Affine, Ball, Box, LipschitzMap, Scaling, StatedMap
     from privsample.distributions.moments import NormalUnknownVariance
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
-    from privsample.distributions.maps import Affine, Ball, Box, LipschitzMap, Scaling, StatedMap
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.regression import LinearRegression
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from privsample.estimators.search import PrivateSearchCV
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+    from privsample.mechanisms.bernoulli import BernoulliSampling
     from privsample.mechanisms.contraction import NoisyContraction, NoisyStep
     from privsample.mechanisms.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
-    from privsample.mechanisms.bernoulli import BernoulliSampling
     from privsample.mechanisms.glm import LogisticPosterior
     from privsample.mechanisms.inference import PosteriorDraws
     from privsample.mechanisms.kernels import MarkovKernel
