@@ -75,11 +75,15 @@ class DiscreteLaplacePair(LossPair):
         """Each outcome by itself, where they are few."""
         if self.shift > _FEW:
             return LossPair.dots(self, nodes)
-        k = np.arange(self.shift + 1.0)
-        u = 1.0 / self.scale
+        return shared_out(self.log_masses, (2 * np.arange(self.shift + 1.0) - self.shift) / self.scale, nodes)
+
+    @property
+    def log_masses(self) -> FloatArray:
+        """log P of the shift + 1 values of the loss, (2k - shift)/scale for k = 0, ..., shift."""
+        k, u = np.arange(self.shift + 1.0), 1.0 / self.scale
         with np.errstate(divide="ignore"):
             inner = np.where((k > 0) & (k < self.shift), np.log(-np.expm1(-u)), 0.0)
-        return shared_out(inner - np.log1p(np.exp(-u)) - (self.shift - k) * u, (2 * k - self.shift) * u, nodes)
+        return inner - np.log1p(np.exp(-u)) - (self.shift - k) * u
 
 
 def _up(log_delta: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from privsample.accounting.base import Accountant, Assumption, Kind, View
 from privsample.accounting.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.loss import LossPair
 from privsample.accounting.product import ProductPair
+from privsample.accounting.sums_of_losses import together
 from privsample.distributions.geometry import Differences
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
@@ -88,8 +89,8 @@ class StatisticsAccountant(Accountant):
         if isinstance(self.noise, GaussianNoise):
             return (GaussianPair(mu=self._norm(2) * self.draws**0.5 / self.noise.noise_std),)
         if len(vectors) > 1:
-            return (_together(((_shifted(self.noise, self._norm(1)), self.draws),)),)
-        return (_together(self._members(vectors[0])),)
+            return (together(((_shifted(self.noise, self._norm(1)), self.draws),)),)
+        return (together(self._members(vectors[0])),)
 
     def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
         sizes = Counter(vector[vector > 0].tolist())
@@ -175,8 +176,3 @@ def _shifted(noise: Noise, size: float) -> LossPair:
             return DiscreteLaplacePair(shift=round(size), scale=scale)
         case _:
             return DiscreteGaussianPair(shift=round(size), noise_std=noise.spread)
-
-
-def _together(members: tuple[tuple[LossPair, int], ...]) -> LossPair:
-    (pair, times), *more = members
-    return pair if not more and times == 1 else ProductPair(members=members)
