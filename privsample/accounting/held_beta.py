@@ -49,9 +49,10 @@ class HeldBetaFamily:
         if certified or len(sums) <= 2 * _COARSE:
             return float(self._log_delta(epsilon, sums, mirrored).max())
         few = np.unique(np.linspace(0, len(sums) - 1, _COARSE).round().astype(np.intp))
-        at = int(self._log_delta(epsilon, sums[few], mirrored).argmax())
-        near = sums[few[max(at - 1, 0)] : few[min(at + 1, len(few) - 1)] + 1]
-        return self._worst(epsilon, near, mirrored, certified)
+        padded = np.pad(self._log_delta(epsilon, few, mirrored), 1, constant_values=-np.inf)
+        peaks = np.nonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] >= padded[2:]))[0]
+        around = [np.arange(few[max(at - 1, 0)], few[min(at + 1, len(few) - 1)] + 1) for at in peaks.tolist()]
+        return float(self._log_delta(epsilon, np.unique(np.concatenate(around)), mirrored).max())
 
     def _log_delta(self, epsilon: float, sums: Sums, mirrored: bool) -> FloatArray:
         """log delta of each pair, (sums,)."""

@@ -60,7 +60,8 @@ class Composition:
         at = int((self.delta > goal).sum())
         if at == len(self.nodes):
             return np.inf
-        share = (goal - self.delta[at]) / max(self.tail[at] * np.exp(self.nodes[at] - self.centre), 1e-300)
+        with np.errstate(over="ignore"):  # a share above one, however large, says that epsilon lies below this node
+            share = (goal - self.delta[at]) / max(self.tail[at] * np.exp(self.nodes[at] - self.centre), 1e-300)
         epsilon = self.nodes[at] + (np.log1p(-share) if share < 1.0 else -np.inf)
         epsilon = max(float(epsilon), float(self.nodes[at]) - self.step, 0.0) + self.drift
         return epsilon * (1 + 4 * _EPS) + 8 * _EPS * (1 + abs(self.scale))

@@ -80,24 +80,25 @@ class TemperedAccountant(Accountant):
     @property
     def bounds(self) -> tuple[float, float]:
         """Where the parameter is held; shares: the least and the largest."""
-        match self.truncation, self.model:
-            case (low, high), _:
-                return low, high
-            case float(share), DirichletCategorical(alpha=alpha):
-                return share, 1.0 - (len(alpha) - 1) * share
-            case share, _:
-                assert isinstance(share, float)
-                return share, 1.0 - share
+        if isinstance(self.truncation, tuple):
+            return self.truncation
+        categories = len(self.model.alpha) if isinstance(self.model, DirichletCategorical) else 2
+        return self.truncation, 1.0 - (categories - 1) * self.truncation
 
     @property
     def loss_range(self) -> float:
         """The length of the interval that the loss stays in: how far log Pr(x'|theta)/Pr(x|theta) ranges, over T."""
-        return _steps(self.model, self.bounds)[0] * self.group_size / self.temperature * _UP
+        return self._geometry[0] * self.group_size / self.temperature * _UP
 
     @property
     def shift(self) -> float:
-        """mu of the Gaussian pair that the draw costs at most: G / sqrt(strong convexity)."""
-        return _gaussian_shift(self.model, self.n, self.temperature, self.bounds) * self.group_size * _UP
+        """mu of the Gaussian pair that the draw costs at most: slope of the loss / sqrt(strong convexity)."""
+        _, slope, curvature = self._geometry
+        return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
+
+    @property
+    def _geometry(self) -> tuple[float, float, float]:
+        return geometry(self.model, self.n, self.temperature, self.bounds)
 
     @property
     def _bounded(self) -> BoundedRangeAccountant:
@@ -108,25 +109,32 @@ class TemperedAccountant(Accountant):
         return GaussianPair(mu=self.shift)
 
     @property
+    def _two_priors(self) -> tuple[float, float] | None:
+        """Of a model of two categories."""
+        match self.model:
+            case BetaBernoulli(alpha=a, beta=b) | DirichletCategorical(alpha=(a, b)):
+                return a, b
+            case _:
+                return None
+
+    @property
     def _listed(self) -> HeldBetaFamily | None:
         """All neighbouring data sets, where they are few and known."""
-        match self.model:
-            case BetaBernoulli(fractional=False) | DirichletCategorical(alpha=(_, _)) if self.n <= LISTED:
-                match heated(self.model.prior, self.temperature):
-                    case Beta(a=a, b=b) | Dirichlet(alpha=(a, b)):
-                        low, high = self.bounds
-                        return HeldBetaFamily(
-                            a=a, b=b, step=1.0 / self.temperature, n=self.n, low=low, high=high, moved=self.group_size
-                        )
-        return None
+        if self._two_priors is None or self.n > LISTED or getattr(self.model, "fractional", False):
+            return None
+        law, (low, high) = heated(Beta(a=self._two_priors[0], b=self._two_priors[1]), self.temperature), self.bounds
+        assert isinstance(law, Beta)
+        return HeldBetaFamily(
+            a=law.a, b=law.b, step=1.0 / self.temperature, n=self.n, low=low, high=high, moved=self.group_size
+        )
 
     @property
     def _each(self) -> tuple[Accountant, int]:
         """By the closed forms, which hold for real records too: a curve over all data sets is dear in compositions."""
-        match self.model:
-            case BetaBernoulli(alpha=a, beta=b) | DirichletCategorical(alpha=(a, b)):
-                return replace(self, model=BetaBernoulli(alpha=a, beta=b, fractional=True)), 1
-        return self, 1
+        if self._two_priors is None:
+            return self, 1
+        a, b = self._two_priors
+        return replace(self, model=BetaBernoulli(alpha=a, beta=b, fractional=True)), 1
 
     @property
     def max_loss(self) -> float:
@@ -186,39 +194,24 @@ def truncated(model: Model, truncation: object) -> Truncation:
             return low, high
 
 
-def _steps(model: Model, bounds: tuple[float, float]) -> tuple[float, float]:
-    """How far the log likelihood ratio of two records ranges over the bounds, and its slope in the coordinate y.
+def geometry(model: Model, n: int, temperature: float, bounds: tuple[float, float]) -> tuple[float, float, float]:
+    """Of the log likelihood ratio of two records: its range over the bounds, and its slope in the coordinate y.
 
+    Third: the least curvature, over the bounds and all data, of the negative log density of y.
     y: logit or log of shares, log of a Poisson mean, the rate of an exponential law, the mean of a Normal.
     """
     low, high = bounds
-    match model:
-        case BetaBernoulli() | DirichletCategorical():
-            return 2.0 * (np.log(high) - np.log(low)), 1.0
-        case GammaPoisson(upper=upper):
-            return upper * (np.log(high) - np.log(low)), float(upper)
-        case GammaExponential(upper=longest):
-            return longest * (high - low), longest
-        case NormalKnownVariance(noise_variance=variance, bounds=(least, most)):
-            return (most - least) / variance * (high - low), (most - least) / variance
-    raise TypeError(f"no account is known for a tempered draw of {type(model).__name__}")
-
-
-def _gaussian_shift(model: Model, n: int, temperature: float, bounds: tuple[float, float]) -> float:
-    """Slope over the root of the least curvature of the negative log density of y inside the bounds."""
-    low, high = bounds
-    own = heated(model.prior, temperature)
-    slope = _steps(model, bounds)[1] / temperature
-    match own, model:
-        case Beta(a=a, b=b), _:
-            return slope / np.sqrt((a + b + n / temperature) * low * high)
-        case Dirichlet(alpha=alpha), _:
-            share = low * high if len(alpha) == 2 else low / 2.0
-            return slope / np.sqrt((sum(alpha) + n / temperature) * share)
-        case Gamma(rate=rate), GammaPoisson():
-            return slope / np.sqrt((rate + n / temperature) * low)
-        case Gamma(shape=shape), _:  # waiting times: n of them add to the shape, whatever they are
-            return slope * high / np.sqrt(shape - 1.0 + n / temperature)
-        case Normal(scale=scale), NormalKnownVariance(noise_variance=variance):
-            return slope / np.sqrt(scale**-2.0 + n / variance / temperature)
+    weight, ratio = n / temperature, np.log(high) - np.log(low) if low > 0.0 else np.inf
+    match model, heated(model.prior, temperature):
+        case BetaBernoulli(), Beta(a=a, b=b):
+            return 2.0 * ratio, 1.0, (a + b + weight) * low * high
+        case DirichletCategorical(), Dirichlet(alpha=alpha):
+            return 2.0 * ratio, 1.0, (sum(alpha) + weight) * (low * high if len(alpha) == 2 else low / 2.0)
+        case GammaPoisson(upper=most), Gamma(rate=rate):
+            return most * ratio, float(most), (rate + weight) * low
+        case GammaExponential(upper=longest), Gamma(shape=shape):  # each waiting time adds one to the shape
+            return longest * (high - low), longest, (shape - 1.0 + weight) / high**2
+        case NormalKnownVariance(noise_variance=variance, bounds=(least, most)), Normal(scale=scale):
+            slope = (most - least) / variance
+            return slope * (high - low), slope, scale**-2.0 + weight / variance
     raise TypeError(f"no account is known for a tempered draw of {type(model).__name__}")

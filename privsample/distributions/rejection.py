@@ -19,8 +19,10 @@ def log_concave(
     VII.2); more than a third are kept. Returns: (size,).
     """
     ends, drops = np.transpose([_side(fall, sign, abs(end)) for sign, end in ((-1.0, left), (1.0, right))])
-    rates = np.divide(drops, ends, out=np.ones(2), where=ends > 0)
-    beyond = np.where(np.isfinite(drops), np.exp(-drops), 0.0) / rates
+    tails = np.isfinite(drops)  # the others reach their bound before they have fallen by e
+    with np.errstate(over="ignore"):
+        rates = np.minimum(np.divide(drops, ends, out=np.ones(2), where=tails), 1e300)
+    beyond = np.where(tails, np.exp(-drops), 0.0) / rates
     masses = np.array([beyond[0], ends[0], ends[1], beyond[1]])
     if masses.sum() == 0.0:  # the bounds are one number apart from rounding
         return np.zeros(size)
@@ -83,25 +85,41 @@ def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) ->
     """Gamma(shape, 1) variables given that each is at least `low` > 0; the two broadcast.
 
     Up to the mean by plain rejection; from there on by an exponential law tangent at its best point, low + 1/beta
-    (Dagpunar 1978; Philippe 1997). Returns: their common shape.
+    (Dagpunar 1978; Philippe 1997); shapes up to one by a power below 1 and an exponential law above, of which some
+    third is kept (Ahrens and Dieter 1974). Returns: their common shape.
     """
     full = np.broadcast_shapes(np.shape(shape), np.shape(low))
     shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
     result, waiting = np.empty(len(shape)), np.arange(len(shape))
-    gap = low - shape
-    slope = np.where(shape > 1.0, (gap + np.sqrt(gap * gap + 4.0 * low)) / (2.0 * low), 1.0)
     while waiting.size:
-        a, t, beta = shape[waiting], low[waiting], slope[waiting]
-        near = t <= a
-        x = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta)
-        best = np.where(a > 1.0, t + 1.0 / beta, t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = -(a - 1.0) * log1p_excess((x - best) / best)
-            log_kept = np.where(a > 1.0, excess, (a - 1.0) * np.log(x / t))
-        kept = np.where(near, x >= t, np.log1p(-rng.random(len(a))) <= log_kept)
+        a, t = shape[waiting], low[waiting]
+        x, log_kept = np.empty(len(a)), np.empty(len(a))
+        for rows, propose in ((a > 1.0, _tangent), (a <= 1.0, _power)):
+            x[rows], log_kept[rows] = propose(a[rows], t[rows], rng)
+        kept = np.log1p(-rng.random(len(a))) <= log_kept
         result[waiting[kept]] = x[kept]
         waiting = waiting[~kept]
     return result.reshape(full)
+
+
+def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Proposals for shapes above one, and the log of how often each is kept."""
+    near, gap = t <= a, t - a
+    beta = (gap + np.sqrt(gap * gap + 4.0 * t)) / (2.0 * t)
+    x, best = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta), t + 1.0 / beta
+    with np.errstate(divide="ignore"):
+        log_kept = -(a - 1.0) * log1p_excess((x - best) / best)
+    return x, np.where(near, np.where(x >= t, 0.0, -np.inf), log_kept)
+
+
+def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """The same for shapes of at most one: x^(a-1) on [t, 1], e^-x beyond."""
+    start = np.maximum(t, 1.0)
+    grown = -np.expm1(a * np.log(np.minimum(t, 1.0)))  # a times the mass of x^(a-1) on [t, 1]
+    below = rng.random(len(a)) * (grown / a + np.exp(-1.0)) < grown / a
+    x = np.exp(np.log1p(-rng.random(len(a)) * grown) / a)
+    x = np.where(below, np.maximum(x, np.minimum(t, 1.0)), start + rng.standard_exponential(len(a)))
+    return x, np.where(below, -x, (a - 1.0) * np.log(x / start))
 
 
 def _rates(alpha: FloatArray, low: float) -> FloatArray:

@@ -10,12 +10,17 @@ from privsample import (
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
+    Differences,
     DirichletCategorical,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
     GammaExponential,
     GammaPoisson,
     GaussianAccountant,
+    GaussianNoise,
     Group,
     LaplaceAccountant,
+    LaplaceNoise,
     LogisticAccountant,
     NormalKnownVariance,
     Parallel,
@@ -23,6 +28,8 @@ from privsample import (
     PureAccountant,
     RandomizedResponseAccountant,
     ReplaceOne,
+    StatisticsAccountant,
+    TemperedAccountant,
     ZCDPAccountant,
 )
 from privsample._value import value
@@ -68,6 +75,29 @@ def regressions():
     )
 
 
+def tempered():
+    prior, upper = positive(0.1, 5.0), st.integers(1, 4)
+    shares = st.one_of(
+        st.builds(BetaBernoulli, alpha=prior, beta=prior, fractional=st.booleans()),
+        st.builds(DirichletCategorical, alpha=st.lists(prior, min_size=2, max_size=4).map(tuple)),
+    )
+    rates = st.builds(GammaPoisson, shape=prior, rate=prior, upper=upper)
+    rest = {"n": st.just(5), "temperature": st.floats(1.0, 6.0)}
+    return st.one_of(
+        st.builds(TemperedAccountant, model=shares, truncation=st.floats(0.01, 0.2), **rest),
+        st.builds(TemperedAccountant, model=rates, truncation=st.just((0.5, 4.0)), **rest),
+    )
+
+
+def statistics():
+    noises = [LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise]
+    names = {LaplaceNoise: "scale", DiscreteLaplaceNoise: "scale"}
+    noise = st.one_of([st.builds(kind, **{names.get(kind, "noise_std"): positive(0.3)}) for kind in noises])
+    vectors = st.sampled_from([[[1]], [[3]], [[1, 1]], [[2, 1]], [[2, 2], [3, 1]]])
+    differences = st.builds(Differences, vectors=vectors, whole=st.just(True))
+    return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise, draws=st.integers(1, 2))
+
+
 def accounts(relation, *, failing=True):
     """Accounts of one mechanism under this relation."""
     at = {"relation": st.just(relation)}
@@ -84,7 +114,7 @@ def accounts(relation, *, failing=True):
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
         )
     if isinstance(relation, ReplaceOne):
-        kinds += [posteriors(), regressions()]
+        kinds += [posteriors(), regressions(), tempered()]
     return st.one_of(kinds)
 
 

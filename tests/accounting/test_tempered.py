@@ -1,0 +1,273 @@
+"""One draw at a temperature: every claim against brute force over data sets, by quadrature of its own."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample import (
+    DP,
+    Accountant,
+    BetaBernoulli,
+    BoundedRangeAccountant,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    NormalKnownVariance,
+    ReplaceOne,
+    TemperedAccountant,
+)
+from privsample.accounting.tempered import geometry
+from privsample.distributions.families import Model
+
+EPSILONS = np.array([-0.3, 0.0, 0.1, 0.4, 0.9])
+ORDERS = np.array([1.01, 2.0, 7.0, 40.0])
+TWO = BetaBernoulli(alpha=1.5, beta=0.7)
+WALKS = {  # model, bounds of the parameter, log likelihood of a record, log prior density, records tried
+    "beta": (TWO, 0.2, lambda x, t: x * np.log(t) + (1 - x) * np.log(1 - t), [0, 1]),
+    "real beta": (
+        BetaBernoulli(alpha=1.5, beta=0.7, fractional=True),
+        0.2,
+        lambda x, t: x * np.log(t) + (1 - x) * np.log(1 - t),
+        [0, 0.3, 1],
+    ),
+    "two shares": (
+        DirichletCategorical(alpha=(1.5, 0.7)),
+        0.1,
+        lambda x, t: (1 - x) * np.log(t) + x * np.log(1 - t),
+        [0, 1],
+    ),
+    "poisson": (GammaPoisson(shape=2, rate=1, upper=2), (0.5, 2.0), lambda x, t: x * np.log(t) - t, [0, 1, 2]),
+    "exponential": (
+        GammaExponential(shape=2, rate=1, upper=1.5),
+        (0.5, 2.0),
+        lambda x, t: np.log(t) - t * x,
+        [0, 0.6, 1.5],
+    ),
+    "normal": (
+        NormalKnownVariance(mean=0.2, variance=2, noise_variance=1.5, bounds=(-1, 1)),
+        (-0.7, 1.1),
+        lambda x, t: -((x - t) ** 2) / 3,
+        [-1, 0.2, 1],
+    ),
+}
+
+
+def log_prior(model, t):
+    match model:
+        case BetaBernoulli(alpha=a, beta=b):
+            return (a - 1) * np.log(t) + (b - 1) * np.log(1 - t)
+        case DirichletCategorical(alpha=(a, b)):
+            return (a - 1) * np.log(t) + (b - 1) * np.log(1 - t)
+        case GammaPoisson(shape=a, rate=b) | GammaExponential(shape=a, rate=b):
+            return (a - 1) * np.log(t) - b * t
+        case NormalKnownVariance(mean=m, variance=v):
+            return -((t - m) ** 2) / (2 * v)
+
+
+def walked(name, n, temperature):
+    """(claim, largest delta, largest divergence) over all data sets of n records, by the trapezoid rule."""
+    model, truncation, log_likelihood, records = WALKS[name]
+    account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
+    t, width = np.linspace(*account.bounds, 20001, retstep=True)
+    weights = np.full(len(t), width)
+    weights[[0, -1]] /= 2
+    laws = {}
+    for data in itertools.combinations_with_replacement(records, n):
+        log_p = (log_prior(model, t) + sum(log_likelihood(x, t) for x in data)) / temperature
+        p = np.exp(log_p - log_p.max())
+        laws[data] = p / (p * weights).sum()
+    deltas, divergences = np.zeros(len(EPSILONS)), np.zeros(len(ORDERS))
+    for data, p in laws.items():
+        for at, other in itertools.product(range(n), records):
+            q = laws[tuple(sorted((*data[:at], *data[at + 1 :], other)))]
+            found = [(np.maximum(p - np.exp(e) * q, 0) * weights).sum() for e in EPSILONS]
+            deltas = np.maximum(deltas, found)
+            ratios = [np.log((p * (p / q) ** (a - 1) * weights).sum()) / (a - 1) for a in ORDERS]
+            divergences = np.maximum(divergences, ratios)
+    return account, deltas, divergences
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("name", WALKS)
+def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
+    account, deltas, divergences = walked(name, n, temperature)
+    claimed = account.delta(EPSILONS)
+    assert (claimed >= deltas - 1e-7).all()
+    assert (account.rdp(ORDERS) >= divergences - 1e-7).all()
+    if account.kind("delta") == "exact":
+        np.testing.assert_allclose(claimed, deltas, atol=2e-6)
+    else:
+        assert name not in ("beta", "two shares")
+
+
+def test_three_shares_cost_no_more_than_is_claimed():
+    alpha, low, n = np.array([0.6, 1.0, 2.0]), 0.1, 4
+    account = TemperedAccountant(model=DirichletCategorical(alpha=tuple(alpha)), n=n, temperature=1.5, truncation=low)
+    x = np.linspace(low, 1 - 2 * low, 1201)
+    first, second = np.meshgrid(x, x)
+    third = 1 - first - second
+    inside = third >= low
+    shares = np.log(np.array([first[inside], second[inside], third[inside]]))
+    laws = {}
+    for counts in itertools.product(range(n + 1), repeat=3):
+        if sum(counts) == n:
+            p = np.exp(((alpha + counts - 1)[:, None] * shares / 1.5).sum(axis=0))
+            laws[counts] = p / p.sum()
+    deltas, divergences = np.zeros(len(EPSILONS)), np.zeros(len(ORDERS))
+    for counts, p in laws.items():
+        for i, j in itertools.permutations(range(3), 2):
+            other = np.array(counts)
+            other[[i, j]] += 1, -1
+            if other.min() < 0:
+                continue
+            q = laws[tuple(other)]
+            deltas = np.maximum(deltas, [np.maximum(p - np.exp(e) * q, 0).sum() for e in EPSILONS])
+            divergences = np.maximum(divergences, [np.log((p * (p / q) ** (a - 1)).sum()) / (a - 1) for a in ORDERS])
+    assert (account.delta(EPSILONS) >= deltas - 1e-3).all()
+    assert (account.rdp(ORDERS) >= divergences - 1e-3).all()
+
+
+@pytest.mark.parametrize(("n", "temperature", "low", "epsilon"), [(30, 2.0, 0.1, 0.7), (200, 1.0, 0.05, 1.4)])
+def test_the_listed_curve_deep_in_its_tail(n, temperature, low, epsilon):
+    """The worst sum at thirty digits, where delta is far below what a difference of doubles could tell."""
+    account = TemperedAccountant(model=TWO, n=n, temperature=temperature, truncation=low)
+    claimed = float(account.log_delta(epsilon))
+    with mp.workdps(30):
+        step = 1 / mp.mpf(temperature)
+        base = [1 + (mp.mpf(x) - 1) * step for x in (1.5, 0.7)]
+        half = mp.log((1 - mp.mpf(low)) / low)
+        total = sum(base) + n * step
+
+        def value(first, s):
+            def log_density(slope, y):
+                return slope * y - total * mp.log1p(mp.exp(y))
+
+            q = first + step * s
+            peak = min(max(mp.log(q / (total - q)), -half), half)
+            points = sorted({-half, peak, half})
+            scale = log_density(q, peak)
+            p_mass, q_mass = (
+                mp.quad(lambda y, slope=slope: mp.exp(log_density(slope, y) - scale), points) for slope in (q + step, q)
+            )
+            start = max((epsilon + mp.log(p_mass / q_mass)) / step, -half)
+            if start >= half:
+                return mp.mpf(0)
+            shift = (epsilon + mp.log(p_mass / q_mass)) / step
+
+            def gap(y):
+                return mp.exp(log_density(q + step, y) - scale) * -mp.expm1(-step * (y - shift))
+
+            return (
+                mp.quad(gap, sorted({start, min(start + half / 20, half), max(start, min(peak, half)), half})) / p_mass
+            )
+
+        sums = sorted({0, n - 1, *np.linspace(0, n - 1, 4).astype(int).tolist(), int(low * n), int((1 - low) * n)})
+        worst = max(value(first, s) for first in base for s in sums)
+    assert claimed >= float(mp.log(worst)) - 1e-9
+    every = max(
+        float(account._listed._log_delta(epsilon, np.array(sums), mirrored).max()) for mirrored in (False, True)
+    )
+    assert every == pytest.approx(float(mp.log(worst)), abs=1e-7)
+
+
+def test_the_search_among_few_sums_finds_what_all_sums_give():
+    account = TemperedAccountant(model=TWO, n=150, temperature=1.2, truncation=0.1)
+    family = account._listed
+    some = family.log_delta(np.array([0.2, 0.8]), certified=False)
+    every = family.log_delta(np.array([0.2, 0.8]), certified=True)
+    assert (some <= every).all()
+    np.testing.assert_allclose(some, every, rtol=1e-6)
+    assert account.delta(account.epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
+
+
+def test_the_cost_falls_with_the_number_of_records():
+    costs = [
+        TemperedAccountant(model=TWO, n=n, temperature=1, truncation=0.1).epsilon(1e-6)
+        for n in (10, 100, 500, 5000, 10**12)
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > 2
+    assert costs[-1] < 1e-4
+    pure = [TemperedAccountant(model=TWO, n=n, temperature=1, truncation=0.1).epsilon(0.0) for n in (10, 5000)]
+    np.testing.assert_allclose(pure, 2 * np.log(9))
+
+
+def test_views_are_the_lesser_of_two_bounds():
+    account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
+    assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
+    assert account.max_loss == pytest.approx(2 * np.log(3) / 4)
+    bounded = BoundedRangeAccountant(loss_range=account.loss_range, relation=ReplaceOne(n=10))
+    assert (account.rdp(ORDERS) <= bounded.rdp(ORDERS)).all()
+    assert (account.rdp(ORDERS) <= account.shift**2 / 2 * ORDERS).all()
+    assert account.zcdp == min(account.loss_range**2 / 8, account.shift**2 / 2)
+    assert "ReplaceOne" in repr(account.relation)
+    assert "tempered.md" in account.source
+
+
+def test_the_temperature_of_the_thesis():
+    """Figure 4.1: T = 2 log 4 = 2.7726 for epsilon = 1 at truncation 0.2."""
+    account = TemperedAccountant(model=TWO, n=20, temperature=2 * np.log(4), truncation=0.2)
+    assert account.epsilon(0.0) == pytest.approx(1.0)
+    assert DP(epsilon=1 + 1e-9).met_by(account)
+
+
+def test_groups_move_further():
+    account = TemperedAccountant(model=TWO, n=6, temperature=2, truncation=0.1)
+    group = account.group(3)
+    assert group.relation == ReplaceOne(n=6, members=3)
+    assert group.loss_range == pytest.approx(3 * account.loss_range)
+    assert (group.delta(EPSILONS) <= account._each[0].group(3).delta(EPSILONS) * (1 + 1e-12)).all()
+    assert (group.delta(EPSILONS) >= account.delta(EPSILONS)).all()
+    assert account.group(9).group_size == 6
+    assert group.group(1) == group
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_compositions_and_files(name):
+    model, truncation, *_ = WALKS[name]
+    account = TemperedAccountant(model=model, n=8, temperature=3, truncation=truncation)
+    assert Accountant.from_dict(account.to_dict()) == account
+    three = 3 * account
+    assert account.epsilon(1e-5) < three.epsilon(1e-5) < 3 * account._each[0].epsilon(1e-5)
+    assert three.epsilon(0.0) == pytest.approx(3 * account.loss_range)
+
+
+@pytest.mark.parametrize(
+    ("model", "truncation", "message"),
+    [
+        (TWO, 0.0, r"\(0, 1/2\)"),
+        (TWO, 0.5, r"\(0, 1/2\)"),
+        (TWO, np.nan, r"\(0, 1/2\)"),
+        (DirichletCategorical(alpha=(1, 1, 1)), 0.4, r"\(0, 1/3\)"),
+        (GammaPoisson(shape=1, rate=1, upper=3), (0.0, 1.0), "inside"),
+        (GammaPoisson(shape=1, rate=1, upper=3), (2.0, 1.0), "low < high"),
+        (NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), 0.2, "pair"),
+    ],
+)
+def test_truncations_are_checked(model, truncation, message):
+    with pytest.raises(ValueError, match=message):
+        TemperedAccountant(model=model, n=5, temperature=1, truncation=truncation)
+
+
+def test_other_fields_are_checked():
+    for wrong in (0.99, 0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="temperature must be finite and >= 1"):
+            TemperedAccountant(model=TWO, n=5, temperature=wrong, truncation=0.1)
+    with pytest.raises(TypeError, match="model"):
+        TemperedAccountant(model="beta", n=5, temperature=1, truncation=0.1)
+    with pytest.raises(TypeError, match="truncation"):
+        TemperedAccountant(model=TWO, n=5, temperature=1, truncation=(0.1, 0.9))
+    with pytest.raises(ValueError, match="n must"):
+        TemperedAccountant(model=TWO, n=0, temperature=1, truncation=0.1)
+
+    class Other(Model):
+        prior = TWO.prior
+
+    for name in Model.__abstractmethods__:
+        setattr(Other, name, None)
+    Other.__abstractmethods__ = frozenset()
+    with pytest.raises(TypeError, match="Other"):
+        geometry(Other(), 5, 1.0, (0.1, 0.9))
