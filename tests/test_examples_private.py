@@ -9,11 +9,12 @@ from scipy import stats
 
 import privsample as ps
 from examples import private_ab_test as ab
+from examples import private_survey_histogram as survey
 
 GUIDES = Path(__file__).parents[1] / "docs" / "guides"
 
 
-@pytest.mark.parametrize(("name", "least"), [("ab_test.md", 18)])
+@pytest.mark.parametrize(("name", "least"), [("ab_test.md", 18), ("survey_histogram.md", 18)])
 def test_guides(name, least):
     found = doctest.testfile(str(GUIDES / name), module_relative=False)
     assert found.attempted >= least
@@ -45,3 +46,24 @@ def test_arms_side_by_side_cost_what_one_costs():
     assert together.epsilon(0.0) == pytest.approx(0.2)
     assert together.relation == ps.ReplaceOne(n=1000, unit="user")
     assert ps.Assumption.FIXED_PARTS in together.assumptions
+
+
+def test_the_survey_draws_its_picture_and_says_what_it_found(tmp_path):
+    path = tmp_path / "survey.png"
+    words = survey.main(str(path), runs=3, epsilons=(0.5, 1.0))
+    assert words.startswith("Noisy counts: never 768, rarely 556, monthly 352, weekly 212, daily 105; shares 0.384")
+    assert "In 3 surveys at ε = 1" in words
+    assert words.count("epsilon = 1)") == 2
+    assert path.stat().st_size > 10_000
+
+
+def test_noisy_counts_are_nearer_than_diffused_draws():
+    found = survey.errors(20, (0.2, 1.0), np.random.default_rng(2))
+    assert (found["noisy counts"] < found["diffused posterior"]).all()
+    assert (found["noisy counts"] < 2 * found["no privacy"]).all()
+    assert found["no privacy"][0] == found["no privacy"][1]
+
+
+def test_both_ways_cost_what_they_promise():
+    assert survey.noisy_counts(1.0).accountant.epsilon(0.0) == pytest.approx(1.0)
+    assert survey.diffused(1.0).accountant.epsilon(survey.DELTA) == pytest.approx(1.0)
