@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, positive, positive_integer
+from privsample._checks import FloatArray, Real, positive, positive_integer
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
@@ -107,12 +107,7 @@ class LaplacePair(LossPair):
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Mironov 2017, Proposition 6, as log1p of a positive sum."""
-        alpha = np.asarray(orders, dtype=np.float64)
-        z, s = self.shift, alpha - 1.0
-        with np.errstate(over="ignore"):
-            near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
-        far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
-        return checked_divergence(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s)
+        return laplace_renyi(self.shift, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """1 - e^((e - z)/2) for |e| <= z, 1 - e^e below, 0 above (Balle, Barthe and Gaboardi 2018, Theorem 3)."""
@@ -129,6 +124,16 @@ class LaplacePair(LossPair):
         atoms, at_infinity = shared_out((ends - self.shift) / 2 - np.log(2.0), ends, nodes)
         between, beyond = exponential_dots(nodes, self.shift)
         return np.logaddexp(atoms, between - share), float(np.logaddexp(at_infinity, beyond - share))
+
+
+def laplace_renyi(shift: Real, orders: FloatArray) -> FloatArray:
+    """R_a of Laplace noise of scale one and itself `shift` >= 0 further, by broadcasting."""
+    alpha = np.asarray(orders, dtype=np.float64)
+    z, s = np.asarray(shift, dtype=np.float64), alpha - 1.0
+    with np.errstate(over="ignore"):
+        near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
+    far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
+    return checked_divergence(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s)
 
 
 @value

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, positive, positive_integer, real_array
 from privsample._value import put, value
-from privsample.accounting.additive import GaussianPair
+from privsample.accounting.additive import GaussianAccountant, GaussianPair
 from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.composition import Composed
 from privsample.accounting.loss import LossPair, binary_pair
 from privsample.relations import AddRemove, Relation, related
 
@@ -72,6 +73,12 @@ class ContractionAccountant(Accountant):
         return (GaussianPair(mu=mu) if mu > 0.0 else binary_pair(0.0),)
 
     @property
+    def _curve_name(self) -> str:
+        expanding = sum(constant > 1.0 for constant in self.constants)
+        remark = f"; {expanding} of them expand and bring no contraction" if expanding else ""
+        return f"best path through {len(self.constants)} steps{remark}"
+
+    @property
     def zcdp(self) -> float:
         """Half the squared ratio."""
         return (self.sensitivity / self.noise_std) ** 2 / 2
@@ -80,6 +87,25 @@ class ContractionAccountant(Accountant):
         """`size` times the sensitivity: exact."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
+
+
+def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tuple[float, ...]) -> Accountant:
+    """Gaussian noise, or a chain that began with it, seen through further steps: their deviations and constants.
+
+    Raises: TypeError, for an account of anything else.
+    """
+    match account:
+        case GaussianAccountant(sensitivity=sensitivity, noise_std=first):
+            start = ContractionAccountant(
+                sensitivity=sensitivity, noise_stds=(first,), relation=account.relation, assumptions=account.assumptions
+            )
+            return contracted(start, noise_stds, constants)
+        case ContractionAccountant():
+            longer = (*account.noise_stds, *noise_stds), (*account.constants, *constants)
+            return replace(account, noise_stds=longer[0], constants=longer[1])
+        case Composed(entries=entries):
+            return replace(account, entries=tuple((contracted(a, noise_stds, constants), k) for a, k in entries))
+    raise TypeError(f"noisy contractions are known after Gaussian noise, got {type(account).__name__}")
 
 
 def noise_at_start(noise_stds: ArrayLike, constants: ArrayLike) -> FloatArray:

@@ -52,7 +52,8 @@ class KernelAccountant(ChosenAccountant):
             raise ValueError(
                 f"matrix must have one row for each of the base's {known.laws.shape[1]} codes, got {len(self.matrix)}"
             )
-        put(self, _pairs=() if known is None else known.through(self.matrix).pairs)
+        forgets = constants.dobrushin == 0.0
+        put(self, _pairs=() if known is None or forgets else known.through(self.matrix).pairs)
 
     @property
     def constants(self) -> MixingConstants:
@@ -74,14 +75,9 @@ class KernelAccountant(ChosenAccountant):
         return self._pairs
 
     @property
-    def _forgets(self) -> bool:
-        """Whether all rows are equal."""
-        return self._constants.dobrushin == 0.0
-
-    @property
     def failure(self) -> float:
         """The base's."""
-        return 0.0 if self._forgets or self.pairs else self.base.failure
+        return self.base.failure if self._constants.dobrushin > 0.0 else 0.0
 
     @property
     def max_loss(self) -> float:

@@ -115,8 +115,6 @@ class MixingConstants:
         t = np.exp(epsilon) * (1.0 - 2 * error)  # what rounding of a, b and t can take away
         low, top = rows * t, rows.max(axis=0)
         used = (low < top).any(axis=0)
-        if not used.any():
-            return 0.0
         a = np.ascontiguousarray(rows[:, used])
         b = np.ascontiguousarray(np.minimum(low[:, used], top[used]))  # the same [x - b]_+ for each x below the top
         about = (cdist(a, b, "cityblock") + a.sum(axis=1)[:, None] - b.sum(axis=1)) / 2

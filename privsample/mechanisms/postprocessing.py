@@ -1,31 +1,25 @@
-"""Random steps after a private output, with no new look at the data: here a Markov kernel on codes."""
+"""Random steps after a private output, with no new look at the data."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import field, replace
-from functools import singledispatch
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator
+from privsample._checks import generator, positive
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.kernels import KernelAccountant
-from privsample.accounting.mixing import MixingConstants
-from privsample.accounting.targets import Target, unreachable
-from privsample.distributions.kernels import drawn, iterated
+from privsample.accounting.convolution import noise_after
+from privsample.accounting.targets import Target, smallest
+from privsample.mechanisms.additive import AdditiveNoise, GaussianMechanism
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.profile_base import ProfileMechanism
-from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
-from privsample.mechanisms.repetition import checked_mechanism
 
 Draws = Mapping[str, NDArray[Any]]
-_MOST_STEPS = 1 << 20
+LARGEST = float(np.finfo(np.float64).max)
 
 
 class PostProcessing(Mechanism):
@@ -74,83 +68,47 @@ def following(mechanism: Mechanism, base: Mechanism, release: Release, rng: np.r
 
 
 @value
-class MarkovKernel(PostProcessing):
-    """Every code that `base` releases goes to an outcome by its row of `matrix`, (codes, outcomes), independently.
+class NoiseAfter(PostProcessing):
+    """More noise of the base's kind on every number that it releases: deviation or scale `noise`.
 
-    The base releases codes 0, ..., K-1 of which a neighbour changes one: RandomizedResponse, a mechanism for profiles,
-    another kernel. What samples the records goes outside: Subsampled(base=MarkovKernel(...), ...).
+    base: a GaussianMechanism or a LaplaceMechanism; after Gaussian noise, any number of times.
     """
 
     base: Mechanism
-    matrix: FloatArray
-    _account: KernelAccountant = field(init=False, repr=False, compare=False)
+    noise: float
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
-        count = codes(self.base)
-        account = KernelAccountant(base=self.base.accountant, matrix=self.matrix)
-        if len(account.matrix) != count:
-            raise ValueError(
-                f"matrix must have one row for each of the base's {count} codes, got {len(account.matrix)}"
-            )
-        put(self, matrix=account.matrix, _account=account)
+        put(self, noise=positive(noise=self.noise))
+        self.accountant  # noqa: B018 - building it checks the base's kind
 
     @property
-    def accountant(self) -> KernelAccountant:
-        """The account of the base, behind the kernel."""
-        return self._account
+    def _additive(self) -> AdditiveNoise:
+        """What the noise began with. Raises: TypeError."""
+        match self.base:
+            case NoiseAfter():
+                return self.base._additive
+            case AdditiveNoise():
+                return self.base
+        raise TypeError(f"base must add Gaussian or Laplace noise, got {type(self.base).__name__}")
 
     @property
-    def constants(self) -> MixingConstants:
-        """The kernel's mixing constants."""
-        return self._account.constants
-
-    def after(self, steps: int) -> Self:
-        """The same with `steps` steps of the kernel in place of one."""
-        return replace(self, matrix=iterated(self.matrix, steps))
+    def accountant(self) -> Accountant:
+        """The account of the two noises together."""
+        coordinates = int(np.prod(self._additive.shape))
+        return noise_after(self.base.accountant, self.noise, coordinates=max(coordinates, 1))
 
     def _step(self, draws: Draws, source: np.random.Generator) -> dict[str, NDArray[Any]]:
-        return {name: drawn(self.matrix, states, source) for name, states in draws.items()}
+        gaussian = isinstance(self._additive, GaussianMechanism)
+        more = source.standard_normal if gaussian else lambda shape: source.laplace(0.0, 1.0, shape)
+        with np.errstate(over="ignore"):
+            return {
+                name: np.clip(numbers + self.noise * more(numbers.shape), -LARGEST, LARGEST)
+                for name, numbers in draws.items()
+            }
 
     @classmethod
-    def calibrate(cls, *, base: Mechanism, matrix: ArrayLike, target: Target) -> Self:
-        """The fewest steps of a kernel, at least one, that meet the target. Raises: UnreachableTarget."""
-        one = cls(base=base, matrix=matrix)  # type: ignore[arg-type]
-        failed, steps = 0, 1
-        while not target.met_by(one.after(steps).accountant):
-            if steps >= _MOST_STEPS:
-                raise unreachable(target, one.after(steps).accountant, "the kernel does not forget enough")
-            failed, steps = steps, 2 * steps
-        while steps - failed > 1:
-            middle = (failed + steps) // 2
-            failed, steps = (failed, middle) if target.met_by(one.after(middle).accountant) else (middle, steps)
-        return one.after(steps)
-
-
-@singledispatch
-def codes(mechanism: Mechanism) -> int:
-    """How many codes there are of which a neighbour changes one. Raises: TypeError, ValueError, where that is not so.
-
-    A user's own mechanism with this promise may be registered: codes.register.
-    """
-    raise TypeError(
-        f"a kernel takes codes of which a neighbour changes one, and {type(mechanism).__name__} does not promise such; "
-        "where it samples records, put the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
-    )
-
-
-@codes.register
-def _(mechanism: RandomizedResponse) -> int:
-    return mechanism.categories
-
-
-@codes.register
-def _(mechanism: ProfileMechanism) -> int:
-    if mechanism.observations != 1:
-        raise ValueError(f"a kernel takes one observation of each source, got observations={mechanism.observations}")
-    return mechanism.graph.symbols
-
-
-@codes.register
-def _(mechanism: MarkovKernel) -> int:
-    return mechanism.matrix.shape[1]
+    def calibrate(cls, *, base: Mechanism, target: Target) -> Self:
+        """The least further noise that meets the target, on the safe side. Raises: UnreachableTarget."""
+        return smallest(
+            lambda noise: cls(base=base, noise=noise), lambda made: made.accountant, target, advice="ask for delta > 0"
+        )

@@ -1,0 +1,76 @@
+"""Diffusions in Euclidean space whose steps are Gaussian: what a time does to a starting point."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive
+from privsample._value import put, value
+
+
+class DiffusionLaw(ABC):
+    """From x, after a time t: shrink(t) x + N(0, variance(t) I). Times add: steps of s and t are one of s + t."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def shrink(self, time: float) -> float:
+        """What the starting point is multiplied by."""
+
+    @abstractmethod
+    def variance(self, time: float) -> float:
+        """Of each coordinate's noise."""
+
+    @abstractmethod
+    def noise_at_start(self, time: float) -> float:
+        """sqrt(variance)/shrink, rounded down: the noise's deviation in the unit of the starting point."""
+
+    def step(self, x: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
+        """Where x, any shape, is after this time."""
+        return self.shrink(time) * x + np.sqrt(self.variance(time)) * rng.standard_normal(x.shape)
+
+
+_LOST = 8 * float(np.finfo(np.float64).eps)
+
+
+@value
+class BrownianLaw(DiffusionLaw):
+    """dX = sqrt(2) dW."""
+
+    def shrink(self, time: float) -> float:
+        """1."""
+        del time
+        return 1.0
+
+    def variance(self, time: float) -> float:
+        """2t."""
+        return 2.0 * time
+
+    def noise_at_start(self, time: float) -> float:
+        """sqrt(2t)."""
+        return float(np.sqrt(2.0 * time)) * (1 - _LOST)
+
+
+@value
+class OrnsteinUhlenbeckLaw(DiffusionLaw):
+    """dX = -theta X dt + sqrt(2) rho dW."""
+
+    theta: float
+    rho: float
+
+    def __post_init__(self) -> None:
+        put(self, theta=positive(theta=self.theta), rho=positive(rho=self.rho))
+
+    def shrink(self, time: float) -> float:
+        """e^(-theta t)."""
+        return float(np.exp(-self.theta * time))
+
+    def variance(self, time: float) -> float:
+        """rho^2/theta (1 - e^(-2 theta t))."""
+        return float(self.rho**2 * -np.expm1(-2 * self.theta * time) / self.theta)
+
+    def noise_at_start(self, time: float) -> float:
+        """rho sqrt((e^(2 theta t) - 1)/theta)."""
+        with np.errstate(over="ignore"):
+            noise = float(self.rho * np.sqrt(np.expm1(2 * self.theta * time) / self.theta))
+        return noise * (1 - _LOST * (1 + min(self.theta * time, 1e3)))
