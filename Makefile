@@ -54,7 +54,7 @@ bench: environment ## the benchmarks
 
 .PHONY: docs
 docs: environment ## the documentation site, its examples executed: build/docs/html/index.html
-	.venv/bin/python tools/docs.py
+	.venv/bin/python tools/docs_site.py
 
 .PHONY: lock
 lock: ## resolve the dependencies anew into requirements.lock

@@ -1,44 +1,56 @@
 """Docstrings for Sphinx: this library's are plain text with `code`, and sentences that begin with a label."""
 
 import re
+import textwrap
+from collections.abc import Iterator
+from itertools import zip_longest
 
 from sphinx.application import Sphinx
 
-_LABEL = re.compile(r"(?:^|(?<=[.:;]\s))(Parameters|Returns|Yields|Raises|Source|Kind): ")
+_LABELS = "Parameters|Attributes|Returns|Yields|Raises|Source|Kind"
+_LABEL = re.compile(rf"(?:^|(?<=[.:;]\s))({_LABELS}): ")
 _CODE = re.compile(r"`([^`]+)`")
+_LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
 
 
-def marked_up(lines: list[str]) -> list[str]:
-    """A docstring's lines as reStructuredText: what a label announces becomes a field."""
-    found: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
-        if paragraph.lstrip().startswith((">>>", "- ")):
-            found += [paragraph, ""]
-            continue
-        first, *labelled = _LABEL.split(" ".join(line.strip() for line in paragraph.splitlines()))
-        if first.strip():
-            found += [escaped(first.strip()), ""]
-        for label, text in zip(labelled[::2], labelled[1::2], strict=True):
-            found += [f":{label}: {escaped(text.strip())}"]
-        found += [""]
-    return "\n".join(found).splitlines()
+def marked_up(text: str) -> str:
+    """A docstring as reStructuredText: what a label announces becomes a field."""
+    paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
+    return "\n\n".join("\n".join(_paragraph(each)) for each in paragraphs) + "\n"
+
+
+def _paragraph(text: str) -> Iterator[str]:
+    """One paragraph: an example, a list, named parameters, or sentences."""
+    if text.lstrip().startswith((">>>", "- ")):
+        yield from text.splitlines() if ">>>" in text else map(escaped, text.splitlines())
+    elif listed := _LIST.fullmatch(text):
+        yield f":{listed[1]}:"
+        for item in re.split(r"\n(?=\S)", textwrap.dedent(listed[2])):
+            names, _, words = item.partition(":")
+            yield f"   ``{names}``\n      {escaped(_joined(words))}\n"
+    else:
+        first, *labelled = _LABEL.split(_joined(text))
+        yield escaped(first.strip())
+        if first.strip() and labelled:
+            yield ""
+        for label, words in zip(labelled[::2], labelled[1::2], strict=True):
+            yield f":{label}: {escaped(words.strip())}"
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
     """Text in which only `code` is marked up."""
     pieces = _CODE.split(text)
     plain = (re.sub(r"([*|_\\`])", r"\\\1", piece) for piece in pieces[::2])
-    code = (f"``{piece}``" for piece in pieces[1::2])
-    return next(plain) + "".join(a + _parted(b) for a, b in zip(code, plain, strict=True))
-
-
-def _parted(text: str) -> str:
-    """What follows code, kept apart from it where markup asks for that."""
-    return f"\\ {text}" if text[:1].isalnum() else text
+    code = (f"``{piece}``\\ " for piece in pieces[1::2])
+    return "".join(piece for pair in zip_longest(plain, code, fillvalue="") for piece in pair)
 
 
 def _process(app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
-    lines[:] = marked_up(lines)
+    lines[:] = marked_up("\n".join(lines)).splitlines()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

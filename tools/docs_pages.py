@@ -1,6 +1,5 @@
 """Pages for the documentation site: examples are executed, and what is said of an account comes from the account."""
 
-import doctest
 import hashlib
 import io
 import re
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from docs_examples import executed
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -25,14 +25,6 @@ VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsi
 _PAGES = Path(__file__).resolve().parent.parent / "docs"
 _NOTE = re.compile(r"(?:docs/notes/)?\b([a-z_]+)\.md\b")
 _namespaces: dict[str, dict[str, Any]] = {}
-
-
-def executed(name: str, text: str) -> tuple[dict[str, Any], str]:
-    """Run the examples of a page. Returns: the names that they left, and what failed."""
-    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, name, 0)
-    report: list[str] = []
-    doctest.DocTestRunner(verbose=False).run(test, out=report.append, clear_globs=False)
-    return test.globs, "".join(report)
 
 
 def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application

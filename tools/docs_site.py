@@ -1,4 +1,4 @@
-"""Build the documentation site: python tools/docs.py [folder], build/docs unless told; then open html/index.html in it.
+"""Build the documentation site: python tools/docs_site.py [folder]; build/docs unless told, its start html/index.html.
 
 The pages come from README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/, and the reference from the list of
 public names. Sphinx makes the site, and then every link in it is followed. A warning, an example that fails, and a link
@@ -6,6 +6,7 @@ that leads nowhere each end it with an error.
 """
 
 import ast
+import os
 import re
 import shutil
 import sys
@@ -38,6 +39,9 @@ contributing
 changelog
 :::
 """
+FOOTER = """
+All fields and methods: {{py:obj}}`the reference <privsample.{0}>`.
+"""
 LISTS = {
     "guides": ("Guides", "Every example in them was executed when this site was built."),
     "notes": ("Proofs", "What goes beyond the literature, and what is sharper than it, with proofs."),
@@ -57,13 +61,11 @@ ROOMS = {
 def write_sources(folder: Path) -> None:
     """Put the sources of all pages into the folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("conf.py", "static", "__pycache__"))
-    pages = {"index": moved("README.md") + CONTENTS, "contributing": moved("CONTRIBUTING.md")}
-    pages |= {"changelog": moved("CHANGELOG.md")}
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        name = str(page.relative_to(ROOT))
+        write(folder / place(name), moved(name) + ending(name))
     for example in sorted((ROOT / "examples").glob("*.py")):
-        pages[f"examples/{example.stem}"] = listing(example)
-    for name, text in pages.items():
-        write(folder / f"{name}.md", text)
+        write(folder / "examples" / f"{example.stem}.md", listing(example))
     for room, (title, words) in LISTS.items():
         write(folder / room / "index.md", f"# {title}\n\n{words}\n\n:::{{toctree}}\n:glob:\n:maxdepth: 1\n\n*\n:::\n")
     for name, text in reference():
@@ -76,18 +78,34 @@ def write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def place(name: str) -> str:
+    """Where a file or folder of the repository stands in the site."""
+    if "/" not in name:
+        return "index.md" if name == "README.md" else name.lower()
+    path = Path(name.removeprefix("docs/"))
+    return str(path.with_suffix(".md") if path.suffix else path / "index.md")
+
+
 def moved(name: str) -> str:
-    """A page at the root of the repository, its links as they are in the site."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return re.sub(r"\]\(([\w./-]+)\)", lambda link: f"]({target(link.group(1))})", text)
+    """A page of the repository, its links to other files as they are in the site."""
+    here = (ROOT / name).parent
+
+    def link(found: re.Match[str]) -> str:
+        path = Path(os.path.normpath(here / found[1]))
+        if not path.exists() or not path.is_relative_to(ROOT):
+            return found[0]
+        there = place(str(path.relative_to(ROOT)))
+        return f"]({os.path.relpath(there, Path(place(name)).parent)}"
+
+    return re.sub(r"\]\(([\w./-]+)(?=[)#])", link, (ROOT / name).read_text(encoding="utf-8"))
 
 
-def target(path: str) -> str:
-    """Where a file of the repository stands in the site."""
-    if "/" not in path:
-        return path.lower()
-    path = path.removeprefix("docs/")
-    return str(Path(path).with_suffix(".md") if Path(path).suffix else Path(path) / "index.md")
+def ending(name: str) -> str:
+    """What a page has in the site only: the contents on the first one, on a mechanism's the way to its fields."""
+    page = Path(name)
+    if name == "README.md":
+        return CONTENTS
+    return FOOTER.format(page.stem) if page.parent.name == "mechanisms" and page.stem != "index" else ""
 
 
 def listing(example: Path) -> str:

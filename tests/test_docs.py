@@ -1,0 +1,90 @@
+"""The pages of the documentation: each mechanism has one, its examples run, and what it refers to is there.
+
+`make docs` builds the site; here only its sources are looked at, and the check of its links.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import privsample
+from privsample import Accountant, Assumption
+from privsample.mechanisms.base import Mechanism
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+sys.path.append(str(ROOT / "tools"))
+
+from docs_examples import executed  # noqa: E402
+from docs_site import broken_links, moved  # noqa: E402
+
+PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((DOCS / "mechanisms").glob("[A-Z]*.md"))}
+
+
+def needs_a_page(name: str) -> bool:
+    """Whether a public name is a mechanism, or an estimator that says what it will cost."""
+    item = getattr(privsample, name)
+    return isinstance(item, type) and (issubclass(item, Mechanism) or hasattr(item, "accountant_for"))
+
+
+def test_each_mechanism_has_a_page_and_each_page_a_place():
+    assert set(filter(needs_a_page, privsample.__all__)) == set(PAGES)
+    listed = re.findall(r"^([A-Z]\w+)$", (DOCS / "mechanisms" / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_what_it_must_and_its_examples_run(name):
+    text = PAGES[name]
+    assert text.startswith(f"# {name}\n")
+    assert re.findall("^## (.*)", text, re.MULTILINE) == ["Theorem", "Example", "What it costs"]
+    names, failed = executed(name, text)
+    assert not failed, failed
+    accounts = re.findall(r"^```{account} (.*)$", text, re.MULTILINE)
+    assert accounts
+    assert all(isinstance(eval(account, names), Accountant) for account in accounts)
+
+
+def test_an_example_that_fails_is_reported():
+    assert "Expected" in executed("broken", ">>> 1 + 1\n3\n")[1]
+
+
+def test_each_assumption_is_explained_among_the_limits():
+    limits = (DOCS / "limits.md").read_text(encoding="utf-8")
+    for one in Assumption:
+        start = f"({one.name.lower()})=\n### {one.name}\n\n:::{{assumption}} {one.name}\n:::\n\n"
+        assert re.search(re.escape(start) + r"\S", limits), f"{one.name} lacks a section with text"
+
+
+def test_notes_that_are_named_are_there():
+    texts = [*PAGES.values(), (DOCS / "limits.md").read_text(encoding="utf-8")]
+    named = {note for text in texts for note in re.findall(r"docs/notes/(\w+)\.md", text)}
+    assert named
+    assert not [note for note in sorted(named) if not (DOCS / "notes" / f"{note}.md").exists()]
+
+
+def test_links_between_files_lead_into_the_site():
+    text = moved("README.md")
+    for link in ("guides/private_search.md", "notes/index.md", "examples/profiles_by_role.md", "contributing.md"):
+        assert f"]({link})" in text
+    assert "](docs/" not in text
+    assert "](../notes/selection.md)" in moved("docs/guides/private_search.md")
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<p id="here"><a href="#here">a</a><a href="other.html#there">b</a><a href="https://example.org">c</a></p>'
+    )
+    (tmp_path / "other.html").write_text('<p id="there"><a href="index.html#here">a</a></p>')
+    assert broken_links(tmp_path) == []
+    (tmp_path / "other.html").write_text(
+        '<a href="gone.html">a</a><a href="index.html#gone">b</a><script src="https://example.org/x.js"></script>'
+    )
+    assert broken_links(tmp_path) == [
+        "index.html refers to other.html#there: no such place on that page",
+        "other.html refers to gone.html: no such file",
+        "other.html refers to index.html#gone: no such place on that page",
+        "other.html loads https://example.org/x.js",
+    ]
