@@ -1,0 +1,315 @@
+"""Noisy statistics: pairs against sums to fifty digits, accounts against enumeration of records and outcomes."""
+
+import itertools
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample import (
+    Composed,
+    Differences,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianAccountant,
+    GaussianNoise,
+    LaplaceAccountant,
+    LaplaceNoise,
+    ReplaceOne,
+    StatisticsAccountant,
+)
+from privsample.accounting.additive import LaplacePair
+from privsample.accounting.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.group import Group
+from privsample.accounting.loss import DiscretePair, LossPair, binary_pair
+from privsample.accounting.product import ProductPair
+from privsample.accounting.sums_of_losses import TwoLaplacePair, together
+from privsample.distributions.geometry import ONE_HOT
+
+ORDERS = np.array([1 + 1e-7, 1.01, 1.3, 1.5, 2.0, 2.25, 7.3, 55.5])
+ONE = Differences(vectors=[[1]], whole=True)
+NOISES = [
+    LaplaceNoise(scale=2.0),
+    GaussianNoise(noise_std=2.0),
+    DiscreteLaplaceNoise(scale=2.0),
+    DiscreteGaussianNoise(noise_std=2.0),
+]
+each_noise = pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+
+
+def above(found, truth, relative=1e-9):
+    """Rounded up, and by no more than that."""
+    return truth <= found <= truth + relative * (1 + abs(truth))
+
+
+def laplace_masses(shift, scale):
+    """P over the values of the loss, from the least on."""
+    q = mp.exp(-1 / mp.mpf(scale))
+    inner = [(1 - q) * q ** (shift - j) / (1 + q) for j in range(1, shift)]
+    return [q**shift / (1 + q), *inner, 1 / (1 + q)]
+
+
+@pytest.mark.parametrize(
+    ("shift", "scale"), [(1, 1.0), (1, 1e-3), (1, 1e6), (2, 0.7), (3, 10.0), (5, 0.2), (7, 1e3), (40, 3.0), (1, 1e12)]
+)
+def test_discrete_laplace_to_fifty_digits(shift, scale):
+    pair, z = DiscreteLaplacePair(shift=shift, scale=scale), shift / scale
+    orders = np.append(ORDERS, [1e3, 1e6])
+    with mp.workdps(50):
+        p = laplace_masses(shift, scale)
+        q = p[::-1]
+        truth = [
+            mp.log(mp.fsum(x**a * y ** (1 - a) for x, y in zip(p, q, strict=True))) / (a - 1)
+            for a in map(mp.mpf, orders)
+        ]
+        assert pair.renyi(orders) == pytest.approx([float(t) for t in truth], rel=1e-12)
+        for e in z * np.array([-2.0, -1.0, -0.9, -0.3, 0.0, 1e-9, 0.1, 0.5, 0.77, 0.99]):
+            delta = mp.fsum(max(x - mp.exp(mp.mpf(e)) * y, 0) for x, y in zip(p, q, strict=True))
+            assert above(pair.log_delta(np.array([e]))[0], float(mp.log(delta)))
+    assert np.isneginf(pair.log_delta(np.array([z, 2 * z, 1e300]))).all()
+    assert pair.max_loss == z
+    assert pair.reverse() is pair
+
+
+def test_one_step_of_discrete_laplace_is_randomized_response():
+    pair, response = DiscreteLaplacePair(shift=1, scale=0.8), binary_pair(1.25)
+    epsilons = np.linspace(-2, 2, 41)
+    assert pair.renyi(ORDERS) == pytest.approx(response.renyi(ORDERS), rel=1e-12)
+    assert pair.log_delta(epsilons) == pytest.approx(response.log_delta(epsilons), rel=1e-12)
+    assert pair.log_masses == pytest.approx(np.sort(response.log_p))
+    assert (pair.renyi(ORDERS) > LaplacePair(shift=1.25).renyi(ORDERS)).all()
+
+
+@pytest.mark.parametrize(
+    ("shift", "noise_std"),
+    [(1, 1.0), (1, 0.1), (1, 0.02), (2, 0.5), (3, 0.8), (1, 5.0), (4, 3.0), (10, 30.0), (1, 0.99), (50, 2.0)],
+)
+def test_discrete_gaussian_to_fifty_digits(shift, noise_std):
+    pair = DiscreteGaussianPair(shift=shift, noise_std=noise_std)
+    with mp.workdps(50):
+        twice, reach = 2 * mp.mpf(noise_std) ** 2, int(40 * noise_std + 20)
+        mass = {k: mp.exp(-(mp.mpf(k) ** 2) / twice) for k in range(-reach - shift, reach + shift + 1)}
+        total = mp.fsum(mass.values())
+        for order, found in zip(ORDERS, pair.renyi(ORDERS), strict=True):
+            a = mp.mpf(order)
+            middle = int(mp.nint(a * shift))
+            tilted = mp.fsum(mp.exp(-((k - a * shift) ** 2) / twice) for k in range(middle - reach, middle + reach + 1))
+            truth = a * shift**2 / twice + mp.log(tilted / total) / (a - 1)
+            assert found == pytest.approx(float(truth), rel=1e-12)
+            assert found <= order * shift**2 / (2 * noise_std**2) * (1 + 1e-14)
+            if float(order * shift).is_integer():
+                assert found == pytest.approx(order * shift**2 / (2 * noise_std**2), rel=1e-13)
+        for e in (-3.0, -0.5, 0.0, 0.01, 0.3, 1.0, 3.0):
+            terms = [mass[k - shift] - mp.exp(e) * mass[k] for k in range(-reach, reach + shift + 1)]
+            delta = mp.fsum(max(term, 0) for term in terms) / total
+            if delta > mp.mpf(10) ** -300:
+                assert above(pair.log_delta(np.array([e]))[0], float(mp.log(delta)))
+    assert np.isposinf(pair.max_loss)
+    assert pair.reverse() is pair
+
+
+def test_far_from_the_middle_nothing_is_lost():
+    near = DiscreteGaussianPair(shift=1000, noise_std=2.0)
+    assert near.log_delta(np.array([0.0]))[0] == 0.0
+    assert near.renyi(np.array([1e6]))[0] == pytest.approx(1e6 * 1e6 / 8)
+    assert DiscreteGaussianPair(shift=1, noise_std=1.0).log_delta(np.array([700.0]))[0] < -240_000
+
+
+@pytest.mark.parametrize("shift", [1, 3000])
+def test_wide_discrete_gaussians_are_bounded_from_above(shift):
+    narrow, wide = (DiscreteGaussianPair(shift=shift, noise_std=s) for s in (8191.0, 8192.0))
+    epsilons = shift * np.array([-1e-4, 0.0, 1e-5, 1e-4, 3e-4, 2.4e-3])
+    bound, summed = wide.log_delta(epsilons), wide._summed(np.abs(epsilons))
+    assert (bound[1:] >= summed[1:]).all()
+    assert (bound[1:] <= summed[1:] + 0.01).all()
+    assert narrow.log_delta(epsilons) == pytest.approx(bound, rel=0.002)
+    enormous = DiscreteGaussianPair(shift=1, noise_std=1e12)
+    assert enormous.renyi(np.array([2.0]))[0] == pytest.approx(1e-24)
+    assert -29 < enormous.log_delta(np.array([0.0]))[0] < -28
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        DiscreteLaplacePair(shift=5, scale=2.0),
+        DiscreteLaplacePair(shift=(1 << 16) + 1, scale=1e5),
+        DiscreteGaussianPair(shift=2, noise_std=1.5),
+        DiscreteGaussianPair(shift=1, noise_std=2e4),
+        TwoLaplacePair(shift=0.7),
+    ],
+    ids=str,
+)
+def test_dots_dominate_the_pair_and_stay_close(pair):
+    end = min(pair.max_loss, 12 * pair.shift / getattr(pair, "noise_std", 1.0)) * 1.1
+    nodes = np.linspace(-end, end, 2001)
+    log_p, infinite = pair.dots(nodes)
+    p, q = np.exp(log_p), np.exp(log_p - nodes)
+    assert p.sum() + np.exp(infinite) >= 1 - 1e-12
+    assert p.sum() + np.exp(infinite) <= 1 + 1e-9
+    assert q.sum() <= 1 + 1e-9
+    for e in end * np.array([-0.5, 0.0, 0.2, 0.5]):
+        dotted = np.maximum(p - np.exp(e) * q, 0).sum() + np.exp(infinite)
+        own = np.exp(pair.log_delta(np.array([e]))[0])
+        assert dotted >= own * (1 - 1e-9)
+        assert dotted <= own + 2e-3
+
+
+def hockey_sticks(noise, moves, epsilons, reach=60):
+    """By enumeration of all outcomes of discrete noise on several coordinates."""
+    k = np.arange(-reach, reach + 1.0)
+    p, q = np.zeros(1), np.zeros(1)
+    for move in moves:
+        p = np.add.outer(p, noise.log_mass(k - move)).ravel()
+        q = np.add.outer(q, noise.log_mass(k)).ravel()
+    return np.array([np.maximum(np.exp(p) - np.exp(e + q), 0).sum() for e in epsilons])
+
+
+@pytest.mark.parametrize("noise", [n for n in NOISES if n.whole], ids=lambda noise: noise.name)
+@pytest.mark.parametrize("moves", [(1,), (3,), (1, 1), (2, 1)])
+def test_accounts_against_enumeration(noise, moves):
+    account = StatisticsAccountant(differences=Differences(vectors=[moves], whole=True), n=4, noise=noise)
+    epsilons = np.array([-0.4, 0.0, 0.2, 0.6])
+    truth = hockey_sticks(noise, moves, epsilons)
+    found = account.delta(epsilons)
+    assert (found >= truth * (1 - 1e-9)).all()
+    assert found == pytest.approx(truth, rel=1e-9 if account.kind("delta") == "exact" else 2e-3)
+    k, order = np.arange(-60, 61.0), 2.5
+    logs = [order * noise.log_mass(k - m) + (1 - order) * noise.log_mass(k) for m in moves]
+    each = [np.logaddexp.reduce(log) / (order - 1) for log in logs]
+    assert account.rdp(order) == pytest.approx(sum(each), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", [n for n in NOISES if n.whole and "laplace" in n.name], ids=lambda noise: noise.name)
+def test_every_move_of_two_records_costs_at_most_the_group(noise):
+    """All sums of two one-hot differences over four categories."""
+    steps = [np.eye(4)[i] - np.eye(4)[j] for i, j in itertools.permutations(range(4), 2)]
+    group = StatisticsAccountant(differences=ONE_HOT, n=5, noise=noise).group(2)
+    epsilons = np.array([-1.0, 0.0, 0.3, 0.7, 1.2])
+    worst, bound = np.zeros(5), group.delta(epsilons)
+    for move in {tuple(-np.sort(-np.abs(a + b))) for a, b in itertools.product(steps, repeat=2)}:
+        worst = np.maximum(worst, hockey_sticks(noise, [m for m in move if m], epsilons, reach=14))
+    assert (bound >= worst * (1 - 1e-6)).all()
+    assert bound == pytest.approx(worst, rel=1e-2)
+
+
+def test_a_one_hot_record_costs_two_laplace_pairs():
+    relation, orders, epsilons = ReplaceOne(n=5), np.array([1.1, 2.0, 10.0, 1e4]), np.array([0.0, 0.3, 0.9])
+    account = StatisticsAccountant(differences=ONE_HOT, n=5, noise=LaplaceNoise(scale=2.0))
+    two = 2 * LaplaceAccountant(sensitivity=1, scale=2.0, relation=relation)
+    assert isinstance(two, Composed)
+    assert account.rdp(orders) == pytest.approx(two.rdp(orders), rel=1e-14)
+    assert account.max_loss == two.max_loss
+    assert account.zcdp == two.zcdp
+    assert account.delta(epsilons) == pytest.approx(two.delta(epsilons), rel=1e-6)
+    assert (account.delta(epsilons) <= two.delta(epsilons)).all()
+    norm = LaplaceAccountant(sensitivity=2, scale=2.0, relation=relation)
+    assert (account.rdp(orders) < norm.rdp(orders)).all()
+    gaussian = StatisticsAccountant(differences=ONE_HOT, n=5, noise=GaussianNoise(noise_std=2.0))
+    peer = GaussianAccountant(sensitivity=2**0.5, noise_std=2.0, relation=relation)
+    assert gaussian.delta(epsilons) == pytest.approx(peer.delta(epsilons), rel=1e-12)
+
+
+def test_two_laplace_coordinates_by_quadrature():
+    with mp.workdps(30):
+        z = mp.mpf("0.7")
+
+        def delta(e):
+            def inner(x):
+                threshold = mp.exp(mp.mpf(e) - abs(x) + abs(x - z))  # of the second coordinate's likelihood ratio
+                top = mp.log(threshold)
+                one = 0 if top >= z else 1 - mp.exp((top - z) / 2) if top >= -z else 1 - mp.exp(top)
+                return mp.exp(-abs(x - z)) / 2 * one
+
+            kinks = [x for x in (mp.mpf(e) / 2, z + mp.mpf(e) / 2) if 0 < x < z]
+            return mp.quad(inner, sorted([-70, -5, 0, *kinks, z, z + 5, 70]))
+
+        for e in (-2.0, -1.3, -0.4, 0.0, 0.5, 1.2, 1.39):
+            assert above(TwoLaplacePair(shift=0.7).log_delta(np.array([e]))[0], float(mp.log(delta(e))))
+    assert TwoLaplacePair(shift=0.7).reverse().max_loss == 1.4
+    assert TwoLaplacePair(shift=0.7).renyi(ORDERS) == pytest.approx(2 * LaplacePair(shift=0.7).renyi(ORDERS))
+    assert np.isneginf(TwoLaplacePair(shift=0.7).log_delta(np.array([1.4, 9.0]))).all()
+
+
+def test_sums_of_discrete_losses_are_listed_where_they_are_few():
+    near, far = DiscreteLaplacePair(shift=1, scale=2.0), DiscreteLaplacePair(shift=3, scale=2.0)
+    made = together(((near, 2), (far, 1)))
+    assert isinstance(made, DiscretePair)
+    assert made.max_loss == 2.5
+    assert made.renyi(ORDERS) == pytest.approx(2 * near.renyi(ORDERS) + far.renyi(ORDERS), rel=1e-12)
+    assert isinstance(together(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
+    assert isinstance(together(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
+    mixed: tuple[tuple[LossPair, int], ...] = ((near, 1), (TwoLaplacePair(shift=1.0), 1))
+    assert isinstance(together(mixed), ProductPair)
+
+
+@each_noise
+def test_several_differences_cost_the_worst(noise):
+    several = Differences(vectors=[[3, 1], [2, 2]], whole=True)
+    account = StatisticsAccountant(differences=several, n=5, noise=noise)
+    singles = [
+        StatisticsAccountant(differences=Differences(vectors=[row], whole=True), n=5, noise=noise)
+        for row in several.vectors
+    ]
+    worst = np.max([single.rdp(ORDERS) for single in singles], axis=0)
+    if isinstance(noise, DiscreteGaussianNoise):
+        assert (account.rdp(ORDERS) >= worst * (1 - 1e-12)).all()
+        assert account.rdp(ORDERS) == pytest.approx(ORDERS * account.zcdp)
+    else:
+        assert account.rdp(ORDERS) == pytest.approx(worst, rel=1e-12)
+    assert account.zcdp == max(single.zcdp for single in singles)
+    assert account.delta(0.4) >= max(single.delta(0.4) for single in singles) * (1 - 1e-6)
+    assert account.kind("rdp") == ("upper bound" if noise.name == "discrete gaussian" else "exact")
+    assert account.kind("delta") == ("exact" if noise.name == "gaussian" else "upper bound")
+    bounded = StatisticsAccountant(
+        differences=Differences(vectors=[[3, 1]], attained=False, whole=True), n=5, noise=noise
+    )
+    assert bounded.kind("rdp") == "upper bound"
+
+
+@each_noise
+def test_features_and_draws_add_up(noise):
+    one = StatisticsAccountant(differences=ONE_HOT, n=5, noise=noise)
+    features = StatisticsAccountant(differences=ONE_HOT.repeated(3), n=5, noise=noise)
+    draws = StatisticsAccountant(differences=ONE_HOT, n=5, noise=noise, draws=3)
+    for account in (features, draws):
+        assert account.rdp(ORDERS) == pytest.approx(3 * one.rdp(ORDERS), rel=1e-12)
+        assert account.zcdp == pytest.approx(3 * one.zcdp)
+        assert account.delta(0.4) == pytest.approx((3 * one).delta(0.4), rel=1e-3)
+        assert account.delta(0.4) <= (3 * one).delta(0.4) * (1 + 1e-6)
+
+
+@each_noise
+@pytest.mark.parametrize("differences", [ONE, ONE_HOT], ids=["one", "two"])
+def test_groups(noise, differences):
+    account = StatisticsAccountant(differences=differences, n=3, noise=noise)
+    group = account.group(2)
+    assert group.relation == ReplaceOne(n=3, members=2)
+    if noise.name == "discrete gaussian" and differences is ONE_HOT:
+        assert isinstance(group, Group)
+        assert group.zcdp == pytest.approx(4 * account.zcdp)
+        with pytest.raises(ValueError, match="group_size"):
+            StatisticsAccountant(differences=differences, n=3, noise=noise, group_size=2)
+        return
+    double = StatisticsAccountant(differences=2 * differences, n=3, noise=noise)
+    assert group.rdp(ORDERS) == pytest.approx(double.rdp(ORDERS), rel=1e-12)
+    assert group.group(4).relation == account.group(3).relation
+
+
+def test_what_does_not_fit_is_refused():
+    real = Differences(vectors=[[1.0]])
+    for noise in (n for n in NOISES if n.whole):
+        with pytest.raises(ValueError, match="a noise law that does not fit the statistic"):
+            StatisticsAccountant(differences=real, n=3, noise=noise)
+    with pytest.raises(TypeError, match="noise"):
+        StatisticsAccountant(differences=real, n=3, noise="laplace")
+    with pytest.raises(TypeError, match="differences"):
+        StatisticsAccountant(differences=[[1.0]], n=3, noise=NOISES[0])
+    with pytest.raises(ValueError, match="n must"):
+        StatisticsAccountant(differences=real, n=0, noise=NOISES[0])
+
+
+@each_noise
+def test_the_source_is_named(noise):
+    account = StatisticsAccountant(differences=ONE, n=3, noise=noise)
+    assert "20" in account.source
+    assert account.explain(1e-6)[0].name
