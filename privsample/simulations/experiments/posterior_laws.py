@@ -14,6 +14,7 @@ from privsample._value import value
 from privsample.accounting.targets import RDP
 from privsample.distributions.families import BetaBernoulli
 from privsample.distributions.laws import Beta
+from privsample.distributions.mixtures import ConjugateMixture
 from privsample.distributions.noise import DiscreteGaussianNoise
 from privsample.mechanisms.posterior import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 
@@ -57,10 +58,10 @@ class Mixture:
         width = 1 - above - low
         theta = low + width * (_NODES + 1) / 2
         density = law.log_density(theta)
-        used = self.weights[count] > 0
-        parts = _log_beta(theta[:, None], self.a[used], self.b[used])
-        released = special.logsumexp(parts + np.log(self.weights[count][used]), axis=1)
-        return float(width / 2 * _MASSES @ (np.exp(density) * (density - released)))
+        with np.errstate(divide="ignore"):
+            weights = np.log(self.weights[count])
+        released = ConjugateMixture(family="Beta", first=self.a, second=self.b, log_weights=weights)
+        return float(width / 2 * _MASSES @ (np.exp(density) * (density - released.log_density(theta))))
 
     def held_out(self, rho: float) -> tuple[float, float]:
         """Mean and standard deviation of -log Pr(new records | theta).
@@ -153,7 +154,7 @@ def _plug_in(setting: Setting, noise_std: float) -> Mixture:
 
 
 def noise_aware(setting: Setting, epsilon: float) -> Mixture:
-    """Discrete Gaussian noise of the same cost, and the posterior that knows of it.
+    """Discrete Gaussian noise of the same cost (equal at whole orders), and the posterior that knows of it.
 
     Its draws hold the noise twice, once as it fell and once as it is believed to have fallen, as a posterior's draws
     hold the data's own scatter twice: what plug-in draws do not.
@@ -172,7 +173,3 @@ def noise_aware(setting: Setting, epsilon: float) -> Mixture:
         b=setting.beta + setting.n - counts,
         weights=np.exp(likelihood) @ believed.T,
     )
-
-
-def _log_beta(theta: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    return (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta) - special.betaln(a, b)
