@@ -2,11 +2,13 @@
 
 import os
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import UsageProblem, require
-from privsample.cli.output import Page
+from privsample.cli.options import whole
+from privsample.cli.output import Page, progress
 
 ABOUT = "redraw published figures, with their numbers and one sentence on what they show"
 DESCRIPTION = """\
@@ -15,8 +17,9 @@ folder and says in one sentence what it shows and how that compares with the pap
 EXAMPLE = """\
 example:
   privsample reproduce t-7.2 composed-draws --out figures
+  privsample reproduce --all --jobs 2 --report out
 
-`privsample reproduce --list` prints all names; --all takes about a minute"""
+`privsample reproduce --list` prints all names; --all takes some minutes"""
 
 
 def add(parser: Any) -> None:
@@ -24,42 +27,89 @@ def add(parser: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run")
     parser.add_argument("--all", action="store_true", help="run them all")
     parser.add_argument("--list", action="store_true", help="print names and titles, and run none")
-    parser.add_argument("--out", default="figures", metavar="DIR", help="the folder to write to (default: figures)")
+    parser.add_argument("--only", metavar="PREFIX", help="of all, or of the list, the names that begin so, e.g. t-5")
+    parser.add_argument("--out", metavar="DIR", help="the folder to write to (default: figures)")
+    parser.add_argument(
+        "--report", metavar="DIR", help="the folder to write to, with a page of all to read in a browser, report.html"
+    )
+    parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
+    parser.add_argument("--jobs", type=whole, default=1, metavar="K", help="how many to run at once (default: 1)")
 
 
 def run(args: Namespace) -> int:
     """Print the list, or run and write."""
-    if bool(args.names) + args.all + args.list != 1:
+    if bool(args.names) + args.all + args.list != 1 or (args.only is not None and args.names):
         raise UsageProblem("give names of experiments, or --all, or --list (see privsample reproduce --help)")
+    if args.out is not None and args.report is not None:
+        raise UsageProblem("--report DIR says where to write: leave --out away")
     require("rich", "cli", "printing tables")
     require("matplotlib", "report", "drawing figures")
-    from privsample.simulations.experiments import NAMES, experiment
+    if args.report is not None:
+        require("jinja2", "report", "--report")
+    from privsample.simulations.experiments.running import reproduce
 
-    page = Page()
+    names, page = _names(args), Page()
     if args.list:
-        page.facts([(name, experiment(name).title) for name in NAMES])
+        page.facts(_titles(names))
         return 0
-    unknown = [name for name in args.names if name not in NAMES]
-    if unknown:
-        raise UsageProblem(f"there is no experiment {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    folder = _folder(args.out)
-    for name in NAMES if args.all else dict.fromkeys(args.names):
-        try:
-            picture, numbers, sentence = experiment(name).write(folder)
-        except OSError as error:
-            raise UsageProblem(f"{name} could not be written to {folder}: {error.strerror or error}") from None
-        page.paragraph(name, sentence)
-        print(picture, numbers, sep="\n", flush=True)
+    out = args.out or args.report or "figures"
+    folder = _folder(out, "--out" if args.report is None else "--report", force=args.force)
+    done = []
+    try:
+        with progress(f"{len(names)} experiments", len(names), None) as advance:
+            for one in reproduce(names, folder, n_jobs=args.jobs):
+                page.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
+                print(one.picture, one.numbers, sep="\n", flush=True)
+                done.append(one)
+                advance(1)
+        if args.report is not None:
+            from privsample.mechanisms.release import write_whole
+            from privsample.simulations.gallery import gallery
+
+            write_whole(folder / "report.html", gallery(done))
+            print(folder / "report.html")
+    except OSError as error:
+        raise UsageProblem(str(error)) from None
     return 0
 
 
-def _folder(path: str) -> Path:
-    """The folder, made where it is missing. Raises: UsageProblem, unless files can be written there."""
+def _names(args: Namespace) -> list[str]:
+    """The experiments that are meant, each once. Raises: UsageProblem."""
+    from privsample.simulations.experiments import NAMES, SHARED
+
+    known = f"there are {', '.join(NAMES)}"
+    unknown = [name for name in args.names if name not in NAMES and name not in SHARED]
+    if unknown:
+        raise UsageProblem(f"there is no experiment {', '.join(unknown)}; {known}")
+    if args.names:
+        return list(dict.fromkeys(SHARED.get(name, name) for name in args.names))
+    found = [name for name in NAMES if name.startswith(args.only or "")]
+    if not found:
+        raise UsageProblem(f"--only: no experiment's name begins with {args.only}; {known}")
+    return found
+
+
+def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
+    """What each experiment is, and which other figures it holds."""
+    from privsample.simulations.experiments import SHARED, experiment
+
+    titles = []
+    for name in names:
+        others = [other for other, home in SHARED.items() if home == name]
+        titles.append((name, experiment(name).title + (f" (also by the name {', '.join(others)})" if others else "")))
+    return titles
+
+
+def _folder(path: str, option: str, *, force: bool) -> Path:
+    """The folder, made where it is missing. Raises: UsageProblem, unless it is empty and files can be written there."""
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        filled = any(folder.iterdir())
     except OSError as error:
-        raise UsageProblem(f"--out: the folder {path} cannot be made ({error.strerror}); choose another") from None
+        raise UsageProblem(f"{option}: the folder {path} cannot be used ({error.strerror}); choose another") from None
+    if filled and not force:
+        raise UsageProblem(f"{option}: the folder {path} holds files; choose another, or give --force to write there")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageProblem(f"--out: nothing can be written to {path}; choose another folder")
+        raise UsageProblem(f"{option}: nothing can be written to {path}; choose another folder")
     return folder

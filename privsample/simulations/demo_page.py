@@ -56,7 +56,9 @@ def truth(data: Data, releases: Sequence[Release]) -> Section:
     )
     pictures = [
         Picture(
-            svg=figures.densities(panels), alt=f"{words} The true posterior and the draws.", caption=f"{words} {PUBLIC}"
+            image=figures.densities(panels),
+            alt=f"{words} The true posterior and the draws.",
+            caption=f"{words} {PUBLIC}",
         )
         for words, panels in sheet(data, releases)
     ]
@@ -148,7 +150,7 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
         svg = figures.audits(one_draw(release.mechanism).accountant, trial.verdicts)
         caption = f"{name(release.mechanism)}. {trial.words}. The two: {trial.verdicts[0].pair}."
         alt = f"Claimed curve and the audit's intervals. {trial.words}."
-        pictures.append(Picture(svg=svg, alt=alt, caption=caption))
+        pictures.append(Picture(image=svg, alt=alt, caption=caption))
     control = found[0].control
     lead = (
         "For each mechanism, two datasets were made up that differ in one record, where that record shows most, and "
@@ -173,12 +175,12 @@ def curves() -> Section:
         "Redrawn from Geumlek's thesis (2022), Figure {figure}."
     )
     first = Picture(
-        svg=figures.renyi_curves("diffused"),
+        image=figures.renyi_curves("diffused"),
         alt="Rényi divergence against order for six data weights, each rising along a dashed vertical line.",
         caption="Diffused: every record counts r. " + caption.format(figure="5.1"),
     )
     second = Picture(
-        svg=figures.renyi_curves("concentrated"),
+        image=figures.renyi_curves("concentrated"),
         alt="Rényi divergence against order for six prior divisors, each rising along a dashed vertical line.",
         caption="Concentrated: the prior is divided by m. " + caption.format(figure="5.2"),
     )

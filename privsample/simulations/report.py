@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,21 +19,34 @@ from privsample.simulations import figures
 from privsample.simulations.audit import one_draw
 from privsample.simulations.words import cost, how, name, price, quantity, rounded_up, small
 
+_PNG = b"\x89PNG"
+_WIDE = 600
 _MOST_NUMBERS = 12  # draws of one coordinate
 
 
 @value
 class Picture:
-    """A figure as SVG, with words for those who do not see it and a caption for those who do."""
+    """A figure, SVG or PNG, with words for those who do not see it and a caption for those who do."""
 
-    svg: bytes
+    image: bytes
     alt: str
-    caption: str
+    caption: str = ""
 
     @property
-    def base64(self) -> str:
+    def source(self) -> str:
         """The figure as it stands in the page."""
-        return base64.b64encode(self.svg).decode("ascii")
+        kind = "svg+xml" if self.width is None else "png"
+        return f"data:image/{kind};base64,{base64.b64encode(self.image).decode('ascii')}"
+
+    @property
+    def width(self) -> int | None:
+        """Of a PNG, at two of its pixels to one of the page's; an SVG takes what there is."""
+        return int.from_bytes(self.image[16:20], "big") // 2 if self.image.startswith(_PNG) else None
+
+    @property
+    def wide(self) -> bool:
+        """Whether a phone shows it legibly only a part at a time."""
+        return self.width is not None and self.width > _WIDE
 
 
 @value
@@ -47,16 +61,23 @@ class Part:
     quote: str = ""
     code: str = ""
     folded: bool = False  # behind its heading until it is opened
+    data: bool = False  # rows of numbers: they scroll by themselves where they are too wide
 
 
 @value
 class Section:
-    """A titled card: a sentence or two, then pictures, then the rest."""
+    """A titled card: a sentence or two, then pictures, then the rest.
+
+    Where there is a group, a heading stands above the first of it, the contents lead to it by its anchor, and the rest
+    stands beside the pictures where there is room.
+    """
 
     title: str
     lead: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     parts: tuple[Part, ...] = ()
+    group: str = ""
+    anchor: str = ""
 
 
 def render(releases: Sequence[Release], *, delta: float = 1e-6) -> str:
@@ -94,7 +115,8 @@ def page(sections: Iterable[Section], *, title: str, intro: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2").render(sections=members, title=title, intro=intro)
+    groups = [(group, list(inside)) for group, inside in groupby(members, key=lambda member: member.group)]
+    return environment.get_template("page.html.j2").render(groups=groups, title=title, intro=intro)
 
 
 def _only_releases(releases: Any) -> list[Release]:
@@ -168,12 +190,12 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
     if draws > 1:
         accounts.append((f"all {draws} draws", account))
     shown = Picture(
-        svg=figures.released(release),
+        image=figures.released(release),
         alt="The released draws on a line.",
         caption=_caption(release),
     )
     curve = Picture(
-        svg=figures.privacy_curves(accounts, delta=delta),
+        image=figures.privacy_curves(accounts, delta=delta),
         alt="The failure probability delta falling as epsilon grows, on a logarithmic scale.",
         caption=(
             "What it costs: each epsilon (across) holds but for a failure probability delta (up). "

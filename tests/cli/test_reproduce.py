@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from privsample.simulations.experiments import NAMES, composed_draws
+from privsample.simulations.experiments import NAMES, composed_draws, running
 
 
 def test_the_list(run):
     ran = run("reproduce", "--list")
     assert (ran.code, ran.err) == (0, "")
     assert [line.split()[0] for line in ran.out.splitlines() if not line.startswith(" ")] == list(NAMES)
-    assert "thesis Figure 7.2" in ran.out
+    assert "Thesis Figure 7.2" in ran.out
+    assert "also by the name t-7.6, t-7.7, t-7.8" in " ".join(ran.out.split())
     assert not Path("figures").exists()
 
 
@@ -26,32 +27,87 @@ def test_a_figure_its_sentence_and_its_paths(run, monkeypatch):
     assert sorted(path.name for path in Path("new/folder").iterdir()) == ["composed-draws.csv", "composed-draws.png"]
 
 
-def test_all_of_them(run, monkeypatch):
-    monkeypatch.setattr(composed_draws, "DRAWS", [1])
-    monkeypatch.setattr("privsample.simulations.experiments.NAMES", {"composed-draws": NAMES["composed-draws"]})
+@pytest.fixture
+def two(monkeypatch):
+    """Two quick experiments in place of all."""
+    monkeypatch.setattr("privsample.simulations.experiments.NAMES", {name: NAMES[name] for name in ("s-1a", "h-2")})
+
+
+def test_all_of_them(run, two):
     assert run("reproduce", "--all").code == 0
-    assert Path("figures/composed-draws.csv").exists()
+    assert sorted(path.name for path in Path("figures").iterdir()) == ["h-2.csv", "h-2.png", "s-1a.csv", "s-1a.png"]
+
+
+def test_a_page_of_all_by_several_workers(run, two):
+    ran = run("reproduce", "--all", "--jobs", "2", "--report", "out/")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == str(Path("out/report.html"))
+    html = Path("out/report.html").read_text(encoding="utf-8")
+    assert "privsample reproduce s-1a" in html
+    assert "privsample reproduce h-2" in html
+
+
+def test_some_of_them(run, two):
+    assert run("reproduce", "--list", "--only", "s-").out.split()[0] == "s-1a"
+    assert run("reproduce", "--all", "--only", "s-", "--out", "some").code == 0
+    assert sorted(path.name for path in Path("some").iterdir()) == ["s-1a.csv", "s-1a.png"]
+    ran = run("reproduce", "--all", "--only", "x")
+    assert ran.code == 2
+    assert "no experiment's name begins with x; there are s-1a, h-2" in ran.err
+
+
+def test_a_figure_that_shares_its_picture(run, monkeypatch):
+    asked = []
+    monkeypatch.setattr(running, "reproduce", lambda names, *_, **__: asked.extend(names) or [])
+    assert run("reproduce", "t-7.4", "t-7.3", "t-7.8").code == 0
+    assert asked == ["t-7.3", "t-7.5"]
+
+
+def test_a_folder_that_holds_files(run, two):
+    Path("out").mkdir()
+    Path("out/notes.txt").write_text("mine")
+    ran = run("reproduce", "s-1a", "--out", "out")
+    assert ran.code == 2
+    assert "--out: the folder out holds files; choose another, or give --force to write there" in ran.err
+    assert [path.name for path in Path("out").iterdir()] == ["notes.txt"]
+    assert "--report: the folder out holds files" in run("reproduce", "s-1a", "--report", "out").err
+    assert run("reproduce", "s-1a", "--out", "out", "--force").code == 0
+    assert Path("out/notes.txt").read_text() == "mine"
+
+
+def test_progress_on_a_terminal(run, two, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    ran = run("reproduce", "--all")
+    assert ran.code == 0
+    assert "2 experiments" in ran.err
 
 
 def test_unknown_names(run):
     ran = run("reproduce", "t-7.2", "t-9", "x")
     assert ran.code == 2
-    assert "there is no experiment t-9, x; there are t-7.2, t-7.3" in ran.err
+    assert "there is no experiment t-9, x; there are t-" in ran.err
     assert not Path("figures").exists()
 
 
-@pytest.mark.parametrize("words", [[], ["--all", "--list"], ["t-7.2", "--all"]])
+@pytest.mark.parametrize("words", [[], ["--all", "--list"], ["t-7.2", "--all"], ["t-7.2", "--only", "t"]])
 def test_what_to_run_is_said_once(run, words):
     ran = run("reproduce", *words)
     assert ran.code == 2
     assert "give names of experiments, or --all, or --list" in ran.err
 
 
+def test_where_to_write_is_said_once(run):
+    ran = run("reproduce", "t-7.2", "--out", "a", "--report", "b")
+    assert ran.code == 2
+    assert "--report DIR says where to write" in ran.err
+    assert not Path("a").exists()
+
+
 def test_a_folder_that_cannot_be_made_or_written(run, monkeypatch):
     Path("file").write_text("")
     ran = run("reproduce", "composed-draws", "--out", "file/below")
     assert ran.code == 2
-    assert "--out: the folder file/below cannot be made" in ran.err
+    assert "--out: the folder file/below cannot be used" in ran.err
     with monkeypatch.context() as patch:
         patch.setattr("os.access", lambda *args: False)
         ran = run("reproduce", "composed-draws", "--out", "locked")
@@ -62,7 +118,7 @@ def test_a_folder_that_cannot_be_made_or_written(run, monkeypatch):
 def test_a_file_that_cannot_be_written(run, monkeypatch):
     monkeypatch.setattr(composed_draws, "DRAWS", [1])
     Path("out/composed-draws.png").mkdir(parents=True)
-    ran = run("reproduce", "composed-draws", "--out", "out")
+    ran = run("reproduce", "composed-draws", "--out", "out", "--force")
     assert ran.code == 2
     assert "composed-draws could not be written to out" in ran.err
     assert [path.name for path in Path("out").iterdir()] == ["composed-draws.png"]

@@ -4,8 +4,17 @@ from importlib import import_module
 
 from privsample.simulations.experiments.base import Experiment
 
-# Name -> module and attribute. t: Geumlek's thesis (2020); s: Balle, Barthe and Gaboardi (2018); h: Papernot and
-# Steinke (2022).
+# Where the figures and claims come from, by the first part of a name.
+PAPERS = {
+    "t": "Geumlek 2020, Sampling from Distributions under Differential Privacy Notions (thesis)",
+    "b": "Imola and Chaudhuri 2021, Privacy Amplification by Bernoulli Sampling",
+    "d": "Balle, Barthe, Gaboardi and Geumlek 2019, Privacy Amplification by Mixing and Diffusion Mechanisms",
+    "s": "Balle, Barthe and Gaboardi 2018, Privacy Amplification by Subsampling",
+    "h": "Papernot and Steinke 2022, Hyperparameter Tuning with Rényi Differential Privacy",
+    "": "Beyond the figures of the papers",
+}
+
+# Name -> module and attribute.
 NAMES = {
     "t-5.1": "posterior_levels:DIFFUSED",
     "t-5.2": "posterior_levels:CONCENTRATED",
@@ -36,9 +45,18 @@ NAMES = {
     "composed-draws": "composed_draws:EXPERIMENT",
 }
 
+# Figures that share their picture with another.
+SHARED = {"t-7.4": "t-7.3", "t-7.6": "t-7.5", "t-7.7": "t-7.5", "t-7.8": "t-7.5"}
+
+
+def paper(name: str) -> str:
+    """The paper of this experiment."""
+    return PAPERS.get(name.partition("-")[0], PAPERS[""])
+
 
 def experiment(name: str) -> Experiment:
-    """The experiment of this name. Raises: ValueError."""
+    """The experiment of this name, or that holds the figure of this name. Raises: ValueError."""
+    name = SHARED.get(name, name)
     if name not in NAMES:
         raise ValueError(f"there is no experiment {name!r}; there are {', '.join(NAMES)}")
     module, attribute = NAMES[name].split(":")

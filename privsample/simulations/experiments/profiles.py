@@ -144,19 +144,19 @@ def _chains() -> Result:
 
 COUPLET = Experiment(
     name="t-7.2",
-    title="thesis Figure 7.2: the flip that hides which of two Bernoulli profiles it was",
+    title="Thesis Figure 7.2: the flip that hides which of two Bernoulli profiles it was",
     run=_couplet,
     size=(5.2, 3.4),
 )
 CATEGORICAL = Experiment(
     name="t-7.3",
-    title="thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
+    title="Thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
     run=_categorical,
     size=(8.8, 3.4),
 )
 CHAINS = Experiment(
     name="t-7.5",
-    title="thesis Figures 7.5 to 7.8: how far chains of Bernoulli profiles are drawn together",
+    title="Thesis Figures 7.5 to 7.8: how far chains of Bernoulli profiles are drawn together",
     run=_chains,
     size=(8.8, 6.6),
 )

@@ -1,0 +1,81 @@
+"""The page of experiments: every picture, sentence, command and table, by paper; the same whatever ran at once."""
+
+import numpy as np
+import pytest
+
+from privsample.simulations.experiments import NAMES, PAPERS, SHARED, experiment, paper
+from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.running import reproduce
+from privsample.simulations.gallery import gallery
+
+TWO = ("h-2", "s-1a", "t-7.2")
+
+
+def made(name: str, *, wide: float, rows: int) -> Experiment:
+    x = np.linspace(-1, 1, rows)
+    return Experiment(
+        name=name,
+        title=f"<{name}> & its title",
+        run=lambda: Result(
+            columns={"a_long_name": x.tolist(), "count": list(range(rows)), "words": ["of & <few> words"] * rows},
+            sentence=f"The sentence of {name}.",
+            paint=lambda figure: figure.subplots().plot(x),
+        ),
+        size=(wide, 3.0),
+    )
+
+
+@pytest.fixture
+def html(tmp_path, monkeypatch):
+    sizes = {"h-2": (4.0, 5), "s-1a": (9.0, 1000), "composed-draws": (4.0, 1)}
+    fake = {name: made(name, wide=wide, rows=rows) for name, (wide, rows) in sizes.items()}
+    monkeypatch.setattr("privsample.simulations.experiments.running.experiment", fake.__getitem__)
+    monkeypatch.setattr("privsample.simulations.gallery.experiment", fake.__getitem__)
+    return gallery(list(reproduce(list(fake), tmp_path)))
+
+
+def test_everything_is_there_and_grouped_by_paper(html):
+    order = [html.index(words) for words in (f'id="{name}"' for name in ("s-1a", "h-2", "composed-draws"))]
+    assert order == sorted(order)
+    for name in ("s-1a", "h-2", "composed-draws"):
+        assert f'<a href="#{name}">' in html
+        assert f"privsample reproduce {name}" in html
+        assert f"The sentence of {name}." in html
+        assert f"&lt;{name}&gt; &amp; its title" in html
+    assert html.count("data:image/png;base64,") == 3
+    assert "100 of 1,000 lines" in html
+    assert html.count("<tr>") == 3 + 5 + 100 + 1
+    assert "a long name" in html
+    assert "<script" not in html
+    assert html.count('class="swipe"') == 1
+    for group in (PAPERS["s"], PAPERS["h"], PAPERS[""]):
+        assert f'<h2 class="group">{group}</h2>' in html
+
+
+@pytest.mark.browser
+def test_a_phone_shows_it_without_scrolling_sideways(html, phone):
+    assert phone(html) == (0, 3, 0, "")
+
+
+def test_the_numbers_do_not_depend_on_how_many_run_at_once(tmp_path):
+    alone, together = (list(reproduce(TWO, tmp_path / str(jobs), n_jobs=jobs)) for jobs in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        assert (one.name, one.sentence) == (other.name, other.sentence)
+        assert one.numbers.read_bytes() == other.numbers.read_bytes()
+        assert one.picture.read_bytes() == other.picture.read_bytes()
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "s-1a.png").mkdir()
+    with pytest.raises(OSError, match="s-1a could not be written to"):
+        list(reproduce(["s-1a"], tmp_path))
+    with pytest.raises(ValueError, match="no experiment 'x'"):
+        reproduce(["s-1a", "x"], tmp_path)
+
+
+def test_every_figure_of_the_thesis_on_profiles_has_a_name():
+    assert {f"t-7.{k}" for k in range(2, 9)} <= {*NAMES, *SHARED}
+    assert experiment("t-7.8") is experiment("t-7.5")
+    assert set(SHARED.values()) <= set(NAMES)
+    assert paper("t-7.2") == PAPERS["t"]
+    assert paper("composed-draws") == PAPERS[""]
