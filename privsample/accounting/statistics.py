@@ -87,36 +87,39 @@ class StatisticsAccountant(Accountant):
         if self._bounded_by_renyi:
             return ()
         if isinstance(self.noise, GaussianNoise):
-            return (GaussianPair(mu=self._norm(2) * self.draws**0.5 / self.noise.noise_std),)
+            return (GaussianPair(mu=float(np.sqrt(2 * self.zcdp))),)
         if len(vectors) > 1:
-            return (together(((_shifted(self.noise, self._norm(1)), self.draws),)),)
+            return (together(((_shifted(self.noise, self._reach), self.draws),)),)
         return (together(self._members(vectors[0])),)
 
     def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
         sizes = Counter(vector[vector > 0].tolist())
         return tuple((_shifted(self.noise, size), count * self.draws) for size, count in sizes.items())
 
-    def _norm(self, order: int) -> float:
-        return float(np.linalg.norm(self._vectors, ord=order, axis=1).max())
+    @property
+    def _reach(self) -> float:
+        """The largest L1 norm."""
+        return float(self._vectors.sum(axis=1).max())
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The largest over the extreme differences; of each, the sum over coordinates."""
         if isinstance(self.noise, GaussianNoise) or self._bounded_by_renyi:
             return orders * self.zcdp
         rows = [ProductPair(members=self._members(row)) for row in self._vectors]
-        return ProductPair.worst_renyi(rows, orders)
+        return np.minimum(ProductPair.worst_renyi(rows, orders), orders * self.zcdp)
 
     @property
     def zcdp(self) -> float:
         """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
-        return float((self._vectors**2).sum(axis=1).max()) / self.noise.spread**2 / 2 * self.draws
+        longest = min(float((self._vectors**2).sum(axis=1).max()), (self.group_size * self.differences.length) ** 2)
+        return longest / self.noise.spread**2 / 2 * self.draws
 
     @property
     def max_loss(self) -> float:
         """Of the Laplace laws the largest L1 norm, in scales."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return self._norm(1) / self.noise.spread * self.draws
+        return self._reach / self.noise.spread * self.draws
 
     @property
     def _on_lattice(self) -> bool:

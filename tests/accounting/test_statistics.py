@@ -313,3 +313,15 @@ def test_the_source_is_named(noise):
     account = StatisticsAccountant(differences=ONE, n=3, noise=noise)
     assert "20" in account.source
     assert account.explain(1e-6)[0].name
+
+
+@each_noise
+def test_a_known_length_bounds_the_gaussian_laws(noise):
+    shorter = Differences(vectors=[[3, 2], [4, 1]], whole=True, length=4.0)
+    account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
+    assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)
+    assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()
+    if isinstance(noise, GaussianNoise):
+        peer = GaussianAccountant(sensitivity=4.0, noise_std=2.0, relation=ReplaceOne(n=5))
+        assert account.delta(0.5) == pytest.approx(peer.delta(0.5))
+        assert account.group(2).zcdp == pytest.approx(4 * account.zcdp)
