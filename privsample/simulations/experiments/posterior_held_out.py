@@ -71,22 +71,22 @@ def _sentence(found: Sequence[Column]) -> str:
     for column in found:
         excess = {name: float(column.means[name][at] - column.means[TRUE][at]) for name in SHOWN}
         shown = ", ".join(f"{nats:.2g} ({name})" for name, nats in excess.items())
+        theta = column.setting.alpha / (column.setting.alpha + column.setting.beta)
         words.append(
             f"{shown} for ρ = {column.rho:.2g}, where the concentrated posterior scores "
-            f"{column.means['concentrated'][0]:.1f} at ε = {EPSILONS[0]:g} and the prior's mode {_mode(column):.1f}"
+            f"{column.means['concentrated'][0]:.1f} at ε = {EPSILONS[0]:g} and its limit, θ = {theta:.2g}, "
+            f"{_score(column, theta):.1f}"
         )
     return (
         f"At order {found[0].setting.order:g} and ε = {EPSILONS[at]:.2g} a released draw scores this many nats worse "
         f"on new records than a draw of the true posterior: {'; '.join(words)}. The thesis says that the concentrated "
-        "posterior degrades only to the prior's mode."
+        "posterior degrades only to the prior's mode, which is its limit."
     )
 
 
-def _mode(column: Column) -> float:
-    """What the limit of the concentrated posterior scores on average: the parameter alpha / (alpha + beta)."""
-    setting, rho = column.setting, column.rho
-    theta = setting.alpha / (setting.alpha + setting.beta)
-    return float(-setting.n * (rho * np.log(theta) + (1 - rho) * np.log1p(-theta)))
+def _score(column: Column, theta: float) -> float:
+    """What one fixed parameter scores on average."""
+    return float(-column.setting.n * (column.rho * np.log(theta) + (1 - column.rho) * np.log1p(-theta)))
 
 
 def _paint(figure: Any, found: Sequence[Column]) -> None:
