@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privsample.accounting.conditional import ConditionalAccountant
     from privsample.accounting.contraction import ContractionAccountant
     from privsample.accounting.diffusion import diffusion_account, intrinsic_sensitivity
+    from privsample.accounting.gibbs import EmissionAccountant
     from privsample.accounting.glm import LogisticAccountant
     from privsample.accounting.group import Group
     from privsample.accounting.guarantees import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from privsample.accounting.profiles import ProfileAccountant
     from privsample.accounting.randomized import RandomizedResponseAccountant
     from privsample.accounting.selection import SelectionAccountant
+    from privsample.accounting.sgd import SGDAccountant
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.statistics import StatisticsAccountant
     from privsample.accounting.subsampling import SubsampledAccountant
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         NormalKnownVariance,
     )
     from privsample.distributions.geometry import Differences
+    from privsample.distributions.losses import LogisticLoss, SquaredLoss
     from privsample.distributions.maps import Affine, Ball, Box, LipschitzMap, Scaling, StatedMap
     from privsample.distributions.moments import NormalUnknownVariance
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.bernoulli import BernoulliSampling
     from privsample.mechanisms.contraction import NoisyContraction, NoisyStep
     from privsample.mechanisms.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
+    from privsample.mechanisms.gibbs import PrivateGibbsHMM
     from privsample.mechanisms.glm import LogisticPosterior
     from privsample.mechanisms.inference import PosteriorDraws
     from privsample.mechanisms.kernels import MarkovKernel
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.randomized import RandomizedResponse
     from privsample.mechanisms.release import Release, to_arviz
     from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
+    from privsample.mechanisms.sgd import NoisyProjectedSGD, PublicRecords
     from privsample.mechanisms.statistics import NoisyStatistics, PrivateStatistics
     from privsample.mechanisms.subsampling import Subsampled
     from privsample.mechanisms.sums import ClippedSum, GaussianSum, LaplaceSum
@@ -112,6 +117,7 @@ _HOMES = {
     "privsample.accounting.composition": ("Composed", "Parallel"),
     "privsample.accounting.contraction": ("ContractionAccountant",),
     "privsample.accounting.diffusion": ("diffusion_account", "intrinsic_sensitivity"),
+    "privsample.accounting.gibbs": ("EmissionAccountant",),
     "privsample.accounting.glm": ("LogisticAccountant",),
     "privsample.accounting.conditional": ("ConditionalAccountant",),
     "privsample.accounting.group": ("Group",),
@@ -135,6 +141,7 @@ _HOMES = {
     "privsample.mechanisms.contraction": ("NoisyContraction", "NoisyStep"),
     "privsample.mechanisms.diffusion": ("BrownianMotion", "Hierarchy", "OrnsteinUhlenbeck"),
     "privsample.mechanisms.bernoulli": ("BernoulliSampling",),
+    "privsample.mechanisms.gibbs": ("PrivateGibbsHMM",),
     "privsample.mechanisms.glm": ("LogisticPosterior",),
     "privsample.mechanisms.kernels": ("MarkovKernel",),
     "privsample.mechanisms.notes": ("CuratorNotes",),
@@ -151,6 +158,9 @@ _HOMES = {
     "privsample.mechanisms.release": ("Release", "to_arviz"),
     "privsample.mechanisms.inference": ("PosteriorDraws",),
     "privsample.mechanisms.statistics": ("NoisyStatistics", "PrivateStatistics"),
+    "privsample.accounting.sgd": ("SGDAccountant",),
+    "privsample.distributions.losses": ("LogisticLoss", "SquaredLoss"),
+    "privsample.mechanisms.sgd": ("NoisyProjectedSGD", "PublicRecords"),
     "privsample.mechanisms.subsampling": ("Subsampled",),
     "privsample.mechanisms.sums": ("ClippedSum", "GaussianSum", "LaplaceSum"),
     "privsample.mechanisms.tempered": ("TemperedPosterior",),

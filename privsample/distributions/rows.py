@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._data import as_float
+from privsample._data import as_float, chunks
 from privsample.errors import SchemaError
 
 
@@ -37,6 +37,21 @@ def table(data: Any, width: int) -> FloatArray:
     if rows.shape[1] != width:
         raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
     return rows
+
+
+def labelled(data: Any, width: int, n: int) -> tuple[FloatArray, FloatArray]:
+    """Rows, shape (n, width), and one number for each, shape (n,), of a pair; what is no number is NaN.
+
+    Raises: SchemaError.
+    """
+    if not (isinstance(data, (tuple, list)) and len(data) == 2):
+        raise SchemaError("data must be a pair (rows, labels): rows of shape (n, features), labels of shape (n,)")
+    rows = table(data[0], width)
+    labels = np.concatenate([np.empty(0), *chunks(data[1])])
+    for words, count in (("rows", len(rows)), ("labels", len(labels))):
+        if count != n:
+            raise SchemaError(f"n = {n} records were declared, the data hold {count} {words}")
+    return rows, labels
 
 
 def within_norm(rows: FloatArray, norm: float) -> FloatArray:

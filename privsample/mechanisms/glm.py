@@ -6,16 +6,14 @@ from typing import Any, Literal
 import numpy as np
 
 from privsample._checks import FloatArray, generator
-from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.glm import LogisticAccountant
 from privsample.accounting.targets import Target, largest
 from privsample.distributions.glm import LogisticLaw
-from privsample.distributions.rows import moved_rows, table, within_norm
+from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.distributions.shells import Shells, plan
-from privsample.errors import SchemaError
 from privsample.interop import pymc
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
@@ -193,11 +191,4 @@ class LogisticPosterior(Mechanism):
 
     def _parts(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Rows and labels as floats. Raises: SchemaError."""
-        if not (isinstance(data, (tuple, list)) and len(data) == 2):
-            raise SchemaError("data must be a pair (rows, labels): rows of shape (n, features), labels of shape (n,)")
-        rows = table(data[0], self.features)
-        labels = np.concatenate([np.empty(0), *chunks(data[1])])
-        for words, count in (("rows", len(rows)), ("labels", len(labels))):
-            if count != self.n:
-                raise SchemaError(f"n = {self.n} records were declared, the data hold {count} {words}")
-        return rows, labels
+        return labelled(data, self.features, self.n)

@@ -1,0 +1,180 @@
+"""The account of one pass of noisy projected gradient descent whose last state is released: docs/notes/sgd.md."""
+
+from dataclasses import field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray, positive, positive_integer
+from privsample._value import put, value
+from privsample.accounting.additive import GaussianAccountant, GaussianPair
+from privsample.accounting.base import Accountant, Assumption, Kind, View
+from privsample.accounting.contraction import noise_of_equal_steps
+from privsample.accounting.loss import LossPair, binary_pair
+from privsample.distributions.losses import ConvexLoss
+from privsample.relations import ReplaceOne
+
+_BINS = 600  # of the steps: each is charged as its latest
+_UP = 1 + 1e-12
+
+
+@value
+class OrderPair(LossPair):
+    """Gaussian pairs of which one is drawn and told, mu[i] with chance e^log_weights[i]. Its own reverse.
+
+    By joint convexity it dominates the mixture of mechanisms that are each dominated by one of them, when which one
+    ran stays secret.
+    """
+
+    mus: FloatArray
+    log_weights: FloatArray
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded."""
+        return np.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """log(mean of e^((a-1) a mu^2/2))/(a-1): never the mean of the divergences."""
+        alpha = np.asarray(orders, dtype=np.float64)
+        exponents = ((alpha - 1.0) * alpha)[..., None] * (self.mus * self.mus / 2)
+        small = np.log1p((np.exp(self.log_weights) * np.expm1(np.minimum(exponents, 1.0))).sum(axis=-1))
+        large = np.logaddexp.reduce(self.log_weights + exponents, axis=-1)
+        return np.asarray(np.where(exponents.max(axis=-1) < 1.0, small, large) / (alpha - 1.0) * _UP)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """log of the mean of the curves."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        total = np.full(e.shape, -np.inf)
+        for weight, mu in zip(self.log_weights.tolist(), self.mus.tolist(), strict=True):
+            total = np.logaddexp(total, weight + GaussianPair(mu=mu).log_delta(e))
+        return np.minimum(total + 1e-14, 0.0)
+
+    def reverse(self) -> "OrderPair":
+        """Itself."""
+        return self
+
+    @property
+    def dear(self) -> bool:
+        """Many Gaussians for each value."""
+        return True
+
+
+@value
+class SGDAccountant(Accountant):
+    """The last state of descent over n records in batches, one step each, under ReplaceOne(n). Kind: upper bound.
+
+    Each step moves the state by `rate` times the batch's mean gradient with noise N(0, noise_std^2) in each coordinate,
+    and projects it. A replaced record displaces the state once, by at most 2 rate C / batch; its own noise and that of
+    every later step, `public_tail` further ones included, hide it, each seen through the contractions between.
+    With `hidden_order` the records were shuffled uniformly in secret: then the curves of all positions are averaged
+    (e^((a-1) rdp) at each order); without, the worst position, the last, counts for all.
+    Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and
+    Thakurta 2018; Bok, Su and Altschuler 2024 (each position is Gaussian); docs/notes/sgd.md.
+    """
+
+    loss: ConvexLoss
+    n: int
+    rate: float
+    noise_std: float
+    batch: int = 1
+    public_tail: int = 0
+    hidden_order: bool = True
+    unit: str = "record"
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+    _held: list[LossPair] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, ConvexLoss):
+            raise TypeError(f"loss must be LogisticLoss(...) or SquaredLoss(...), got {type(self.loss).__name__}")
+        put(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
+        put(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
+        if self.public_tail != 0:
+            put(self, public_tail=positive_integer(public_tail=self.public_tail))
+        if not isinstance(self.hidden_order, bool):
+            raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
+        if not self.batch <= self.n:
+            raise ValueError(f"batch must be at most n = {self.n}, got {self.batch}")
+        positive(**{"gradient_bound / (batch * noise_std)": self._shift(0)})
+        self.contraction  # noqa: B018 - checks the rate
+
+    @property
+    def relation(self) -> ReplaceOne:  # type: ignore[override]
+        """n is public."""
+        return ReplaceOne(n=self.n, unit=self.unit)
+
+    @property
+    def source(self) -> str:
+        """The theorems and the proof note."""
+        return (
+            "Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and "
+            "Thakurta 2018; Bok, Su and Altschuler 2024; docs/notes/sgd.md"
+        )
+
+    @property
+    def contraction(self) -> float:
+        """What one step's map is Lipschitz with; at most 1."""
+        return self.loss.contraction(self.rate)
+
+    @property
+    def steps(self) -> int:
+        """On private records."""
+        return -(-self.n // self.batch)
+
+    @property
+    def shifts(self) -> FloatArray:
+        """The shift, in deviations, that hides each step's records, shape (steps,): position k lies in step k//batch.
+
+        The release is that Gaussian for a record at a known position.
+        """
+        return self._shift(np.arange(self.steps)[::-1] + self.public_tail)
+
+    def _shift(self, later: ArrayLike) -> FloatArray:
+        one = 2.0 * self.loss.gradient_bound / (self.batch * self.noise_std) * _UP
+        return np.asarray(one / noise_of_equal_steps(1.0, self.contraction, later))
+
+    def accountant_at(self, index: int) -> Accountant:
+        """What the release costs the record at this position, 0 to n - 1, of the order in which steps are taken.
+
+        Under a hidden order this is what those learn who know the position.
+        """
+        if not 0 <= index < self.n:
+            raise ValueError(f"index must lie in 0, ..., {self.n - 1}, got {index}")
+        shift = float(self._shift(self.steps - 1 - index // self.batch + self.public_tail))
+        return GaussianAccountant(
+            sensitivity=max(shift, 1e-150), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
+        )
+
+    @property
+    def worst(self) -> Accountant:
+        """What the release costs the last records, whoever knows the order."""
+        return self.accountant_at(self.n - 1)
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """One pair, its own reverse."""
+        if not self._held:
+            self._held.append(self._made())
+        return (self._held[0],)
+
+    def _made(self) -> LossPair:
+        worst = float(self._shift(self.public_tail))
+        if not worst > 1e-150:
+            return binary_pair(0.0)
+        if not self.hidden_order:
+            return GaussianPair(mu=worst)
+        ends = np.unique(np.floor(np.geomspace(1.0, self.steps, _BINS)).astype(np.int64))
+        later = np.append(0, ends[:-1])  # steps after the bin's latest; the first bin holds the last step alone
+        short = self.steps * self.batch - self.n  # what the last batch lacks
+        records = np.diff(np.append(0, ends * self.batch - short))
+        shifts = np.maximum(self._shift(later + self.public_tail), worst * 1e-9)
+        return OrderPair(mus=shifts, log_weights=np.log(records / self.n))
+
+    @property
+    def zcdp(self) -> float:
+        """The worst position's: at large orders it rules."""
+        return float(self._shift(self.public_tail)) ** 2 / 2 * _UP
+
+    def _kind(self, view: View) -> Kind:
+        del view
+        return "upper bound"

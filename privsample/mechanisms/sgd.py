@@ -1,0 +1,168 @@
+"""Noisy projected gradient descent in one pass over the records, of which only the last state is released."""
+
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, real_array
+from privsample._entropy import undisturbed
+from privsample._value import put, value
+from privsample.accounting.sgd import SGDAccountant
+from privsample.accounting.targets import Target, smallest
+from privsample.distributions.losses import ConvexLoss, descended
+from privsample.distributions.rows import labelled, moved_rows, within_norm
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.release import Release
+
+_CELLS = 1 << 22  # numbers that are cleaned at a time
+_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+
+
+@value
+class PublicRecords:
+    """Records that need no protection: rows (k, features) and targets (k,), as the private ones are given."""
+
+    rows: FloatArray
+    targets: FloatArray
+
+    def __post_init__(self) -> None:
+        rows, targets = real_array(rows=self.rows).copy(), real_array(targets=self.targets).copy()
+        if rows.ndim != 2 or targets.shape != rows.shape[:1] or not len(rows):
+            raise ValueError(
+                f"rows and targets must have shapes (k, features), (k,), got {rows.shape}, {targets.shape}"
+            )
+        rows.flags.writeable = targets.flags.writeable = False
+        put(self, rows=rows, targets=targets)
+
+
+@value
+class NoisyProjectedSGD(Mechanism):
+    """One step x -> onto the ball(x - rate (mean gradient of the batch + penalty x + noise)) for each batch, from zero.
+
+    noise: N(0, noise_std^2) in each coordinate. Only the last state leaves, so that later noise hides earlier records.
+    With `hidden_order` the records are shuffled inside, in secret; else they are taken in the order given. After them
+    come `public_tail` more steps, on batches of `public` in turn, which hide the last records too.
+    The public rule: what is not a finite number counts as 0, a row longer than the loss's norm in L2 is scaled down to
+    it, targets are cleaned as the loss says. The constants that decide the cost are derived from the loss.
+    Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1; docs/notes/sgd.md.
+    """
+
+    loss: ConvexLoss
+    n: int
+    rate: float
+    noise_std: float
+    batch: int = 1
+    hidden_order: bool = True
+    public_tail: int = 0
+    public: PublicRecords | None = None
+    unit: str = "record"
+
+    def __post_init__(self) -> None:
+        account = self.accountant
+        for name in ("n", "rate", "noise_std", "batch", "public_tail"):
+            put(self, **{name: getattr(account, name)})
+        if (self.public is None) != (self.public_tail == 0):
+            raise ValueError("public_tail and public go together: how many further steps, and the records they are on")
+        if self.public is not None and self.public.rows.shape[1] != self.loss.features:
+            raise ValueError(f"public rows must have {self.loss.features} features, got {self.public.rows.shape[1]}")
+
+    @property
+    def accountant(self) -> SGDAccountant:
+        """Under ReplaceOne(n)."""
+        return SGDAccountant(
+            loss=self.loss,
+            n=self.n,
+            rate=self.rate,
+            noise_std=self.noise_std,
+            batch=self.batch,
+            public_tail=self.public_tail,
+            hidden_order=self.hidden_order,
+            unit=self.unit,
+        )
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Descend over `data`, a pair (rows of shape (n, features), targets of shape (n,)).
+
+        Returns: draws "coefficients", shape (1, features), and "intercept", shape (1,), where the loss has one.
+        Raises: SchemaError, TypeError.
+        """
+        source, account = generator(rng), charged(self, rng)
+        rows, targets = labelled(data, self.loss.features, self.n)
+        state = undisturbed(source, lambda: self._last(rows, targets, source))
+        draws = {"coefficients": state[None, : self.loss.features]}
+        if self.loss.intercept:
+            draws["intercept"] = state[-1:]
+        return Release(mechanism=self, draws=draws, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        rows, targets = labelled(data, self.loss.features, self.n)
+        facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
+        return CuratorNotes(
+            title=f"{self.n} rows of {self.loss.features} numbers with targets",
+            facts={reason: count for reason, count in facts.items() if count},
+        )
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        loss: ConvexLoss,
+        n: int,
+        rate: float,
+        target: Target,
+        batch: int = 1,
+        hidden_order: bool = True,
+        public_tail: int = 0,
+        public: PublicRecords | None = None,
+        unit: str = "record",
+    ) -> "NoisyProjectedSGD":
+        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
+        whole = 2 * loss.gradient_bound / batch
+
+        def build(ratio: float) -> NoisyProjectedSGD:
+            return cls(
+                loss=loss,
+                n=n,
+                rate=rate,
+                noise_std=whole * ratio,
+                batch=batch,
+                hidden_order=hidden_order,
+                public_tail=public_tail,
+                public=public,
+                unit=unit,
+            )
+
+        return smallest(build, lambda made: made.accountant, target, advice=_ADVICE)
+
+    def _last(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """The last state, (width,)."""
+        order = rng.permutation(self.n) if self.hidden_order else np.arange(self.n)
+        state = self._pass(np.zeros(self.loss.width), rows, targets, order, rng)
+        if self.public is not None:
+            taken = np.resize(np.arange(len(self.public.rows)), self.public_tail * self.batch)
+            state = self._pass(state, self.public.rows, self.public.targets, taken, rng)
+        return state
+
+    def _pass(
+        self, state: FloatArray, rows: FloatArray, targets: FloatArray, order: Any, rng: np.random.Generator
+    ) -> FloatArray:
+        """One step for each batch of these records, cleaned a few batches at a time."""
+        size = self.batch * max(1, _CELLS // (self.batch * self.loss.width))
+        for start in range(0, len(order), size):
+            taken = order[start : start + size]
+            columns = within_norm(rows[taken], self.loss.norm)
+            if self.loss.intercept:
+                columns = np.column_stack([columns, np.ones(len(columns))])
+            noise = self.noise_std * rng.standard_normal((-(-len(taken) // self.batch), self.loss.width))
+            state = descended(
+                self.loss,
+                state,
+                columns,
+                self.loss.cleaned(targets[taken]),
+                rate=self.rate,
+                noise=noise,
+                batch=self.batch,
+            )
+        return state
