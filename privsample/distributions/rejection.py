@@ -3,9 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1p_excess
+
+Rows = NDArray[np.intp]
+_BATCH = 64
 
 _STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
 
@@ -51,30 +55,34 @@ def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> 
     return float(end * _STEPS[at]), float(min(drops[at], 1e300))
 
 
-def held_shares(alpha: FloatArray, low: float, rng: np.random.Generator) -> FloatArray:
-    """One draw for each row of alpha, (rows, K), from its Dirichlet law where every share is at least `low` < 1/K.
+def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """One draw for each row of alpha, (rows, K), from its Dirichlet law where every share is at least `low`, (rows,).
 
+    A category whose alpha is 0 is none: its share is 0. `low` lies below one over the number of categories.
     The shares are independent Gamma variables from `low` on, of any common rate, given that they add up to one: all but
     the widest are drawn, and the last is what is left to one, kept in proportion to its own density there. The rate
     only decides how many are kept, of the order of 1/sqrt(K). Returns: (rows, K).
     """
     result, rows = np.empty_like(alpha), np.arange(len(alpha))
-    widest = alpha.argmax(axis=1)
+    widest, rates = alpha.argmax(axis=1), _rates(alpha, low)
     shapes = alpha.copy()
     shapes[rows, widest] = alpha[:, -1]
-    last, rates = alpha[rows, widest], _rates(alpha, low)
+    last, present = alpha[rows, widest], shapes[:, :-1] > 0.0
+    shapes = np.where(present, shapes[:, :-1], 1.0)
     peak = np.maximum(low, (last - 1.0) / rates)
     waiting = rows
     while waiting.size:
-        rate = rates[waiting, None]
-        others = gamma_above(shapes[waiting, :-1], rate * low, rng) / rate
+        tried = _tried(waiting)
+        rate, least = rates[tried], low[tried]
+        others = gamma_above(shapes[tried], (rate * least)[:, None], rng) / rate[:, None]
+        others = np.where(present[tried], np.maximum(others, least[:, None]), 0.0)
         left = 1.0 - others.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = left / peak[waiting]
-            log_kept = (last[waiting] - 1.0) * np.log(ratio) - rates[waiting] * (left - peak[waiting])
-            kept = (left >= low) & (np.log1p(-rng.random(len(waiting))) <= log_kept)
-        result[waiting[kept]] = np.column_stack([np.maximum(others[kept], low), left[kept]])
-        waiting = waiting[~kept]
+            ratio = left / peak[tried]
+            log_kept = (last[tried] - 1.0) * np.log(ratio) - rate * (left - peak[tried])
+            kept = (left >= least) & (np.log1p(-rng.random(len(tried))) <= log_kept)
+        result[tried[kept]] = np.column_stack([others[kept], left[kept]])
+        waiting = _rest(waiting, kept)
     own = result[:, -1].copy()
     result[:, -1] = result[rows, widest]
     result[rows, widest] = own
@@ -92,14 +100,26 @@ def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) ->
     shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
     result, waiting = np.empty(len(shape)), np.arange(len(shape))
     while waiting.size:
-        a, t = shape[waiting], low[waiting]
+        tried = _tried(waiting)
+        a, t = shape[tried], low[tried]
         x, log_kept = np.empty(len(a)), np.empty(len(a))
         for rows, propose in ((a > 1.0, _tangent), (a <= 1.0, _power)):
-            x[rows], log_kept[rows] = propose(a[rows], t[rows], rng)
+            if rows.any():
+                x[rows], log_kept[rows] = propose(a[rows], t[rows], rng)
         kept = np.log1p(-rng.random(len(a))) <= log_kept
-        result[waiting[kept]] = x[kept]
-        waiting = waiting[~kept]
+        result[tried[kept]] = x[kept]
+        waiting = _rest(waiting, kept)
     return result.reshape(full)
+
+
+def _tried(waiting: Rows) -> Rows:
+    """The rows that wait, each as often as makes a worthwhile batch; of several that are kept any one may stay."""
+    return np.repeat(waiting, max(1, _BATCH // len(waiting)))
+
+
+def _rest(waiting: Rows, kept: NDArray[np.bool_]) -> Rows:
+    """The rows of which none was kept."""
+    return waiting[~kept.reshape(len(waiting), -1).any(axis=1)]
 
 
 def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -122,14 +142,16 @@ def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Floa
     return x, np.where(below, -x, (a - 1.0) * np.log(x / start))
 
 
-def _rates(alpha: FloatArray, low: float) -> FloatArray:
+def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
     """The rate at which the Gamma variables add up to about one, by bisection; (rows,)."""
-    total, count = alpha.sum(axis=1), alpha.shape[1]
-    least, most = np.log(total), np.log((total + 4.0 * (1.0 + np.sqrt(alpha)).sum(axis=1)) / (1.0 - count * low))
-    for _ in range(30):
+    total, present = alpha.sum(axis=1), alpha > 0.0
+    spare = total + 4.0 * (present * (1.0 + np.sqrt(alpha))).sum(axis=1)
+    least, most = np.log(total), np.log(spare / (1.0 - present.sum(axis=1) * low))
+    shapes = np.where(present, alpha, 1.0)
+    for _ in range(int(np.log2(64.0 * np.sqrt(total.max())))):  # to a small part of the shares' own spread
         middle = (least + most) / 2
         rate = np.exp(middle)
-        above = _means(alpha, rate[:, None] * low).sum(axis=1) > rate
+        above = (present * _means(shapes, (rate * low)[:, None])).sum(axis=1) > rate
         least, most = np.where(above, middle, least), np.where(above, most, middle)
     return np.exp((least + most) / 2)
 

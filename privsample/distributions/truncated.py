@@ -155,7 +155,8 @@ class HeldNormal(HeldNumber):
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
         inside = (x >= self.low) & (x <= self.high)
-        return np.where(inside, -0.5 * ((x - self.location) / self.scale) ** 2, -np.inf)
+        with np.errstate(over="ignore"):
+            return np.where(inside, -0.5 * ((x - self.location) / self.scale) ** 2, -np.inf)
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -166,8 +167,9 @@ class HeldNormal(HeldNumber):
         return self.location
 
     def _fall(self, mode: float, z: FloatArray) -> FloatArray:
-        own = z / self.scale
-        return -own * ((mode - self.location) / self.scale + own / 2)
+        with np.errstate(over="ignore"):
+            own = z / self.scale
+            return -own * ((mode - self.location) / self.scale + own / 2)
 
     def _place(self, mode: float, z: FloatArray) -> FloatArray:
         return mode + z
@@ -196,7 +198,7 @@ class HeldDirichlet(HeldLaw):
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Shape (size, K)."""
         rows = np.broadcast_to(np.array(self.alpha), (size, len(self.alpha)))
-        return held_shares(rows, self.low, rng)
+        return held_shares(rows, np.full(size, self.low), rng)
 
 
 def heated(law: Law, temperature: float) -> Law:

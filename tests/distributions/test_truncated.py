@@ -45,7 +45,7 @@ def test_numbers(name, factor, accepted, rng, alpha):
 @pytest.mark.parametrize(("low", "accepted"), [(0.12, True), (0.1, False)])
 def test_shares_against_plain_rejection(low, accepted, rng, alpha):
     weights, bound = np.array([0.6, 2.0, 9.0]), 0.12
-    drawn = held_shares(np.tile(weights, (DRAWS, 1)), low, rng)
+    drawn = held_shares(np.tile(weights, (DRAWS, 1)), np.full(DRAWS, low), rng)
     plain = rng.dirichlet(weights, 60 * DRAWS)
     plain = plain[(plain >= bound).all(axis=1)]
     assert len(plain) > DRAWS / 2
@@ -76,12 +76,24 @@ def test_gammas_from_a_bound_on(shape, low, factor, accepted, rng, alpha):
 @pytest.mark.parametrize("weights", [np.ones(40), np.r_[np.ones(39), 1e9], np.full(40, 1e6), np.full(40, 0.05)])
 def test_shares_at_extremes(weights, rng):
     low = 1 / 400
-    draws = held_shares(np.tile(weights, (200, 1)), low, rng)
+    draws = held_shares(np.tile(weights, (200, 1)), np.full(200, low), rng)
     assert draws.min() >= low
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
     order = rng.permutation(40)
-    moved = held_shares(np.tile(weights[order], (200, 1)), low, rng)
+    moved = held_shares(np.tile(weights[order], (200, 1)), np.full(200, low), rng)
     assert np.argmax(moved.mean(axis=0)) == np.argmax(weights[order]) or np.ptp(weights) == 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.3, False)])
+def test_rows_of_several_widths_are_drawn_together(factor, accepted, rng, alpha):
+    rows = np.tile([[3.0, 0.0, 5.0, 0.0], [2.0, 4.0, 8.0, 1.0]], (DRAWS, 1))
+    drawn = held_shares(rows * factor, np.tile([0.2, 0.05], DRAWS), rng)
+    assert (drawn[::2, [1, 3]] == 0).all()
+    alone = held_shares(np.tile([2.0, 4.0, 8.0, 1.0], (DRAWS, 1)), np.full(DRAWS, 0.05), rng)
+    two = stats.kstest(drawn[::2, 0], by_integral(HeldBeta(a=3.0, b=5.0, low=0.2, high=0.8))).pvalue
+    four = min(stats.ks_2samp(drawn[1::2, k], alone[:, k]).pvalue for k in range(4))
+    assert (5 * min(two, four) > alpha) == accepted
 
 
 def test_numbers_at_extremes(rng):
