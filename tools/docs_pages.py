@@ -16,6 +16,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import privsample
+from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant, Assumption, Kind, View
 from privsample.accounting.statement import shown_delta, shown_epsilon
 from privsample.simulations import figures
@@ -109,10 +110,10 @@ def cost_picture(account: Accountant, delta: float) -> bytes:
     """delta against epsilon on a logarithmic axis, as SVG: the account, and what its Renyi curve alone would give."""
     least, file = min(1e-10, delta / 1e4), io.BytesIO()
     with figures.styled(maths=True) as figure_class:
-        figure = figure_class(figsize=(5.6, 3.3), layout="constrained")
-        axes, top = figure.subplots(), float(account.epsilon(least))
+        figure = figure_class(figsize=(4.8, 3.1), layout="constrained")
+        axes = figure.subplots()
         label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
-        axes.plot(*figures.cost_curve(account, top, least), color=figures.BLUE, label=label)
+        axes.plot(*curve(account, least), color=figures.BLUE, label=label)
         if account.failure == 0.0:
             epsilons, at = figures.by_renyi(account, least)
             kept = (epsilons > 0) & np.isfinite(epsilons)
@@ -129,6 +130,16 @@ def cost_picture(account: Accountant, delta: float) -> bytes:
     return file.getvalue()
 
 
+def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the privacy curve: at even steps of epsilon, and of log delta, where it is steep."""
+    deltas = np.geomspace(least, 0.1, 12)
+    steep = account.epsilon(deltas)
+    even, at = figures.cost_curve(account, float(steep[0]), least)
+    epsilons, both = np.append(even, steep[steep > 0]), np.append(at, deltas[steep > 0])
+    order = np.lexsort((-both, epsilons))
+    return epsilons[order], both[order]
+
+
 class Names(SphinxTransform):
     """Lead from a public name, an assumption or a note to what the site says of it."""
 
@@ -136,6 +147,8 @@ class Names(SphinxTransform):
 
     def apply(self) -> None:
         """Change the document in place."""
+        for block in self.document.findall(nodes.literal_block):
+            _without_empty_end(block)
         for code in list(self.document.findall(nodes.literal)):
             if not _within(code, nodes.reference, nodes.title, pending_xref):
                 code.replace_self(self._led(code))
@@ -164,6 +177,12 @@ class Names(SphinxTransform):
                 found.append(_reference("std", "doc", f"/notes/{note[1]}", nodes.inline("", note[0])))
                 start = note.end()
         return [*found, nodes.Text(text[start:])]
+
+
+def _without_empty_end(block: nodes.literal_block) -> None:
+    """Drop the empty line with which an example has to end in its source."""
+    block.rawsource = block.astext().rstrip()
+    block[:] = [nodes.Text(block.rawsource)]
 
 
 def _within(node: nodes.Node, *kinds: type) -> bool:
