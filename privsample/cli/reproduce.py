@@ -46,7 +46,9 @@ def run(args: Namespace) -> int:
     require("matplotlib", "report", "drawing figures")
     if args.report is not None:
         require("jinja2", "report", "--report")
-    from privsample.simulations.experiments.running import reproduce
+    from privsample.mechanisms.release import write_whole
+    from privsample.simulations.experiments.running import Done, reproduce
+    from privsample.simulations.gallery import gallery
 
     names, page = _names(args), Page()
     if args.list:
@@ -54,22 +56,22 @@ def run(args: Namespace) -> int:
         return 0
     out = args.out or args.report or "figures"
     folder = _folder(out, "--out" if args.report is None else "--report", force=args.force)
-    done = []
+    done: list[Done] = []
     try:
         with progress(f"{len(names)} experiments", len(names), None) as advance:
             for one in reproduce(names, folder, n_jobs=args.jobs):
-                page.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
-                print(one.picture, one.numbers, sep="\n", flush=True)
                 done.append(one)
                 advance(1)
         if args.report is not None:
-            from privsample.mechanisms.release import write_whole
-            from privsample.simulations.gallery import gallery
-
             write_whole(folder / "report.html", gallery(done))
-            print(folder / "report.html")
     except OSError as error:
         raise UsageProblem(str(error)) from None
+    finally:  # what was done is told also where the rest failed or was stopped
+        for one in done:
+            page.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
+            print(one.picture, one.numbers, sep="\n", flush=True)
+    if args.report is not None:
+        print(folder / "report.html")
     return 0
 
 

@@ -80,6 +80,16 @@ def test_progress_on_a_terminal(run, two, monkeypatch):
     ran = run("reproduce", "--all")
     assert ran.code == 0
     assert "2 experiments" in ran.err
+    assert "figures/h-2.png" in ran.out
+    assert ".png" not in ran.err
+
+
+def test_what_was_done_before_a_failure_is_told(run, two):
+    Path("out/h-2.csv").mkdir(parents=True)
+    ran = run("reproduce", "--all", "--out", "out", "--force")
+    assert ran.code == 2
+    assert "h-2 could not be written to out" in ran.err
+    assert "out/s-1a.csv" in ran.out
 
 
 def test_unknown_names(run):
