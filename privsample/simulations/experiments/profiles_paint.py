@@ -50,6 +50,7 @@ def _panels(figure: Any, panels: Sequence["Curves"]) -> Any:
     """The axes, (rows, columns), with their titles and labels."""
     wide = min(len(panels), 2)
     grid = figure.subplots(len(panels) // wide, wide, squeeze=False, sharex=True, sharey=True)
+    figure.get_layout_engine().set(wspace=0.04)  # the outer ticks of two panels have room between them
     for axes, panel in zip(grid.flat, panels, strict=True):
         axes.set_title(panel.title)
         axes.set_xlim(panel.x[0], panel.x[-1])

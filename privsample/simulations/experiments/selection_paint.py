@@ -1,4 +1,4 @@
-"""How curves of repeated selection are painted: printed bounds dashed and ours solid, the legend beside the axes."""
+"""How curves of repeated selection are painted: printed bounds dashed and ours solid, the legend below the axes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from privsample.simulations.experiments.base import Result, stacked
 from privsample.simulations.experiments.selection_data import Curve
 from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
 
-SIZE = (6.4, 4.2)
+SIZE = (4.8, 4.8)
 _PURPLE, _BLACK = "#8E4585", "#222222"
 _LINES: dict[str, dict[str, Any]] = {
     "ours": {"linestyle": "-", "linewidth": 2.0},
@@ -31,7 +31,7 @@ def _paint(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) ->
     for curve in curves:
         axes.plot(curve.x, curve.y, **{"color": colours.get(curve.label, GREY)} | _LINES[curve.whose])
     axes.set(**settings)
-    figure.legend(handles=_handles(curves, colours), loc="outside right upper")
+    figure.legend(handles=_handles(curves, colours), loc="outside lower left", ncols=2)
 
 
 def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
