@@ -10,7 +10,7 @@ from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
-from privsample.accounting.chosen import ChosenAccountant, pure_renyi
+from privsample.accounting.chosen import ChosenAccountant, pure_curve, pure_renyi
 from privsample.accounting.composition import Composed
 from privsample.accounting.conversion import Curve, PointCurve
 from privsample.accounting.loss import LossPair
@@ -82,8 +82,11 @@ class KernelAccountant(ChosenAccountant):
     @property
     def max_loss(self) -> float:
         """2 artanh(tanh(e/2) tanh(r/2)), e the base's and r the kernel's largest log ratio in a column (Birkhoff)."""
-        if self.pairs:
-            return self.pairs[0].max_loss
+        return self.pairs[0].max_loss if self.pairs else self._bound_on_loss
+
+    @property
+    def _bound_on_loss(self) -> float:
+        """Whatever the output laws are."""
         return contracted_loss(self.base.max_loss, self._constants.log_range)
 
     @property
@@ -156,6 +159,10 @@ class KernelAccountant(ChosenAccountant):
         if ultra < 1.0:
             curves[f"ultra-mixing {ultra:.4g}"] = lambda e: self._by_common(e, ultra, None)
         return curves
+
+    def _all_curves(self, least: float = -np.inf) -> dict[str, PointCurve]:
+        pure = np.isfinite(self._bound_on_loss) and self.failure == 0.0
+        return self._curves(least) | ({"contracted pure guarantee": pure_curve(self._bound_on_loss)} if pure else {})
 
     def _by_dobrushin(self, epsilon: float) -> float:
         """delta(e) times the kernel's constant at log(1 + (e^e - 1)/delta(e)) (Theorem 1, part 2)."""

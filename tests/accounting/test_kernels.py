@@ -109,8 +109,8 @@ ORDERS = np.array([1.01, 2.0, 10.0, 500.0])
 
 
 def test_bounds_never_undercut_the_exact_curves(rng):
-    """Over a thousand cases of kernel, base and epsilon or order; the benchmark counts ten thousand, and the slack."""
-    for _ in range(120):
+    """Hundreds of cases of kernel, base and epsilon or order; the benchmark counts ten thousand, and the slack."""
+    for case in range(60):
         laws = bases(rng)
         rows = kernel(rng, laws.shape[1], int(rng.integers(2, 6)))
         truth = Finite(listed=discrete(laws @ rows))
@@ -122,7 +122,7 @@ def test_bounds_never_undercut_the_exact_curves(rng):
         assert (delta <= base * (1 + 1e-12) + 1e-15).all()
         assert (bound.rdp(ORDERS) >= truth.rdp(ORDERS) * (1 - 1e-11)).all()
         assert bound.max_loss >= truth.max_loss * (1 - 1e-12) - 1e-15
-        for log_delta in (-3.0, -20.0) if np.isfinite(truth.max_loss) else ():
+        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.max_loss) else ():
             epsilon = float(truth.epsilon(np.exp(log_delta)))
             assert all(route.epsilon >= epsilon * (1 - 1e-9) - 1e-12 for route in bound.explain(np.exp(log_delta)))
 

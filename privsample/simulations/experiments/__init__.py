@@ -16,6 +16,13 @@ PAPERS = {
 
 # Name -> module and attribute.
 NAMES = {
+    "t-4.1": "tempered:POSTERIORS",
+    "t-4.2": "tempered:ERRORS",
+    "t-4.3": "gibbs:ASSIGNMENTS",
+    "t-4.4": "gibbs:FIRST",
+    "t-4.5": "gibbs:WORST",
+    "t-4.6": "gibbs_likelihood:LIKELIHOOD",
+    "t-4.7": "gibbs:TEMPERED",
     "t-5.1": "posterior_levels:DIFFUSED",
     "t-5.2": "posterior_levels:CONCENTRATED",
     "t-5.3": "posterior_entropy:FIGURE_3",
@@ -27,6 +34,10 @@ NAMES = {
     "t-7.2": "profiles:COUPLET",
     "t-7.3": "profiles:CATEGORICAL",
     "t-7.5": "profiles:CHAINS",
+    "d-mixing": "mixing:DECAY",
+    "d-iteration": "mixing:ITERATION",
+    "d-8": "diffusion:THEOREM_8",
+    "d-path": "diffusion:PATH",
     "s-table-1": "subsampling_table:TABLE",
     "s-1a": "subsampling:PROFILES",
     "s-1b": "subsampling:GAUSS_SAMPLED",
@@ -42,6 +53,11 @@ NAMES = {
     "h-7": "selection_use:FIGURE_7",
     "h-8": "selection:FIGURE_8",
     "efficiency": "efficiency:EXPERIMENT",
+    "b-1": "bernoulli:FIGURE_1",
+    "b-2": "bernoulli:FIGURE_2",
+    "b-3": "bernoulli:FIGURE_3",
+    "b-conjecture": "bernoulli:SEARCH",
+    "sgd-accuracy": "sgd:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",
 }
 

@@ -1,0 +1,49 @@
+"""Figures of mixing, iteration and diffusion: ours between the exact values and the printed theorems."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from privsample.simulations.experiments import diffusion, experiment, mixing
+
+
+def test_a_kernels_steps():
+    found = mixing.mixing(np.array([1.0, 5.0, 30.0]))
+    assert (found.exact <= found.bound * (1 + 1e-9)).all()
+    assert (found.bound <= found.printed * (1 + 1e-9)).all()
+    assert (found.printed <= found.alone * (1 + 1e-9)).all()
+    for constants in (found.dobrushin, found.doeblin, found.ultra_mixing, found.exact):
+        assert (np.diff(constants) <= 0).all()
+    assert found.dobrushin[2] < 0.05
+
+
+@pytest.mark.parametrize("convexity", mixing.CONVEXITY)
+def test_iteration(convexity):
+    ours, printed = mixing.iteration(convexity)
+    assert (ours <= printed * (1 + 1e-9)).all()
+    assert ours[0] == pytest.approx(printed[0])
+    assert (np.diff(ours) < 0).all()
+
+
+def test_theorem_8_and_a_path(rng):
+    errors = diffusion.errors_by_rate(30, rng)
+    assert errors.ratio == pytest.approx(1 / (1 + 30 / (2 * errors.x)), rel=1e-9)
+    assert np.interp(np.log(errors.at), np.log(errors.x), np.log(errors.ratio)) == pytest.approx(
+        np.log(errors.drawn), abs=0.3
+    )
+    times, drawn, costs = diffusion.path(rng)
+    assert set(diffusion.TIERS) <= set(times.tolist())
+    assert drawn.shape == (len(times), len(diffusion.VALUES))
+    assert (np.diff(costs) < 0).all()
+
+
+@pytest.mark.parametrize("name", ["d-mixing", "d-iteration", "d-8", "d-path"])
+def test_files(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(mixing, "STEPS", np.array([1.0, 9.0]))
+    monkeypatch.setattr(diffusion, "RUNS", 20)
+    picture, numbers, sentence = experiment(name).write(tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))) >= 2
+    assert sentence.endswith(".")
+    assert "nan" not in sentence
