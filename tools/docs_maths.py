@@ -12,10 +12,10 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-# A base (not a name such as noise_std), the mark, and where the script starts.
-_BASE = r"(?:(?<![\w.])(?:[^\W\d_]|sup|inf|max|min|lim)[₀-₉′*]?|[)\]}|∫ΣΠ′″₀-₉ᵢₖ]|(?<=[αβγδεηθλμνπρστφχψωΓΔΛΦΨ]))"
+# What a script can stand at: a letter by itself or after Greek, some names, a bracket; not a name such as noise_std.
+_LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[₀-₉′*]?"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
-_SUB = re.compile(_BASE + r"_(?=[{(]|[^\W_](?![^\W_])|\d+\b)")
+_SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![^\W_])|\d+\b)")
 _SHORT = re.compile(r"[−-]?(?:\d+|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
 _VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)

@@ -40,7 +40,7 @@ changelog
 :::
 """
 FOOTER = """
-All fields and methods: {{py:obj}}`the reference <privsample.{0}>`.
+All fields and methods: {{py:obj}}`privsample.{0}`.
 """
 LISTS = {
     "guides": ("Guides", "Every example in them was executed when this site was built."),
