@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from privsample.estimators.logistic import PrivateLogisticRegression
     from privsample.estimators.scoring import NoisyScore
     from privsample.estimators.search import PrivateSearchCV
+    from privsample.estimators.sgd import PrivateSGDClassifier, PrivateSGDRegressor
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
     from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.bernoulli import BernoulliSampling
@@ -137,6 +138,7 @@ _HOMES = {
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
     "privsample.estimators.scoring": ("NoisyScore",),
     "privsample.estimators.search": ("PrivateSearchCV",),
+    "privsample.estimators.sgd": ("PrivateSGDClassifier", "PrivateSGDRegressor"),
     "privsample.mechanisms.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.contraction": ("NoisyContraction", "NoisyStep"),
     "privsample.mechanisms.diffusion": ("BrownianMotion", "Hierarchy", "OrnsteinUhlenbeck"),

