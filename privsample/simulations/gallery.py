@@ -37,7 +37,8 @@ def _card(done: Done) -> Section:
         parts=(
             Part(paragraphs=(done.sentence,)),
             Part(
-                heading=f"The numbers{part} (all are in {done.numbers.name})",
+                heading=f"The numbers{part}",
+                paragraphs=(f"All of them are in {done.numbers.name}, beside this page.",),
                 columns=tuple(column.replace("_", " ") for column in columns),
                 rows=tuple(tuple(map(_short, rows[k])) for k in (range(len(rows)) if shown is None else shown)),
                 folded=True,
