@@ -28,7 +28,7 @@ LOST = 1e-13  # share of the posterior that a window may leave out
 LARGEST = 1 << 24  # values of the hidden count in a window
 _DEPTH, _GRID = 60.0, 2001
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_PANELS = 48
+_PANELS = 64
 
 
 class NoiseAware(NamedTuple):
@@ -156,9 +156,9 @@ def _(model: GammaPoisson, n: int, noise: Noise, observed: FloatArray) -> NoiseA
 @noise_aware.register
 def _(model: GammaExponential, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
     def log_density(s: FloatArray) -> FloatArray:
-        return special.xlogy(n - 1, s) - (n + model.shape) * np.log(model.rate + s)
+        return (n - 1) * np.log(s) - (n + model.shape) * np.log(model.rate + s)
 
-    s, log_weights = _integrated(log_density, 0.0, noise, observed)
+    s, log_weights = _integrated(log_density, noise, observed, positive=True)
     law = ConjugateMixture(
         family="Gamma", first=np.array(model.shape + n), second=model.rate + s, log_weights=log_weights
     )
@@ -174,7 +174,7 @@ def _(model: NormalKnownVariance, n: int, noise: Noise, observed: FloatArray) ->
         location = (model.mean / model.variance + n * float(observed.mean()) / spread) / precision
         return NoiseAware(Normal(location=location, scale=precision**-0.5), f"exact, {unclipped}")
     spread = n * model.noise_variance + n * n * model.variance
-    s, log_weights = _integrated(lambda x: -0.5 * (x - n * model.mean) ** 2 / spread, -np.inf, noise, observed)
+    s, log_weights = _integrated(lambda x: -0.5 * (x - n * model.mean) ** 2 / spread, noise, observed)
     own = 1 / (1 / model.variance + n / model.noise_variance)
     means = own * (model.mean / model.variance + s / model.noise_variance)
     law = ConjugateMixture(family="Normal", first=means, second=np.array(own**0.5), log_weights=log_weights)
@@ -182,23 +182,26 @@ def _(model: NormalKnownVariance, n: int, noise: Noise, observed: FloatArray) ->
 
 
 def _integrated(
-    log_density: Callable[[FloatArray], FloatArray], least: float, noise: Noise, observed: FloatArray
+    log_density: Callable[[FloatArray], FloatArray], noise: Noise, observed: FloatArray, *, positive: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Nodes over the hidden sum, above `least`, and log weights: Gauss's rule in panels between the kinks of the noise.
+    """Nodes over the hidden sum and log weights: Gauss's rule in panels between the kinks of the noise.
 
-    The panels cover where the integrand is above e^-60 of its largest value, found by closing in on a grid.
+    The panels cover where the integrand is above e^-60 of its largest value, found by closing in on a grid. A positive
+    sum is integrated over its logarithm.
     """
-    seen = np.unique(observed)
+    seen, reach = np.unique(observed), noise.reach(-2 * _DEPTH)
+    low, high = seen[0] - reach, seen[-1] + reach
+    if positive:
+        seen, high = np.log(seen[seen > 0]), np.log(max(high, reach))
+        low = high - 4 * _DEPTH
 
-    def log_integrand(s: FloatArray) -> FloatArray:
-        return log_density(s) + _log_likelihood(noise, observed.ravel(), s)
+    def log_integrand(x: FloatArray) -> FloatArray:
+        s = np.exp(x) if positive else x
+        return log_density(s) + _log_likelihood(noise, observed.ravel(), s) + (x if positive else 0.0)
 
-    reach = noise.reach(-2 * _DEPTH)
-    low, high = max(seen[0] - reach, least), max(seen[-1], least) + reach
     for _ in range(6):
         grid = np.linspace(low, high, _GRID)
-        with np.errstate(divide="ignore"):
-            heights = log_integrand(grid)
+        heights = log_integrand(grid)
         inside = np.flatnonzero(heights > heights.max() - _DEPTH)
         low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, _GRID - 1)]
     ends = np.unique(np.concatenate([[low, high], seen[(seen > low) & (seen < high)]]))
@@ -206,4 +209,4 @@ def _integrated(
     edges = np.append(edges, ends[-1])
     half = np.diff(edges)[:, None] / 2
     nodes = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-    return nodes, log_integrand(nodes) + np.log(half * _WEIGHTS).ravel()
+    return np.exp(nodes) if positive else nodes, log_integrand(nodes) + np.log(half * _WEIGHTS).ravel()

@@ -10,6 +10,7 @@ from privsample import (
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
+    ContractionAccountant,
     Differences,
     DirichletCategorical,
     DiscreteGaussianNoise,
@@ -19,8 +20,10 @@ from privsample import (
     GaussianAccountant,
     GaussianNoise,
     Group,
+    KernelAccountant,
     LaplaceAccountant,
     LaplaceNoise,
+    LaplaceSumAccountant,
     LogisticAccountant,
     NormalKnownVariance,
     Parallel,
@@ -92,10 +95,44 @@ def tempered():
 def statistics():
     noises = [LaplaceNoise, GaussianNoise, DiscreteLaplaceNoise, DiscreteGaussianNoise]
     names = {LaplaceNoise: "scale", DiscreteLaplaceNoise: "scale"}
-    noise = st.one_of([st.builds(kind, **{names.get(kind, "noise_std"): positive(0.3)}) for kind in noises])
+    noise = st.one_of([st.builds(kind, **{names.get(kind, "noise_std"): positive(1.0)}) for kind in noises])
     vectors = st.sampled_from([[[1]], [[3]], [[1, 1]], [[2, 2], [3, 1]]])
     differences = st.builds(Differences, vectors=vectors, whole=st.just(True))
     return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise)
+
+
+def kernels():
+    return st.lists(st.lists(positive(), min_size=2, max_size=2), min_size=3, max_size=3).map(
+        lambda rows: [[x / sum(row) for x in row] for row in rows]
+    )
+
+
+def processed(relation):
+    """What comes after a release: a kernel, noisy contractions, more noise."""
+    at = {"relation": st.just(relation)}
+    bases = [
+        st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.just(3), **at),
+        st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive(0.5), **at),
+    ]
+    scale = positive(0.5)
+    return st.one_of(
+        st.builds(KernelAccountant, base=st.one_of(bases), matrix=kernels()),
+        st.builds(
+            ContractionAccountant,
+            sensitivity=positive(),
+            noise_stds=st.tuples(scale, scale),
+            constants=st.tuples(st.floats(0.0, 2.0)),
+            **at,
+        ),
+        st.builds(
+            LaplaceSumAccountant,
+            sensitivity=positive(),
+            scale=scale,
+            further_scale=scale,
+            coordinates=st.integers(1, 2),
+            **at,
+        ),
+    )
 
 
 def accounts(relation, *, failing=True):
@@ -109,6 +146,7 @@ def accounts(relation, *, failing=True):
         st.builds(BoundedRangeAccountant, loss_range=positive(), **at),
         st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 6), **at),
     ]
+    kinds.append(processed(relation))
     if failing:
         kinds.append(
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)

@@ -22,6 +22,7 @@ from privsample import (
     GammaPoisson,
     GaussianMechanism,
     LaplaceMechanism,
+    NoisyStatistics,
     NormalKnownVariance,
     PosteriorAccountant,
     RandomizedResponse,
@@ -42,6 +43,9 @@ POSTERIORS = [
     BetaQuery(alpha=2, beta=2, bounds=(-1.0, 3.0), n=N, data_weight=0.5),
 ]
 OTHERS = [
+    NoisyStatistics(model=DirichletCategorical(alpha=(2, 3, 4)), n=N, scale=2, draws=40),
+    NoisyStatistics(model=GammaExponential(shape=3, rate=2, upper=1.5), n=N, scale=2, draws=2),
+    NoisyStatistics(model=BetaBernoulli(alpha=6, beta=12), n=N, scale=20, draws=40, noise="discrete gaussian"),
     GaussianMechanism(sensitivity=1, noise_std=2, shape=(N,)),
     LaplaceMechanism(sensitivity=1, scale=2, shape=(N,), draws=3),
     RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=N), categories=3),

@@ -1,0 +1,37 @@
+"""Exact draws by OpenDP follow the same laws as our own."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsample import DiscreteGaussianNoise, DiscreteLaplaceNoise, LaplaceNoise
+from privsample.interop.opendp import exact_noise
+
+pytest.importorskip("opendp")
+LAWS = [DiscreteLaplaceNoise(scale=2.5), DiscreteGaussianNoise(noise_std=2.5)]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_opendp_draws_from_the_declared_law(law, factor, accepted, alpha):
+    draws = exact_noise(_scaled(law, factor), (100, 100)).ravel()
+    values = np.arange(-6, 7.0)
+    expected = np.exp(law.log_mass(values)) * len(draws)
+    counts = np.array([np.sum(draws == k) for k in values])
+    rest, beyond = len(draws) - expected.sum(), len(draws) - counts.sum()
+    result = stats.chisquare([*counts, beyond], [*expected, rest])
+    assert (result.pvalue > alpha) == accepted
+
+
+def _scaled(law, factor):
+    if isinstance(law, DiscreteLaplaceNoise):
+        return DiscreteLaplaceNoise(scale=law.scale * factor)
+    return DiscreteGaussianNoise(noise_std=law.noise_std * factor)
+
+
+def test_shapes_and_refusals():
+    assert exact_noise(LAWS[0], (2, 0, 3)).shape == (2, 0, 3)
+    assert exact_noise(LAWS[1], ()).shape == ()
+    with pytest.raises(TypeError, match="discrete noise"):
+        exact_noise(LaplaceNoise(scale=1.0), (3,))
