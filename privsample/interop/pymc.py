@@ -1,12 +1,14 @@
-"""Models in PyMC, run in its numba mode: it needs no C compiler, where the default mode would hang."""
+"""What runs in PyMC: chains of a logistic regression, private releases as likelihood terms, noise-aware posteriors."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, finite, generator, positive_integer
+from privsample.distributions.noise import Noise
 from privsample.interop.arviz import summary
+from privsample.interop.pymc_models import NoisyRelease, Seen, count_term, in_pymc
+from privsample.interop.pymc_sampling import libraries, run, sampler
 
 _TUNE, _KEPT, _FEWEST = 1000, 500, 4
 
@@ -19,41 +21,92 @@ def logistic_chains(
     Returns: independent chains, at least four, shape (chains, states, d), and their diagnostics by name.
     Raises: ImportError, PyMC is not installed; KeyboardInterrupt, the run was stopped.
     """
-    pm, tensor = _pymc()
+    pm, tensor = libraries("sampling by NUTS")
     count = max(chains, _FEWEST)
-    with pm.Model(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they would speak of the data
+    with pm.Model() as model:
         w = pm.Normal("w", shape=rows.shape[1])
         pm.Potential("records", -weight * tensor.softplus(-tensor.dot(tensor.as_tensor_variable(rows), w)).sum())
-        trace = pm.sample(
-            draws=_KEPT,
-            tune=_TUNE,
-            chains=count,
-            cores=1,
-            random_seed=rng,
-            progressbar=False,
-            quiet=True,
-            compute_convergence_checks=False,
-            compile_kwargs={"mode": "NUMBA"},
+    trace = run(model, draws=_KEPT, tune=_TUNE, chains=count, rng=rng)
+    found: FloatArray = np.asarray(trace.posterior["w"].values, dtype=np.float64)
+    return found, {"chains": count, **_diagnostics(trace)}
+
+
+def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> str:
+    """Put a private release into the open PyMC model, as a likelihood term that knows of the noise.
+
+    Parameters: name, of the term; release, a PrivateStatistics, or whatever has its model, n, noise and observed;
+    parameters, the variables of your model that the records follow, by the names that the release's model gives them:
+    theta of BetaBernoulli and DirichletCategorical, rate of GammaPoisson and GammaExponential, mean of
+    NormalKnownVariance, mean and variance of NormalUnknownVariance, coefficients, intercept, variance, feature_mean and
+    feature_root (lower triangular, times its transpose the covariance) of LinearRegression. The release's prior plays
+    no part. Laplace noise on several sums adds latent variables, `{name}_noise`.
+
+    Returns: what the likelihood is, in words: exact, or the central limit.
+    Raises: ImportError, PyMC is not installed; TypeError, another model or other names, or no PyMC model is open.
+    """
+    pm, _ = libraries("noisy_observation")
+    entry = in_pymc(release.model)
+    if sorted(parameters) != sorted(entry.parameters):
+        raise TypeError(
+            f"noisy_observation needs the parameters {', '.join(entry.parameters)} of "
+            f"{type(release.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
         )
-        found: FloatArray = np.asarray(trace.posterior["w"].values, dtype=np.float64)
-        if found.shape != (count, _KEPT, rows.shape[1]):
-            raise KeyboardInterrupt  # PyMC returns what it has
-        figures = summary(trace)
-    facts: dict[str, object] = {
-        "chains": count,
+    term, words = entry.likelihood(name, Seen.of(release), **parameters)
+    pm.Potential(name, term)
+    return words
+
+
+def noisy_count(
+    name: str, observed: float, noise: Noise, *, n: int | None = None, p: Any = None, mean: Any = None
+) -> str:
+    """Put one noisy count, from wherever it comes, into the open PyMC model: of n records with chance p, or Poisson.
+
+    Parameters: n and p, variable of your model, for a binomial count; mean, for a Poisson one; `observed` is the count
+    plus a draw of `noise`.
+    Returns: what the likelihood is, in words. Raises: as `noisy_observation`; ValueError, for neither or both.
+    """
+    pm, _ = libraries("noisy_count")
+    if (n is None) != (p is None) or (n is None) == (mean is None):
+        raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
+    copies = np.array([finite(observed=observed)])
+    term, words = count_term(copies, noise, n=None if n is None else positive_integer(n=n), p=p, mean=mean)
+    pm.Potential(name, term)
+    return words
+
+
+def noise_aware(
+    release: NoisyRelease,
+    *,
+    model: Any = None,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    rng: np.random.Generator | None = None,
+) -> tuple[dict[str, FloatArray], str]:
+    """Draws from the posterior of a private release, with the prior of `model` (its own, if None), by NUTS.
+
+    Returns: name -> (chains * draws, ...), one chain after the other, and in words how they were made: the likelihood,
+    the sampler and its diagnostics. They speak of the release alone, and cost nothing.
+    Raises: ImportError, PyMC is not installed; TypeError, for a model that has no form in PyMC.
+    """
+    pm, _ = libraries("noise-aware inference")
+    draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
+    chosen = release.model if model is None else model
+    with pm.Model() as built:
+        parameters = in_pymc(chosen).prior(chosen)
+        words = noisy_observation("released", release, **parameters)
+    trace = run(built, draws=draws, tune=tune, chains=chains, rng=generator(rng))
+    found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in parameters}
+    told = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
+    flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
+    return flat, f"{words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
+
+
+def _diagnostics(trace: Any) -> dict[str, float]:
+    """The worst of all variables."""
+    figures = summary(trace)
+    return {
         "largest R-hat": float(figures["r_hat"].astype(float).max()),
         "least effective sample size": float(figures["ess_bulk"].astype(float).min()),
         "divergences": int(trace.sample_stats["diverging"].values.sum()),
     }
-    return found, facts
-
-
-def _pymc() -> tuple[Any, Any]:
-    """PyMC and its tensors."""
-    try:
-        import pymc
-        from pytensor import tensor
-    except ImportError:
-        raise ImportError("sampling by NUTS needs PyMC: pip install pymc") from None
-    return pymc, tensor

@@ -14,6 +14,7 @@ from privsample.distributions.families import Model
 from privsample.distributions.laws import Law
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
 from privsample.distributions.noise_aware import NoiseAware, noise_aware
+from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.inference import PosteriorDraws
 from privsample.mechanisms.posterior import ConjugateMechanism, Sampled
@@ -210,6 +211,24 @@ class PrivateStatistics:
         law, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: law.sample(size, source)}
         return PosteriorDraws(draws=drawn, account=self.account, method=method)
+
+    def mcmc(
+        self,
+        draws: int = 1000,
+        *,
+        model: Model | None = None,
+        tune: int = 1000,
+        chains: int = 4,
+        rng: np.random.Generator | None = None,
+    ) -> PosteriorDraws:
+        """Draws from the noise-aware posterior of any model by NUTS in PyMC: `chains` chains of `draws` each.
+
+        `method` says what is exact, and how the chains fared. Raises: ImportError, PyMC is not installed; ValueError,
+        for a model that differs in more than its prior.
+        """
+        source, chosen = generator(rng), self._with_prior(model)
+        drawn, method = pymc.noise_aware(self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source)
+        return PosteriorDraws(draws=drawn, account=self.account, method=method, chains=chains)
 
     def _aware(self, model: Model | None) -> NoiseAware:
         return noise_aware(self._with_prior(model), self.n, self.noise, self.observed)

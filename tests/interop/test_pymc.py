@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from privsample import LogisticPosterior
-from privsample.interop import pymc
+from privsample.interop import pymc, pymc_sampling
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,27 @@ def test_states_follow_the_law(run, weight, accepted, alpha):
 def test_a_stopped_run_is_no_draw(monkeypatch):
     import pymc as library
 
-    partial = SimpleNamespace(posterior={"w": SimpleNamespace(values=np.zeros((1, 7, 2)))})
+    partial = SimpleNamespace(posterior=SimpleNamespace(sizes={"chain": 1, "draw": 7}))
     monkeypatch.setattr(library, "sample", lambda **_: partial)
     with pytest.raises(KeyboardInterrupt):
         pymc.logistic_chains(np.ones((3, 2)), 1.0, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("installed", [None, "nutpie"])
+def test_the_fastest_sampler_is_taken(monkeypatch, installed):
+    """And PyMC's own never in the mode that wants a C compiler."""
+    import pymc as library
+
+    def sample(**options):
+        asked.update(options)
+        return SimpleNamespace(posterior=SimpleNamespace(sizes={"chain": 4, "draw": 2}))
+
+    asked = {}
+    monkeypatch.setattr(library, "sample", sample)
+    monkeypatch.setattr(pymc_sampling, "sampler", lambda: installed or "pymc")
+    pymc_sampling.run(library.Model(), draws=2, tune=2, chains=4, rng=np.random.default_rng(0))
+    assert asked["nuts_sampler"] == (installed or "pymc")
+    assert asked.get("compile_kwargs") == (None if installed else {"mode": "NUMBA"})
 
 
 def test_without_pymc_the_error_says_what_to_install(monkeypatch):
