@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import calibration, composition, draws, imports, peers, profiles, search, selection
+from benchmarks import calibration, composition, draws, imports, peers, profiles, search, selection, statistics
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -13,6 +13,7 @@ ALL = {
     "profiles": profiles.rows,
     "selection": selection.rows,
     "search": search.rows,
+    "statistics": statistics.rows,
     "draws": draws.rows,
 }
 

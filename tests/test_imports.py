@@ -42,6 +42,7 @@ made = [
     DirectPosterior(model=GammaExponential(shape=2, rate=1, upper=4), n=3),
     DirectPosterior(model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), n=3),
     BetaQuery(alpha=1, beta=1, bounds=(0, 1), n=3),
+    NoisyStatistics(model=BetaBernoulli(alpha=6, beta=12), n=3, scale=2),
     GaussianMechanism(sensitivity=1, noise_std=1, shape=(3,)),
     RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3)),
 ]

@@ -17,6 +17,7 @@ from privsample.distributions.noise_aware import NoiseAware, noise_aware
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.inference import PosteriorDraws
+from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior import ConjugateMechanism, Sampled
 from privsample.mechanisms.release import Release
 
@@ -88,6 +89,15 @@ class NoisyStatistics(ConjugateMechanism):
                 raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
             opendp()
         return ConjugateMechanism.release(self, data, rng=rng)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        problems = getattr(self.model, "problems", None)
+        if problems is None:
+            return ConjugateMechanism.validate(self, data)
+        facts = problems(data)  # of a model whose records are rows
+        self._statistic(data)
+        return CuratorNotes(title=f"{self.n} records, expected {self.domain.words}", facts=facts)
 
     def _law(self, statistic: FloatArray) -> Sampled:
         return _Noisy(statistic=statistic, noise=self.law, exact=self.sampler == "opendp")

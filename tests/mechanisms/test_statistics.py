@@ -19,6 +19,7 @@ from privsample import (
     GammaPoisson,
     GaussianNoise,
     LaplaceNoise,
+    LinearRegression,
     NoisyStatistics,
     NormalKnownVariance,
     PosteriorDraws,
@@ -148,6 +149,17 @@ def test_altered_and_newer_files_are_refused(tmp_path, change, message):
     path.write_text(altered(text, change), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         PrivateStatistics.load(path)
+
+
+def test_rows_are_released_and_validated():
+    model = LinearRegression(feature_bounds=((-1, 1),), target_bounds=(-2, 2), shape=2, scale=2)
+    rows, targets = np.linspace(-2, 2, 50)[:, None], np.linspace(-1, 1, 50)
+    mechanism = NoisyStatistics(model=model, n=50, scale=3, noise="gaussian")
+    assert private(mechanism, (rows, targets)).posterior().mean.shape == (3,)
+    assert "outside" in mechanism.validate((rows, targets)).text()
+    with pytest.raises(SchemaError, match="50 records were declared"):
+        mechanism.validate((rows[:-1], targets[:-1]))
+    assert "50 records" in NoisyStatistics(model=BINARY, n=50, scale=3).validate(YES).text()
 
 
 def test_only_noisy_statistics_are_wrapped(tmp_path):
@@ -315,7 +327,7 @@ def test_noise_aware_posteriors_of_counts_are_calibrated(n, epsilon, noise, rng,
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("n", "epsilon"), [(20, 0.1), (100, 0.1)])
+@pytest.mark.parametrize(("n", "epsilon"), [(20, 0.1), (20, 0.3), (100, 0.1)])
 def test_the_plug_in_is_not(n, epsilon, rng, alpha):
     assert 2 / epsilon**2 > n / 4  # the noise's variance and the most that sampling has
     found = ranks(BetaBernoulli(alpha=2, beta=3), n, "discrete laplace", 1 / epsilon, rng, plug_in=True)

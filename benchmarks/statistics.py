@@ -1,0 +1,49 @@
+"""Discrete noise against NumPy's continuous draws and OpenDP's exact ones; noise-aware posteriors of counts."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import privsample as ps
+from benchmarks.measure import Row, milliseconds, paired, seconds
+from privsample.distributions.noise_aware import noise_aware
+from privsample.interop.opendp import exact_noise
+
+DRAWS = 1_000_000
+FEW = 10_000
+
+
+def rows() -> Iterator[Row]:
+    """Draws, then posteriors, then calibration."""
+    rng = np.random.default_rng(1)
+    laws = (
+        (ps.DiscreteLaplaceNoise(scale=10), lambda: rng.laplace(0.0, 10.0, DRAWS), "numpy laplace"),
+        (ps.DiscreteGaussianNoise(noise_std=10), lambda: rng.normal(0.0, 10.0, DRAWS), "numpy normal"),
+    )
+    for law, peer, name in laws:
+        ours, theirs = paired(lambda law=law: law.sample((DRAWS,), rng), peer)
+        yield _row(f"1e6 {law.name} draws", ours, theirs, name, "no loop per draw")
+        ours, theirs = paired(lambda law=law: law.sample((FEW,), rng), lambda law=law: exact_noise(law, (FEW,)), runs=3)
+        yield _row(f"1e4 {law.name} draws", ours, theirs, "opendp", "none set")
+    for n, scale in ((1000, 10.0), (1_000_000, 10.0), (1_000_000, 1000.0), (10**9, 100.0)):
+        model, noise = ps.BetaBernoulli(alpha=1, beta=1), ps.DiscreteLaplaceNoise(scale=scale)
+        seen = np.array([round(0.3 * n)])
+        ours = min(seconds(lambda m=model, k=n, e=noise, y=seen: noise_aware(m, k, e, y).law.mean) for _ in range(5))
+        yield _alone(f"exact posterior of a count, n = {n:.0e}, noise scale {scale:g}", ours, "milliseconds")
+    law = noise_aware(ps.BetaBernoulli(alpha=1, beta=1), 10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5])).law
+    yield _alone("4000 draws from it", min(seconds(lambda: law.sample(4000, rng)) for _ in range(5)), "milliseconds")
+    survey = ps.DirichletCategorical(alpha=(1, 1, 1))
+    for noise in ("discrete laplace", "laplace", "gaussian", "discrete gaussian"):
+        target = ps.DP(epsilon=1, delta=1e-6)
+        took = seconds(lambda e=noise, t=target: ps.NoisyStatistics.calibrate(model=survey, n=100, noise=e, target=t))
+        yield _alone(f"calibrate {noise} noise on a survey to (1, 1e-6)", took, "none set")
+
+
+def _row(name: str, ours: float, theirs: float, peer: str, target: str) -> Row:
+    return Row(
+        name=name, ours=milliseconds(ours), peer=f"{milliseconds(theirs)} {peer}", ratio=ours / theirs, target=target
+    )
+
+
+def _alone(name: str, ours: float, target: str) -> Row:
+    return Row(name=name, ours=milliseconds(ours), peer="", ratio=None, target=target)
