@@ -1,0 +1,125 @@
+"""The chain against enumeration of all hidden states; projection and predictive likelihood against brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+
+from privsample.distributions.hmm import CategoricalHMM, Chain, onto_counts
+
+MODEL = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=0.6)
+COUNTS = np.array([[2, 0, 1, 3, 0], [0, 1, 1, 0, 2], [1, 1, 0, 1, 1], [0, 2, 1, 1, 2]], dtype=float)
+
+
+def enumerated(model, counts):
+    """Probabilities of all state sequences, emissions and transitions integrated out."""
+    sequences = list(itertools.product(range(model.states), repeat=len(counts)))
+    logs = []
+    for z in sequences:
+        total = 0.0
+        moves = np.zeros((model.states, model.states))
+        for before, after in itertools.pairwise(z):
+            moves[before, after] += 1
+        blocks = [(row, model.transition_prior) for row in moves]
+        for state in range(model.states):
+            cells = counts[np.array(z) == state].sum(axis=0)
+            blocks += [(cells[part], model.emission_prior) for part in model.features]
+        for cells, prior in blocks:
+            total += special.gammaln(cells + prior).sum() - special.gammaln((cells + prior).sum())
+        logs.append(total)
+    return sequences, special.softmax(logs)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("prior", "accepted"), [(0.6, True), (8.0, False)])
+def test_states_follow_their_posterior(prior, accepted, rng, alpha):
+    model = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=prior)
+    chain = model.sample(COUNTS, 15_000, 15_000, rng)
+    thinned = chain.states[::8] @ (1 << np.arange(4)[::-1])
+    seen = np.bincount(thinned, minlength=16)
+    _, law = enumerated(MODEL, COUNTS)
+    assert (stats.chisquare(seen, law * len(thinned)).pvalue > alpha) == accepted
+
+
+def test_emissions_and_transitions_are_laws(rng):
+    for truncation in (None, 0.3):
+        chain = MODEL.sample(COUNTS, 5, 3, rng, temperature=2.0, truncation=truncation)
+        assert chain.states.shape == (3, 4)
+        assert chain.emissions.shape == (3, 2, 5)
+        for part in MODEL.features:
+            np.testing.assert_allclose(chain.emissions[..., part].sum(axis=-1), 1.0)
+        np.testing.assert_allclose(chain.transitions.sum(axis=-1), 1.0)
+    assert (chain.emissions[..., :3] >= 0.1 * (1 - 1e-12)).all()
+    assert (chain.emissions[..., 3:] >= 0.15 * (1 - 1e-12)).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("temperature", "accepted"), [(3.0, True), (1.0, False)])
+def test_tempered_emissions(temperature, accepted, rng, alpha):
+    """Counts (30, 6) of one feature in state 0 at T = 3: Beta(1 + 29.7/3, 1 + 5.7/3) above 0.05."""
+    model = CategoricalHMM(states=1, categories=(2,), emission_prior=0.7)
+    counts = np.array([[30.0, 6.0]])
+    drawn = np.exp(
+        [model.draw_emissions(counts, np.zeros(1, dtype=int), rng, temperature, 0.1)[0, 0] for _ in range(1200)]
+    )
+    law = stats.beta(1 + 29.7 / 3, 1 + 5.7 / 3)
+    low, high = law.cdf(0.05), law.cdf(0.95)
+    assert (stats.kstest(drawn, lambda x: (law.cdf(x) - low) / (high - low)).pvalue > alpha) == accepted
+
+
+def test_one_state_and_one_step(rng):
+    model = CategoricalHMM(states=1, categories=(2,))
+    chain = model.sample(np.array([[4.0, 1.0]]), 3, 2, rng)
+    assert (chain.states == 0).all()
+    both = np.log(chain.emissions[:, 0]) @ [2.0, 3.0]
+    expected = special.logsumexp(both) - np.log(2)
+    assert model.log_predictive(chain, np.array([[2.0, 3.0]]))[0] == pytest.approx(expected)
+
+
+def test_predictive_likelihood_by_hand(rng):
+    chain = MODEL.sample(COUNTS, 4, 2, rng)
+    found = MODEL.log_predictive(chain, COUNTS)
+    for t in range(4):
+        likelihoods = []
+        for z, shares, moves in zip(chain.states, chain.emissions, chain.transitions, strict=True):
+            weights = np.array(
+                [(moves[z[t - 1], s] if t else 1) * (moves[s, z[t + 1]] if t < 3 else 1) for s in range(2)]
+            )
+            likelihoods.append(weights / weights.sum() @ np.prod(shares ** COUNTS[t], axis=1))
+        assert found[t] == pytest.approx(np.log(np.mean(likelihoods)))
+    assert isinstance(chain, Chain)
+
+
+def test_histograms_count_records():
+    steps, codes = np.array([0, 0, 2]), np.array([[2, 0], [2, 1], [0, 1]])
+    expected = [[0, 0, 2, 1, 1], [0, 0, 0, 0, 0], [1, 0, 0, 0, 1]]
+    assert MODEL.histograms(steps, codes, 3).tolist() == expected
+
+
+def test_projection_is_the_nearest_point(rng):
+    rows, totals = rng.normal(1, 3, (6, 4)), np.array([0.0, 1, 2, 5, 9, 40])
+    found = onto_counts(rows, totals)
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(axis=1), totals, atol=1e-12)
+    for row, total, near in zip(rows[1:], totals[1:], found[1:], strict=True):
+        solved = optimize.minimize(
+            lambda x, row=row: ((x - row) ** 2).sum(),
+            np.full(4, total / 4),
+            bounds=[(0, None)] * 4,
+            constraints={"type": "eq", "fun": lambda x, total=total: x.sum() - total},
+            method="SLSQP",
+        )
+        np.testing.assert_allclose(near, solved.x, atol=1e-4)
+
+
+def test_fields_are_checked():
+    for fields, message in (
+        ({"states": 0}, "states"),
+        ({"categories": ()}, "at least two categories"),
+        ({"categories": (3, 1)}, "at least two categories"),
+        ({"emission_prior": 0.0}, "emission_prior"),
+        ({"transition_prior": np.nan}, "transition_prior"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CategoricalHMM(**{"states": 2, "categories": (2, 2)} | fields)

@@ -1,0 +1,100 @@
+"""Private hidden Markov chains: account, releases, public rules, calibration, and what a chain recovers."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from privsample import DP, CuratorNotes, PrivateGibbsHMM, Release
+from privsample.accounting.gibbs import histograms_account, sweeps_account
+from privsample.errors import PrivateContent, SchemaError
+
+ENTRIES = (4, 0, 6, 5)
+GIVEN = {"states": 2, "categories": (3, 2), "entries": ENTRIES, "sweeps": 6, "kept": 4}
+NOISY = PrivateGibbsHMM(**GIVEN, scale=2.0)
+TEMPERED = PrivateGibbsHMM(**GIVEN, temperature=3.0, truncation=0.2)
+ROWS = np.random.default_rng(3).integers(0, [3, 2], (15, 2))
+
+
+def test_accounts():
+    assert NOISY.accountant == histograms_account(features=2, n=15, noise=NOISY.law)
+    assert dataclasses.replace(NOISY, sweeps=1000, states=7).accountant == NOISY.accountant
+    assert TEMPERED.law is None
+    assert TEMPERED.accountant == sweeps_account(
+        categories=(3, 2), entries=ENTRIES, states=2, prior=1.0, temperature=3.0, truncation=0.2, sweeps=6
+    )
+
+
+@pytest.mark.parametrize("made", [NOISY, TEMPERED, dataclasses.replace(NOISY, noise="gaussian")], ids=["a", "b", "c"])
+def test_release(made, rng, tmp_path):
+    release, notes = made.release_with_notes(ROWS, rng=rng)
+    assert release["states"].shape == (4, 4)
+    assert release["emissions"].shape == (4, 2, 5)
+    assert release["transitions"].shape == (4, 2, 2)
+    assert Release.from_json(release.to_json()) == release
+    assert "log likelihood" in notes.text()
+    with pytest.raises(PrivateContent):
+        Release(mechanism=made, draws={"states": notes}, account=release.account)
+    assert np.isfinite(made.log_predictive(release, made.histograms(ROWS))).all()
+    assert made.release(ROWS)["states"].shape == (4, 4)
+
+
+def test_no_value_of_a_record_can_fail(rng):
+    odd = ROWS.astype(object)
+    odd[0], odd[1], odd[2, 0], odd[3, 1] = (None, "x"), (np.nan, np.inf), -1, 10**400
+    release = TEMPERED.release(odd, rng=rng)
+    assert np.isfinite(release["emissions"]).all()
+    counts = NOISY.histograms(odd)
+    assert counts[0, :3].sum() == 4
+    notes = NOISY.validate(odd)
+    assert isinstance(notes, CuratorNotes)
+    assert "feature 0, missing" in notes.text()
+    for wrong in (ROWS[:14], ROWS[:, :1]):
+        with pytest.raises(SchemaError):
+            NOISY.release(wrong)
+
+
+def test_noisy_histograms_are_counts_of_the_public_size(rng):
+    counts = NOISY.histograms(ROWS)
+    noisy = dataclasses.replace(NOISY, scale=20.0)._noisy(counts, rng)
+    assert noisy.min() >= 0
+    for part in NOISY.model.features:
+        np.testing.assert_allclose(noisy[:, part].sum(axis=1), ENTRIES, atol=1e-9)
+
+
+def test_a_private_chain_recovers_two_kinds_of_days(rng):
+    days, each = 60, 300
+    kinds = (np.arange(days) // 10) % 2
+    shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.2, 0.7]])
+    rows = np.array([(rng.choice(3, p=shares[kind]), rng.integers(2)) for kind in kinds for _ in range(each)])
+    given = {"states": 2, "categories": (3, 2), "entries": (each,) * days, "target": DP(epsilon=2.0, delta=1e-6)}
+    for by, sweeps, truncation in (("scale", 30, 0.1), ("temperature", 4, 0.4)):
+        made = PrivateGibbsHMM.calibrate(**given, by=by, sweeps=sweeps, kept=1, truncation=truncation)
+        assert given["target"].met_by(made.accountant)
+        states = made.release(rows, rng=rng)["states"][-1]
+        agreement = (states == kinds).mean()
+        assert max(agreement, 1 - agreement) > 0.9, by
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "neither"),
+        ({"scale": 1.0, "temperature": 2.0}, "both"),
+        ({"scale": 0.0}, "scale must be finite and > 0"),
+        ({"temperature": 0.5}, "temperature must be finite and >= 1"),
+        ({"temperature": 2.0, "truncation": 0.5}, r"truncation must lie in \(0, 1/2\)"),
+        ({"scale": 1.0, "truncation": 0.0}, "truncation"),
+        ({"scale": 1.0, "noise": "cauchy"}, "cauchy"),
+        ({"scale": 1.0, "kept": 9}, "kept must be at most sweeps"),
+        ({"scale": 1.0, "entries": (0, 0)}, "at least one step"),
+        ({"scale": 1.0, "entries": (3, -1)}, "entries"),
+        ({"scale": 1.0, "categories": (3, 1)}, "categories"),
+        ({"scale": 1.0, "states": 0}, "states"),
+    ],
+)
+def test_fields_are_checked(fields, message):
+    with pytest.raises(ValueError, match=message):
+        PrivateGibbsHMM(**GIVEN | fields)
+    with pytest.raises(ValueError, match="by must be"):
+        PrivateGibbsHMM.calibrate(**GIVEN, target=DP(epsilon=1), by="sweeps")
