@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import UsageProblem, require
-from privsample.cli.options import whole
 from privsample.cli.output import Page, progress
+from privsample.cli.spread import add_jobs, spread
 
 ABOUT = "redraw published figures, with their numbers and one sentence on what they show"
 DESCRIPTION = """\
@@ -33,7 +33,7 @@ def add(parser: Any) -> None:
         "--report", metavar="DIR", help="the folder to write to, with a page of all to read in a browser, report.html"
     )
     parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
-    parser.add_argument("--jobs", type=whole, default=1, metavar="K", help="how many to run at once (default: 1)")
+    add_jobs(parser)
 
 
 def run(args: Namespace) -> int:
@@ -58,8 +58,8 @@ def run(args: Namespace) -> int:
     folder = _folder(out, "--out" if args.report is None else "--report", force=args.force)
     done: list[Done] = []
     try:
-        with progress(f"{len(names)} experiments", len(names), None) as advance:
-            for one in reproduce(names, folder, n_jobs=args.jobs):
+        with spread(args), progress(f"{len(names)} experiments", len(names), None) as advance:
+            for one in reproduce(names, folder):
                 done.append(one)
                 advance(1)
         if args.report is not None:

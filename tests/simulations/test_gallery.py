@@ -70,7 +70,7 @@ def test_what_cannot_be_written_is_named(tmp_path):
     with pytest.raises(OSError, match="s-1a could not be written to"):
         list(reproduce(["s-1a"], tmp_path))
     with pytest.raises(ValueError, match="no experiment 'x'"):
-        reproduce(["s-1a", "x"], tmp_path)
+        list(reproduce(["s-1a", "x"], tmp_path))
 
 
 def test_every_figure_of_the_thesis_on_profiles_has_a_name():

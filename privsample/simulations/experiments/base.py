@@ -22,6 +22,25 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An experiment that was run: its picture as PNG, its numbers as CSV, its sentence."""
+
+    name: str
+    image: bytes
+    numbers: bytes
+    sentence: str
+
+    def write(self, folder: Path) -> tuple[Path, Path, str]:
+        """Write NAME.png and NAME.csv into the folder, made where it is missing. Returns the sentence too.
+
+        Raises: OSError, where the folder cannot be written.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        picture = _put(folder / f"{self.name}.png", self.image)
+        return picture, _put(folder / f"{self.name}.csv", self.numbers), self.sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """A name for the command line, a title, the size of its picture in inches, and the work."""
 
@@ -30,12 +49,8 @@ class Experiment:
     run: Callable[[], Result]
     size: tuple[float, float] = (4.6, 3.6)
 
-    def write(self, folder: Path) -> tuple[Path, Path, str]:
-        """Run it; write NAME.png and NAME.csv into the folder, made where it is missing. Returns the sentence too.
-
-        Raises: OSError, where the folder cannot be written; ImportError, without Matplotlib.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
+    def make(self) -> Made:
+        """Run it and paint it. Raises: ImportError, without Matplotlib."""
         result = self.run()
         image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
@@ -45,9 +60,11 @@ class Experiment:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(result.columns)
         writer.writerows(zip(*result.columns.values(), strict=True))
-        picture = _put(folder / f"{self.name}.png", image.getvalue())
-        numbers = _put(folder / f"{self.name}.csv", text.getvalue().encode())
-        return picture, numbers, result.sentence
+        return Made(name=self.name, image=image.getvalue(), numbers=text.getvalue().encode(), sentence=result.sentence)
+
+    def write(self, folder: Path) -> tuple[Path, Path, str]:
+        """Make it and write it. Raises: OSError, ImportError."""
+        return self.make().write(folder)
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from privsample.simulations.experiments import experiment
+from privsample.simulations.experiments.base import Made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,25 +21,23 @@ class Done:
 
 
 def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) -> Iterator[Done]:
-    """Run experiments in the order of their names, each with its own seed: n_jobs changes no number.
+    """Run experiments and write them, in the order of their names, each with its own seed: n_jobs changes no number.
 
-    n_jobs: as for joblib, whose backends it goes through.
+    n_jobs: as for joblib, whose backends it goes through; only this process writes.
     Raises: ValueError, an unknown name; OSError, a file that cannot be written; ImportError, without Matplotlib.
     """
     from joblib import Parallel, delayed
 
     for name in names:
         experiment(name)
-    found: Iterator[Done] = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_run)(name, folder) for name in names
-    )
-    return found
+    for made, seconds in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_timed)(name) for name in names):
+        try:
+            picture, numbers, sentence = made.write(folder)
+        except OSError as error:
+            raise OSError(f"{made.name} could not be written to {folder}: {error.strerror or error}") from None
+        yield Done(name=made.name, picture=picture, numbers=numbers, sentence=sentence, seconds=seconds)
 
 
-def _run(name: str, folder: Path) -> Done:
+def _timed(name: str) -> tuple[Made, float]:
     start = perf_counter()
-    try:
-        picture, numbers, sentence = experiment(name).write(folder)
-    except OSError as error:
-        raise OSError(f"{name} could not be written to {folder}: {error.strerror or error}") from None
-    return Done(name=name, picture=picture, numbers=numbers, sentence=sentence, seconds=perf_counter() - start)
+    return experiment(name).make(), perf_counter() - start

@@ -1,0 +1,40 @@
+"""Where a command's work runs: here, in several processes, or on a dask cluster; the numbers are the same."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from privsample.cli.errors import UsageProblem
+from privsample.cli.options import whole
+
+
+def add_jobs(parser: Any) -> None:
+    """How many at once, and where."""
+    parser.add_argument("--jobs", type=whole, default=1, metavar="K", help="how many to run at once (default: 1)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
+
+
+@contextmanager
+def spread(args: Namespace) -> Iterator[None]:
+    """joblib's setting for what is done inside. Raises: UsageProblem, where no cluster answers."""
+    from joblib import parallel_config
+
+    if args.dask is None:
+        with parallel_config(n_jobs=args.jobs):
+            yield
+        return
+    if args.jobs != 1:
+        raise UsageProblem("--dask says where everything runs: leave --jobs away")
+    if find_spec("distributed") is None:
+        raise UsageProblem("--dask needs distributed, which is not installed: pip install distributed")
+    distributed: Any = import_module("distributed")
+    try:
+        client = distributed.Client(args.dask, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise UsageProblem(f"--dask: no cluster answers at {args.dask} ({reason})") from None
+    with client, parallel_config(backend="dask", client=client):
+        yield

@@ -1,0 +1,37 @@
+"""Commands on several processes and on a dask cluster: the same numbers, and clear errors."""
+
+from pathlib import Path
+
+import pytest
+
+
+def test_a_dask_cluster_gives_the_same_numbers(run):
+    distributed = pytest.importorskip("distributed")
+    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**settings) as cluster:
+        ran = run("reproduce", "s-1a", "s-table-1", "--out", "far", "--dask", cluster.scheduler_address)
+    assert ran.code == 0
+    assert run("reproduce", "s-1a", "s-table-1", "--out", "near").code == 0
+    for name in ("s-1a.csv", "s-table-1.csv", "s-1a.png"):
+        assert Path("far", name).read_bytes() == Path("near", name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dask", "nowhere"], "--dask: no cluster answers at nowhere"),
+        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave --jobs away"),
+        (["--jobs", "0"], "expected a whole number of at least 1"),
+    ],
+)
+def test_errors(run, words, message, monkeypatch):
+    ran = run("reproduce", "s-1a", *words)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_dask_has_to_be_installed(run, monkeypatch):
+    monkeypatch.setattr("privsample.cli.spread.find_spec", lambda _: None)
+    ran = run("reproduce", "s-1a", "--dask", "tcp://127.0.0.1:1")
+    assert ran.code == 2
+    assert "pip install distributed" in ran.err
