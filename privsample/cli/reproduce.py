@@ -17,9 +17,9 @@ folder and says in one sentence what it shows and how that compares with the pap
 EXAMPLE = """\
 example:
   privsample reproduce t-7.2 composed-draws --out figures
-  privsample reproduce --all --jobs 2 --report out
 
-`privsample reproduce --list` prints all names; --all takes some minutes"""
+All of them, with a page to read: privsample reproduce --all --jobs 2 --report out
+(some minutes). All names: privsample reproduce --list"""
 
 
 def add(parser: Any) -> None:
