@@ -1,15 +1,24 @@
-"""Docstrings for Sphinx: this library's are plain text with `code`, and sentences that begin with a label."""
+"""Docstrings for Sphinx: this library's are plain text with `code`, and sentences that begin with a label.
+
+Types of arrays are shown by the names that the code has for them.
+"""
 
 import re
 import textwrap
 from collections.abc import Iterator
 from itertools import zip_longest
 
+from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
+from sphinx.util.typing import stringify_annotation
+
+from privsample._checks import FloatArray
 
 _LABELS = "Parameters|Attributes|Returns|Yields|Raises|Source|Kind"
 _LABEL = re.compile(rf"(?:^|(?<=[.:;]\s))({_LABELS}): ")
 _CODE = re.compile(r"`([^`]+)`")
+_ARRAY_LIKE, _FLOATS = (stringify_annotation(kind, "smart") for kind in (ArrayLike, FloatArray))
+_ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
 _LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
 
 
@@ -53,7 +62,25 @@ def _process(app: Sphinx, what: str, name: str, item: object, options: object, l
     lines[:] = marked_up("\n".join(lines)).splitlines()
 
 
+def named(signature: str) -> str:
+    """A signature with ArrayLike, FloatArray and NDArray in place of what they stand for."""
+    return _ARRAY.sub(r"NDArray[\1]", signature.replace(_ARRAY_LIKE, "ArrayLike").replace(_FLOATS, "FloatArray"))
+
+
+def _sign(
+    app: Sphinx,  # noqa: ARG001
+    what: str,  # noqa: ARG001
+    name: str,  # noqa: ARG001
+    item: object,  # noqa: ARG001
+    options: object,  # noqa: ARG001
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    return signature and named(signature), returns and named(returns)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", _process)
+    app.connect("autodoc-process-signature", _sign)
     return {"parallel_read_safe": True}

@@ -15,7 +15,7 @@ from sphinx.transforms import SphinxTransform
 # What a script can stand at: a letter by itself or after Greek, some names, a bracket; not a name such as noise_std.
 _LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[₀-₉′*]?"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
-_SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![^\W_])|\d+\b)")
+_SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![a-z0-9_])|\d+\b)")
 _SHORT = re.compile(r"[−-]?(?:\d+|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
 _VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)

@@ -63,7 +63,8 @@ def write_sources(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         name = str(page.relative_to(ROOT))
-        write(folder / place(name), moved(name) + ending(name))
+        text = moved(name) + ending(name)
+        write(folder / place(name), overview(text) if name == "docs/mechanisms/index.md" else text)
     for example in sorted((ROOT / "examples").glob("*.py")):
         write(folder / "examples" / f"{example.stem}.md", listing(example))
     for room, (title, words) in LISTS.items():
@@ -106,6 +107,19 @@ def ending(name: str) -> str:
     if name == "README.md":
         return CONTENTS
     return FOOTER.format(page.stem) if page.parent.name == "mechanisms" and page.stem != "index" else ""
+
+
+def overview(text: str) -> str:
+    """The list of mechanisms, each with the first sentence of its page."""
+
+    def said(tree: re.Match[str]) -> str:
+        names = re.findall(r"^[A-Z]\w+$", tree[0], re.MULTILINE)
+        pages = {name: (ROOT / "docs" / "mechanisms" / f"{name}.md").read_text(encoding="utf-8") for name in names}
+        first = {name: " ".join(page.split("\n\n")[1].split()) for name, page in pages.items()}
+        lines = [f"[{name}]({name}.md)\n: {re.split(r'(?<=[.]) ', words)[0]}\n" for name, words in first.items()]
+        return tree[0].replace(":maxdepth: 1", ":hidden:") + "\n\n" + "\n".join(lines)
+
+    return re.sub(r":::\{toctree\}.*?^:::$", said, text, flags=re.DOTALL | re.MULTILINE)
 
 
 def listing(example: Path) -> str:
