@@ -1,201 +1,211 @@
 """Monte-Carlo audits: draw from two neighbouring datasets and try to refute the claimed privacy curve.
 
-The event {log p/q > epsilon} is fixed beforehand from the two known densities, so the certified bound is valid
-whatever the sampler really draws from. An audit can refute a claim; it cannot prove one.
+Draws are split: some teach a score where the densities are not known, some choose the one event at which the claim
+looks weakest, and the rest, which no choice depends on, are the evidence. So a poor score makes an audit weak, never
+wrong. An audit can refute a claim; it cannot prove one.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import special
 
-from privsample._checks import FloatArray, finite, generator, number, positive, positive_integer
-from privsample._value import put, value
+from privsample._checks import FloatArray, finite, generator, positive, positive_integer, renyi_orders
+from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.neighbours import Dataset, Neighbours, neighbours
-from privsample.simulations.words import small
+from privsample.simulations.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
+from privsample.simulations.draws import Sampler, drawn
+from privsample.simulations.events import Choice, telling, weakest
+from privsample.simulations.neighbours import Neighbours, neighbours, pair_of
+from privsample.simulations.renyi import clipped, from_curves
+from privsample.simulations.scores import learned
+from privsample.simulations.verdict import Verdict
 
-Outcome = Literal["VIOLATED", "CONSISTENT"]
-_BLOCK = 4_000_000  # numbers drawn at a time
+Claim = Accountant | Callable[[float], float]
+
+_ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0)
+_SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
+_LEARNING, _CHOOSING, _CHOOSING_KNOWN = 0.25, 0.15, 0.1
 
 
-@value
-class Verdict:
-    """What an audit of one draw found: VIOLATED or CONSISTENT, never more.
+@dataclass(frozen=True, kw_only=True)
+class _Scored:
+    """A pair of neighbours, a score for its draws, and the scores of the draws that choose."""
 
-    With probability 1 - level over the audit's own draws, for all pairs and events it looked at at once: the true
-    privacy curve at `epsilon` is at least `lower`, and the event that gave `lower` is worth at most `upper` (other
-    events, and other neighbours, may be worth more).
-    """
-
-    pair: str
-    epsilon: float
-    claim: float
-    lower: float
-    upper: float
-    samples: int
-    level: float
-
-    def __post_init__(self) -> None:
-        put(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
-        for name in ("claim", "lower", "upper"):
-            if not (0.0 <= getattr(self, name) <= 1.0):
-                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
-
-    @property
-    def violated(self) -> bool:
-        """Whether the certified lower bound lies above the claim."""
-        return self.lower > self.claim
-
-    @property
-    def outcome(self) -> Outcome:
-        """VIOLATED or CONSISTENT."""
-        return "VIOLATED" if self.violated else "CONSISTENT"
-
-    @property
-    def words(self) -> str:
-        """The verdict in plain words, with what it rests on."""
-        basis = (
-            f"{self.samples:,} draws from each of two neighbouring datasets ({self.pair}) "
-            f"at epsilon = {self.epsilon:.4g}"
-        )
-        if self.violated:
-            return (
-                f"VIOLATED: {basis} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g}. "
-                f"A true claim is called violated with probability at most {small(self.level)}."
-            )
-        reach = "they are too few to refute any claim at all"
-        if self.lower > 0.0:
-            reach = f"they would have refuted a claim below {self.lower:.4g}"
-        return f"CONSISTENT: {basis} do not refute the claimed delta of {self.claim:.4g}; {reach}. This is no proof."
+    case: Neighbours
+    score: Callable[[FloatArray], FloatArray]
+    choosing: tuple[FloatArray, FloatArray]
+    choice: Choice
 
 
 def audit(
-    mechanism: Mechanism,
+    subject: Mechanism | Sampler,
     *,
-    epsilon: float,
-    samples: int = 200_000,
+    datasets: tuple[Any, Any] | None = None,
+    claim: Claim | None = None,
+    loss: Callable[[FloatArray], FloatArray] | None = None,
+    group: int = 1,
+    epsilons: Sequence[float] | FloatArray | None = None,
+    samples: int = 100_000,
     level: float = 1e-6,
     rng: np.random.Generator | None = None,
-    claimed_delta: float | None = None,
 ) -> Verdict:
-    """Try to refute the account of one draw at `epsilon`, by the mechanism's own `release` on its worst neighbours.
+    """Try to refute the claimed privacy curve of one draw of `subject`.
 
-    Parameters: samples, draws from each dataset; level, the probability of calling a true claim violated;
-    claimed_delta, the claim to test in place of the accountant's. Choose epsilon where delta is 0.01 to 0.2.
-    Raises: TypeError, a mechanism whose worst neighbours are not known here; ValueError, too large to simulate.
+    Parameters:
+    subject: a mechanism, audited on its worst neighbours as far as they are known here; or any function of
+        (data, rng) that returns one output, a number or an array of fixed shape.
+    datasets: two neighbouring inputs; needed for a function and for mechanisms whose worst neighbours are not known.
+    claim: an accountant, or a function from epsilon to delta; the mechanism's own account unless told.
+    loss: log density ratio of the first over the second dataset's law, from outputs of shape (draws, ...) to (draws,);
+        without it a score is learned.
+    group: how many units the datasets differ in; the claim is then the account's for such groups.
+    epsilons: where to look; unless told, from the epsilon of the largest delta to that of a fiftieth of it.
+    samples: draws from each dataset. level: the chance of calling a true claim violated.
+    Draws run through joblib: `joblib.parallel_config` spreads them, and equal generators give equal verdicts.
+    Raises: TypeError, no worst neighbours are known and no datasets were given; ValueError, inputs that are not
+    neighbours, too large to simulate, or outputs that are not finite or change shape; RuntimeError, a draw raised.
     """
-    claims = None if claimed_delta is None else [claimed_delta]
-    (verdict,) = audit_curve(mechanism, epsilons=[epsilon], samples=samples, level=level, rng=rng, claims=claims)
-    return verdict
-
-
-def audit_curve(
-    mechanism: Mechanism,
-    *,
-    epsilons: Sequence[float],
-    samples: int = 200_000,
-    level: float = 1e-6,
-    rng: np.random.Generator | None = None,
-    claims: Sequence[float] | None = None,
-) -> tuple[Verdict, ...]:
-    """`audit` at several epsilons on the same draws; `level` is shared by all of them together."""
     source = np.random.default_rng() if rng is None else generator(rng)
-    count, points = positive_integer(samples=samples), [finite(epsilon=e) for e in epsilons]
+    count, size = positive_integer(samples=samples), positive_integer(group=group)
     if not 0.0 < positive(level=level) < 1.0:
         raise ValueError(f"level must lie in (0, 1), got {level!r}")
-    if not points:
-        raise ValueError("epsilons must name at least one epsilon")
-    cases = neighbours(mechanism)
-    claimed = _claims(claims, points, cases)
-    shared = per_limit(level, len(cases), len(points))
-    evidence = [found for case in cases for found in _weigh(case, points, count, shared, source)]
-    verdicts = []
-    for at, (epsilon, claim) in enumerate(zip(points, claimed, strict=True)):
-        words, lower, upper = max((row[at] for row in evidence), key=lambda found: (found[1], found[2]))
-        verdicts.append(
-            Verdict(pair=words, epsilon=epsilon, claim=claim, lower=lower, upper=upper, samples=count, level=level)
-        )
-    return tuple(verdicts)
+    cases = _cases(subject, datasets, loss, size)
+    curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
+    claims = np.array([_delta(curve(float(e))) for e in points])
+    scored = max((found for case in cases for found in _scores(case, count, points, claims, source)), key=_strength)
+    share = _CHOOSING_KNOWN if scored.case.loss else _LEARNING + _CHOOSING
+    evidence = max(count - round(count * share), 1)
+    first, second = (scored.score(drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
+    return _weighed(scored, (first, second), points, claims, level)
 
 
-def per_limit(level: float, cases: int, points: int) -> float:
-    """The level of one limit: each case at each point has two directions, two probabilities, two limits each."""
-    return level / (cases * points * 8)
+def telling_epsilons(account: Accountant) -> tuple[float, ...]:
+    """Epsilons at which one draw's delta is large enough for an audit to have power, and the pure guarantee."""
+    top = float(account.delta(0.0))
+    found = {float(account.epsilon(top * share)) for share in _SHARES}
+    return tuple(sorted(found | ({account.max_loss} if account.failure == 0.0 and account.max_loss < 30.0 else set())))
 
 
-def _claims(claims: Sequence[float] | None, points: list[float], cases: tuple[Neighbours, ...]) -> list[float]:
-    """What is claimed of one draw at each epsilon."""
-    if claims is None:
-        return [float(cases[0].mechanism.accountant.delta(epsilon)) for epsilon in points]
-    stated = [_delta(claim) for claim in claims]
-    if len(stated) != len(points):
-        raise ValueError(f"claims must be as many as epsilons, got {len(stated)} and {len(points)}")
-    return stated
+def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
+    if datasets is None:
+        if not isinstance(subject, Mechanism):
+            raise TypeError("datasets must be given, a pair of neighbouring inputs: those of a function are not known")
+        if loss is not None:
+            raise TypeError("loss needs datasets: it is the log density ratio of their two laws")
+        return neighbours(subject, group)
+    if not (isinstance(datasets, tuple) and len(datasets) == 2):
+        raise TypeError(f"datasets must be a pair of neighbouring inputs, got {type(datasets).__name__}")
+    return (pair_of(subject, datasets, loss, group),)
 
 
-def _delta(claim: float) -> float:
-    if not 0.0 <= number(claimed_delta=claim) <= 1.0:
-        raise ValueError(f"claimed_delta must lie in [0, 1], got {claim!r}")
+def _claimed(
+    claim: Any, group: int, own: bool, epsilons: Sequence[float] | FloatArray | None
+) -> tuple[Callable[[float], float], FloatArray]:
+    """The curve to test and where."""
+    if claim is None:
+        raise TypeError("claim must be given for a function: an accountant, or a function from epsilon to delta")
+    if isinstance(claim, Accountant):
+        account = claim.group(group) if group > 1 and own else claim
+        points = telling_epsilons(account) if epsilons is None else epsilons
+        curve: Callable[[float], float] = lambda e: float(account.delta(e))  # noqa: E731
+    elif callable(claim):
+        points, curve = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0) if epsilons is None else epsilons, claim
+    else:
+        raise TypeError(f"claim must be an accountant or a function from epsilon to delta, got {claim!r}")
+    checked = np.unique([finite(epsilon=e) for e in points])
+    if not (checked.size and checked[0] >= 0.0 and checked[-1] <= 700.0):
+        raise ValueError("epsilons must name at least one epsilon, each in [0, 700]")
+    return curve, checked
+
+
+def _delta(claim: Any) -> float:
+    if not 0.0 <= float(claim) <= 1.0:
+        raise ValueError(f"a claimed delta must lie in [0, 1], got {claim!r}")
     return float(claim)
 
 
-_Found = tuple[str, float, float]
+def _strength(scored: _Scored) -> float:
+    return scored.choice.strength
 
 
-def _weigh(
-    case: Neighbours, points: list[float], samples: int, level: float, rng: np.random.Generator
-) -> list[list[_Found]]:
-    """For both directions: at each epsilon the words, the certified lower bound and the upper limit of the event."""
-    at_p, at_q = (_losses(case, data, samples, rng) for data in case.datasets)
-    here, there = case.words
-    return [
-        [_bounds(f"{here}, against {there}", e, at_p > e, at_q > e, level) for e in points],
-        [_bounds(f"{there}, against {here}", e, -at_q > e, -at_p > e, level) for e in points],
-    ]
+def _scores(
+    case: Neighbours, samples: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
+) -> list[_Scored]:
+    """Each score that a case offers, with the event that its draws for choosing suggest."""
+    if case.loss is not None:
+        few = max(round(samples * _CHOOSING_KNOWN), 1)
+        scores: tuple[Callable[[FloatArray], FloatArray], ...] = (case.loss,)
+    else:
+        teaching = max(round(samples * _LEARNING), 20)
+        few = max(round(samples * _CHOOSING), 1)
+        scores = learned(*(drawn(case, data, teaching, rng) for data in case.datasets))
+    outputs = [drawn(case, data, few, rng) for data in case.datasets]
+    found = []
+    for score in scores:
+        first, second = (_finite(score(output)) for output in outputs)
+        choice = weakest(first, second, np.exp(epsilons), claims)
+        found.append(_Scored(case=case, score=score, choosing=(first, second), choice=choice))
+    return found
 
 
-def _losses(case: Neighbours, data: Dataset, samples: int, rng: np.random.Generator) -> FloatArray:
-    """log density of the first over the second dataset's law at draws from `data`, shape (samples,).
+def _finite(scores: FloatArray) -> FloatArray:
+    """Scores among which infinite ones are merely extreme; one that is no number tells nothing.
 
-    Where both densities overflow alike the loss is NaN, which belongs to no event: still valid, only weaker.
+    They are rounded: the claim is about real numbers, and the last bits of a float tell more (Mironov 2012).
     """
-    records, block = data(), max(1, _BLOCK // case.width)
-    parts: list[FloatArray] = []
-    for done in range(0, samples, block):
-        drawn = case.draw(records, min(block, samples - done), rng)
-        if not np.isfinite(drawn).all():
-            raise ValueError("the mechanism's draws must be finite numbers, got NaN or infinity")
-        with np.errstate(invalid="ignore", divide="ignore"):
-            parts.append(case.loss(drawn))
-    return np.concatenate(parts)
+    return np.asarray(np.round(np.clip(np.nan_to_num(scores, nan=0.0), -1e300, 1e300), 9), dtype=np.float64)
 
 
-def _bounds(words: str, epsilon: float, of_p: NDArray[np.bool_], of_q: NDArray[np.bool_], level: float) -> _Found:
-    """P(E) - e^epsilon Q(E) from below and from above, by Clopper-Pearson limits of both probabilities."""
-    (p_low, p_high), (q_low, q_high) = (_clopper_pearson(int(hits.sum()), hits.size, level) for hits in (of_p, of_q))
-    factor = np.exp(min(epsilon, 700.0))
-    lower, upper = p_low - factor * q_high, p_high - factor * q_low
-    return words, float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0))
+def _weighed(
+    scored: _Scored, evidence: tuple[FloatArray, FloatArray], epsilons: FloatArray, claims: FloatArray, level: float
+) -> Verdict:
+    first, second = map(_finite, evidence)
+    factors, at, event = np.exp(epsilons), scored.choice.at, scored.choice.event
+    draws = (len(first), len(second))
+    hits = event.counts(first, second)
+    # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
+    each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
+    limits = [
+        [excess_limits(one.counts(first, second), draws, f, each) for one, f in zip(events, factors, strict=True)]
+        for events in (telling(*scored.choosing, factors, turned) for turned in (False, True))
+    ]
+    forward, backward = np.array(limits)
+    here, there = scored.case.words
+    return Verdict(
+        pair=f"{there}, against {here}" if event.turned else f"{here}, against {there}",
+        epsilon=float(epsilons[at]),
+        claim=float(claims[at]),
+        p_value=excess_p_value(hits, draws, float(factors[at]), float(claims[at])),
+        lower=excess_lower(hits, draws, float(factors[at]), level),
+        samples=draws[0],
+        needed=draws_needed(float(factors[at]), float(claims[at]), level),
+        level=level,
+        epsilons=epsilons,
+        claims=claims,
+        lowers=np.maximum(forward[:, 0], backward[:, 0]),
+        uppers=np.maximum(forward[:, 1], backward[:, 1]),
+        orders=renyi_orders(_ORDERS),
+        renyi=_renyi(scored, (first, second), epsilons, (forward[:, 0], backward[:, 0]), each),
+    )
 
 
-def _clopper_pearson(hits: int, samples: int, level: float) -> tuple[float, float]:
-    """Limits of a probability, each wrong with probability at most `level`. Source: Clopper and Pearson 1934."""
-    low = float(special.betaincinv(hits, samples - hits + 1, level)) if hits > 0 else 0.0
-    high = float(special.betainccinv(hits + 1, samples - hits, level)) if hits < samples else 1.0
-    return low, high
-
-
-def one_draw(mechanism: Mechanism) -> Mechanism:
-    """The same mechanism with a single draw."""
-    return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
-
-
-def telling_epsilons(mechanism: Mechanism, count: int = 4) -> tuple[float, ...]:
-    """Epsilons from zero on at which one draw's delta is large enough for an audit to have power."""
-    account = one_draw(mechanism).accountant
-    top = float(account.delta(0.0))
-    return tuple(float(account.epsilon(top * share)) for share in np.linspace(1.0, 0.3, positive_integer(count=count)))
+def _renyi(
+    scored: _Scored,
+    evidence: tuple[FloatArray, FloatArray],
+    epsilons: FloatArray,
+    lowers: tuple[FloatArray, FloatArray],
+    level: float,
+) -> FloatArray:
+    """Lower limits of the Renyi curve at the orders, in whichever direction is larger."""
+    forward, backward = lowers
+    found = []
+    for order in _ORDERS:
+        both = [from_curves(order, epsilons, forward, backward), from_curves(order, epsilons, backward, forward)]
+        if scored.case.loss is not None:
+            first, second = evidence
+            for losses, pilot in ((first, scored.choosing[0]), (-second, -scored.choosing[1])):
+                both.append(clipped(order, losses, float(np.quantile(pilot, 0.995)), level))
+        found.append(max(both))
+    return np.array(found)

@@ -19,8 +19,9 @@ from privsample.mechanisms.additive import GaussianMechanism
 from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior
 from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
-from privsample.simulations.audit import audit, audit_curve, telling_epsilons
+from privsample.simulations.audit import audit
 from privsample.simulations.demo_page import Data, Trial, attempts, commands, curves, program, truth
+from privsample.simulations.draws import one_draw
 from privsample.simulations.report import amount, page, release_sections
 from privsample.simulations.words import name, price, small
 
@@ -62,12 +63,16 @@ def trials(releases: Sequence[Release], samples: int) -> list[Trial]:
     """Audit the account of every release; simulated data only, so the generator may be seeded."""
     found = []
     for release, rng in zip(releases, np.random.default_rng(2017).spawn(len(releases)), strict=True):
-        mechanism = release.mechanism
-        points = telling_epsilons(mechanism)
-        verdicts = audit_curve(mechanism, epsilons=points, samples=samples, rng=rng)
-        false = verdicts[0].claim / 2
-        control = audit(mechanism, epsilon=points[0], samples=samples, rng=rng, claimed_delta=false)
-        found.append(Trial(verdicts=verdicts, control=control))
+        account = one_draw(release.mechanism).accountant
+        verdict = audit(release.mechanism, samples=samples, rng=rng)
+        control = audit(
+            release.mechanism,
+            claim=lambda e, true=account: float(true.delta(e)) / 2,
+            epsilons=verdict.epsilons,
+            samples=samples,
+            rng=rng,
+        )
+        found.append(Trial(verdict=verdict, control=control))
     return found
 
 

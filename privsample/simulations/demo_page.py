@@ -16,9 +16,10 @@ from privsample.mechanisms.additive import GaussianMechanism
 from privsample.mechanisms.posterior import BetaQuery, PosteriorMechanism
 from privsample.mechanisms.release import Release
 from privsample.simulations import figures
-from privsample.simulations.audit import Verdict, one_draw
+from privsample.simulations.draws import one_draw
 from privsample.simulations.figures import Panel
 from privsample.simulations.report import Part, Picture, Section
+from privsample.simulations.verdict import Verdict
 from privsample.simulations.words import name
 
 PUBLIC = "The true posterior is shown only because these data are public."
@@ -27,16 +28,15 @@ _COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilo
 
 @value
 class Trial:
-    """The audits of one mechanism at several epsilons, and a claim of half its cost, which must be caught."""
+    """The audit of one mechanism, and of a claim of half its cost, which must be caught."""
 
-    verdicts: tuple[Verdict, ...]
+    verdict: Verdict
     control: Verdict
 
     @property
     def words(self) -> str:
         """All of it in a line."""
-        outcome = "VIOLATED" if any(v.violated for v in self.verdicts) else "CONSISTENT"
-        return f"{outcome}; half the claim, as a control: {self.control.outcome}"
+        return f"{self.verdict.outcome}; half the claim, as a control: {self.control.outcome}"
 
 
 @value
@@ -147,22 +147,22 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
     """The audits in pictures, with a control for each."""
     pictures = []
     for release, trial in zip(releases, found, strict=True):
-        svg = figures.audits(one_draw(release.mechanism).accountant, trial.verdicts)
-        caption = f"{name(release.mechanism)}. {trial.words}. The two: {trial.verdicts[0].pair}."
+        svg = figures.audit(one_draw(release.mechanism).accountant, trial.verdict)
+        caption = f"{name(release.mechanism)}. {trial.words}. The two: {trial.verdict.pair}."
         alt = f"Claimed curve and the audit's intervals. {trial.words}."
         pictures.append(Picture(image=svg, alt=alt, caption=caption))
     control = found[0].control
     lead = (
         "For each mechanism, two datasets were made up that differ in one record, where that record shows most, and "
-        f"{control.samples:,} single draws were taken from each. How well do the draws tell which dataset they came "
-        "from? A bar wholly above the blue line would refute the claim. VIOLATED means that the draws refute the "
-        "claim; CONSISTENT means only that they do not."
+        f"{control.samples:,} single draws were taken from each as evidence. How well do the draws tell which dataset "
+        "they came from? A bar wholly above the blue line would refute the claim. VIOLATED means that the draws refute "
+        "the claim; CONSISTENT means only that they do not."
     )
     caught = (
         "No such bar is no proof that a claim is true. To show that the test can fail, half of each claim was put to "
-        "it as well (grey line, at the leftmost point): a claim that is false."
+        "it as well (grey line): a claim that is false."
     )
-    full = Part(heading="Two verdicts in full", bullets=(found[0].verdicts[0].words, control.words), folded=True)
+    full = Part(heading="Two verdicts in full", bullets=(found[0].verdict.words, control.words), folded=True)
     return Section(
         title="An attempt to refute each claim", lead=(lead, caught), pictures=tuple(pictures), parts=(full,)
     )

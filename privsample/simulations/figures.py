@@ -16,7 +16,7 @@ from privsample.distributions.families import BetaBernoulli
 from privsample.distributions.laws import Law
 from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior, PosteriorMechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.audit import Verdict
+from privsample.simulations.verdict import Verdict
 from privsample.simulations.words import quantity
 
 # Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
@@ -265,19 +265,16 @@ def _counts(answers: FloatArray) -> bytes:
     return file.getvalue()
 
 
-def audits(account: Accountant, verdicts: Sequence[Verdict]) -> bytes:
+def audit(account: Accountant, verdict: Verdict) -> bytes:
     """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
     with _figure(height=3.0) as ((axes,), file):
-        points = np.array([verdict.epsilon for verdict in verdicts])
+        points = verdict.epsilons
         grid, claim = claimed_curve(account, float(points.max()))
         axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
         axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
-        lower, upper = (np.array([getattr(verdict, end) for verdict in verdicts]) for end in ("lower", "upper"))
-        middle, style = (
-            (lower + upper) / 2,
-            {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2},
-        )
-        axes.errorbar(points, middle, yerr=(upper - lower) / 2, label="what the audit's draws allow", **style)
+        middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
+        style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
+        axes.errorbar(points, middle, yerr=reach, label="what the audit's draws allow", **style)
         axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
         axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()

@@ -16,7 +16,7 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
 from privsample.simulations import figures
-from privsample.simulations.audit import one_draw
+from privsample.simulations.draws import one_draw
 from privsample.simulations.words import cost, how, name, price, quantity, rounded_up, small
 
 _PNG = b"\x89PNG"

@@ -9,7 +9,6 @@ import pytest
 import privsample as ps
 from privsample.distributions.laws import Beta
 from privsample.simulations import figures
-from privsample.simulations.audit import audit_curve
 
 PANEL = figures.Panel(
     axis="share of $_{ones",
@@ -21,8 +20,8 @@ GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=1)
 
 
 def claimed() -> bytes:
-    verdicts = audit_curve(GAUSSIAN, epsilons=[0.0, 0.5], samples=1000, rng=np.random.default_rng(1))
-    return figures.audits(GAUSSIAN.accountant, verdicts)
+    verdict = ps.audit(GAUSSIAN, epsilons=[0.0, 0.5], samples=1000, rng=np.random.default_rng(1))
+    return figures.audit(GAUSSIAN.accountant, verdict)
 
 
 @pytest.mark.parametrize(

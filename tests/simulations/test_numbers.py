@@ -5,11 +5,11 @@ from html import unescape
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import privsample as ps
 from privsample.accounting.conversion import epsilon_from_renyi
 from privsample.simulations import audit, demo, demo_page, figures
+from privsample.simulations.draws import one_draw
 from privsample.simulations.report import render
 from privsample.simulations.words import chance, rounded_up
 
@@ -192,14 +192,12 @@ def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
     found = demo.trials(releases, 2_000)
     assert len(found) == len(releases)
     for release, trial in zip(releases, found, strict=True):
-        one = audit.one_draw(release.mechanism).accountant
-        points = [verdict.epsilon for verdict in trial.verdicts]
-        assert points == list(audit.telling_epsilons(release.mechanism))
-        assert len(set(points)) == 4
-        assert [v.claim for v in trial.verdicts] == pytest.approx([float(one.delta(e)) for e in points])
-        assert trial.control.epsilon == points[0]
-        assert trial.control.claim == pytest.approx(float(one.delta(points[0])) / 2)
-        assert all(v.level == 1e-6 for v in (*trial.verdicts, trial.control))
+        one = one_draw(release.mechanism).accountant
+        points = trial.verdict.epsilons
+        assert tuple(points) == audit.telling_epsilons(one)
+        assert trial.verdict.claims == pytest.approx(one.delta(points))
+        assert trial.control.claims == pytest.approx(one.delta(points) / 2)
+        assert trial.verdict.level == trial.control.level == 1e-6
     lines = [line for line in demo._summary(demo.Path("a b"), releases, found) if "  epsilon " in line]
     for line, release, trial in zip(lines, releases, found, strict=True):
         near_above(line.split("  epsilon ")[1].split()[0], float(release.account.epsilon(DELTA)))
@@ -216,37 +214,8 @@ def test_the_printed_commands_can_be_run_from_here(drawn, tmp_path, monkeypatch,
     (lines,) = [part.code for part in demo_page.commands(demo.Path("a b")).parts if "release" in part.code]
     assert lines.count(f"{start} release 'a b/") == 4
     data, releases = drawn
-    gaussian = ps.audit(MECHANISMS[2], epsilon=0.1, samples=100)
-    trial = demo_page.Trial(verdicts=(gaussian,), control=gaussian)
+    gaussian = ps.audit(MECHANISMS[2], epsilons=[0.1], samples=100)
+    trial = demo_page.Trial(verdict=gaussian, control=gaussian)
     assert f"  {start} release 'a b/breast-cancer.csv' --column" in "\n".join(
         demo._summary(demo.Path("a b"), releases, [trial] * len(data.malignant[:5]))
     )
-
-
-@pytest.mark.parametrize(("mechanism", "cases"), [(MECHANISMS[0], 2), (MECHANISMS[2], 1)])
-def test_the_level_is_shared_by_all_limits(mechanism, cases, monkeypatch):
-    """Every limit that is computed is allowed its share of the level, and together they use no more than all of it."""
-    used: list[float] = []
-    limits = audit._clopper_pearson
-
-    def watched(hits: int, samples: int, level: float) -> tuple[float, float]:
-        used.extend([level, level])
-        return limits(hits, samples, level)
-
-    monkeypatch.setattr(audit, "_clopper_pearson", watched)
-    audit.audit_curve(mechanism, epsilons=[0.1, 0.2, 0.3], samples=50, level=0.3)
-    assert len(used) == cases * 3 * 2 * 2 * 2
-    assert sum(used) == pytest.approx(0.3)
-    assert len(set(used)) == 1
-
-
-def test_lower_bounds_at_a_large_level_rarely_exceed_the_truth():
-    """At level 0.5 at most half of the audits may err; sharing among eight limits makes that far fewer."""
-    noise = ps.GaussianMechanism(sensitivity=1, noise_std=1)
-    true = float(noise.accountant.delta(0.5))
-    found = [
-        ps.audit(noise, epsilon=0.5, samples=2000, level=0.5, rng=np.random.default_rng(seed)) for seed in range(60)
-    ]
-    assert stats.binom.sf(sum(v.lower > true for v in found) - 1, 60, 0.5) > 1e-6
-    assert sum(v.lower > true for v in found) <= 10
-    assert all(true - 0.08 < v.lower < v.upper < true + 0.09 for v in found)

@@ -1,0 +1,101 @@
+"""Limits and tests for the probabilities of one event under two laws, from independent draws of each. All exact."""
+
+import heapq
+import itertools
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+
+Counts = tuple[int, int]
+
+_STRAY = 1e-13  # what the range of the nuisance parameter may miss, added to every p-value
+_PIECES, _HALVINGS, _WIDTH = 8, 40, 9.0
+_SLACK = 1e-9
+
+
+def clopper_pearson(hits: int, draws: int, level: float) -> tuple[float, float]:
+    """Limits of a probability, each wrong with probability at most `level`. Source: Clopper and Pearson 1934."""
+    low = float(special.betaincinv(hits, draws - hits + 1, level)) if hits > 0 else 0.0
+    high = float(special.betainccinv(hits + 1, draws - hits, level)) if hits < draws else 1.0
+    return low, high
+
+
+def excess_p_value(hits: Counts, draws: Counts, factor: float, excess: float) -> float:
+    """The p-value of p - factor q <= excess, by the difference of the two frequencies. Kind: upper bound.
+
+    Parameters: hits and draws, of the first law and of the second; factor > 0; excess, a number in [0, 1].
+    The supremum over all (p, q) that the hypothesis allows runs over pieces that cover p's exact interval; on each the
+    probability is taken at the corner where it is largest, and the worst piece is halved, some times.
+    Source: Berger and Boos 1994.
+    """
+    (x, y), (n, m) = hits, draws
+    if not x / n - factor * y / m > excess:
+        return 1.0
+
+    def piece(low: float, high: float) -> tuple[float, float, float]:
+        q = max((low - excess) / factor, 0.0)
+        return (-_tail(x, y, n, m, factor, high, q) if q <= 1.0 else 0.0), low, high
+
+    ends = np.linspace(*clopper_pearson(x, n, _STRAY), _PIECES + 1)
+    pieces = [piece(low, high) for low, high in itertools.pairwise(ends)]
+    heapq.heapify(pieces)
+    for _ in range(_HALVINGS):
+        _, low, high = heapq.heappop(pieces)
+        middle = (low + high) / 2
+        heapq.heappush(pieces, piece(low, middle))
+        heapq.heappush(pieces, piece(middle, high))
+    return float(min(-pieces[0][0] + 3 * _STRAY, 1.0))
+
+
+def draws_needed(factor: float, excess: float, level: float) -> float:
+    """Draws of each law without which p - factor q <= excess cannot be refuted, were the laws told apart by every one.
+
+    With all n draws of one law in the event and none of the other's, the p-value is the maximum of (p (1 - q))^n.
+    """
+    if excess >= 1.0:
+        return np.inf
+    p = min(max((factor + excess) / 2, excess), 1.0)
+    return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor)))) if p > excess else np.inf
+
+
+def _tail(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
+    """P(X/n - factor Y/m >= x/n - factor y/m) for X ~ Bin(n, p), Y ~ Bin(m, q)."""
+    spread = _WIDTH * np.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
+    ks = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)
+    most = np.floor((ks - x) / n * m / factor + y + _SLACK)
+    return float((_mass(ks, n, p) * _at_most(most, m, q)).sum())
+
+
+def _mass(ks: FloatArray, n: int, p: float) -> FloatArray:
+    choices = special.gammaln(n + 1) - special.gammaln(ks + 1) - special.gammaln(n - ks + 1)
+    lost = 1e-15 * n * np.log(n + 2.0)  # what rounding takes from the logarithms
+    return np.exp(choices + special.xlogy(ks, p) + special.xlog1py(n - ks, -p) + lost)
+
+
+def _at_most(ks: FloatArray, m: int, q: float) -> FloatArray:
+    inside = np.clip(ks, 0, m - 1)
+    return np.where(ks < 0, 0.0, np.where(ks >= m, 1.0, special.betainc(m - inside, inside + 1, 1 - q)))
+
+
+def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> tuple[float, float]:
+    """Limits of p - factor q, clipped to [0, 1], each wrong with probability at most `level`."""
+    (p_low, p_high), (q_low, q_high) = (clopper_pearson(h, n, level / 2) for h, n in zip(hits, draws, strict=True))
+    lower, upper = p_low - factor * q_high, p_high - factor * q_low
+    return float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0))
+
+
+def excess_lower(hits: Counts, draws: Counts, factor: float, level: float) -> float:
+    """A lower limit of p - factor q: the largest excess that `excess_p_value` refutes at `level`, or a little less."""
+    low, _ = excess_limits(hits, draws, factor, level)
+    high = max(hits[0] / draws[0] - factor * hits[1] / draws[1], low)
+    if low == 0.0 and excess_p_value(hits, draws, factor, 0.0) > level:
+        return 0.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        if excess_p_value(hits, draws, factor, middle) <= level:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,100 @@
+"""Many independent outputs of a mechanism, or of any function, as a table of numbers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.release import Release
+
+if TYPE_CHECKING:
+    from privsample.simulations.neighbours import Neighbours
+
+Sampler = Callable[[Any, np.random.Generator], Any]
+Draw = Callable[[Any, int, np.random.Generator], FloatArray]
+
+_BLOCK = 20_000
+_MOST = 400_000_000  # numbers held at once
+
+
+def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
+    """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
+
+    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised.
+    """
+    from joblib import Parallel, delayed
+
+    holdable(count, case.width)
+    held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
+    work = zip(sizes, rng.spawn(len(sizes)), strict=True)
+    blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+    table = np.concatenate(blocks)
+    if not np.isfinite(table).all():
+        raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
+    return table
+
+
+def holdable(count: int, width: int) -> None:
+    """Refuse outputs that do not fit into memory. Raises: ValueError."""
+    if count * width > _MOST:
+        raise ValueError(f"{count:,} outputs of {width:,} numbers are too many to hold: lower samples")
+
+
+def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    return draw(data, count, rng).reshape(count, -1)
+
+
+def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
+    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, where there is one.
+
+    Raises: TypeError.
+    """
+    if isinstance(subject, Mechanism):
+        one = one_draw(subject)
+        return _often(lambda data, rng: flat(one.release(data, rng=rng))), one.accountant
+    if not callable(subject):
+        raise TypeError(f"audit a mechanism or a function of (data, rng), got {type(subject).__name__}")
+    return _often(subject), None
+
+
+def one_draw(mechanism: Mechanism) -> Mechanism:
+    """The same mechanism with a single draw."""
+    return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
+
+
+def flat(release: Release) -> FloatArray:
+    """All numbers of a release in a row, and whether there were any: a choice among no runs releases none."""
+    parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]
+    return np.concatenate([*parts, [float(bool(parts))]])
+
+
+def _often(function: Sampler) -> Draw:
+    return lambda data, count, rng: _one_by_one(function, data, count, rng)
+
+
+def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    rows, shape = [], None
+    for index in range(count):
+        try:
+            output = function(data, rng)
+        except Exception as error:
+            raise RuntimeError(
+                f"draw {index + 1} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if "
+                "failing is part of the mechanism, return a number that says so"
+            ) from error
+        try:
+            row = np.asarray(output, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"an output must be a number or an array of numbers, got {type(output).__name__}"
+            ) from None
+        if shape is not None and row.shape != shape:
+            raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
+        shape = row.shape
+        holdable(count, row.size)
+        rows.append(row.ravel())
+    return np.array(rows)

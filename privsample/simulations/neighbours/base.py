@@ -1,0 +1,64 @@
+"""Neighbouring datasets for an audit, with a way to draw and, where it is known, a density ratio."""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+from privsample.simulations.distance import check_neighbours
+from privsample.simulations.draws import Draw, Sampler, sampler
+
+MOST_RECORDS = 20_000_000
+Dataset = Callable[[], Any]
+
+
+@value
+class Neighbours:
+    """Two neighbouring datasets in words and built on demand, and `draw(data, count, rng)` from either.
+
+    `account` is that of one draw, None where only the caller knows a claim; `width` how many numbers an output has;
+    `loss` the log density ratio of the first over the second dataset's law, None where it has to be learned.
+    """
+
+    account: Accountant | None
+    words: tuple[str, str]
+    datasets: tuple[Dataset, Dataset]
+    draw: Draw
+    loss: Callable[[FloatArray], FloatArray] | None = None
+    width: int = 1
+
+
+@singledispatch
+def neighbours(mechanism: Mechanism, group: int = 1) -> tuple[Neighbours, ...]:
+    """Pairs that nearly attain the account of one draw for groups of `group`; each is audited in both directions.
+
+    A new mechanism registers its own. Raises: TypeError, for one that has none; ValueError, too many records.
+    """
+    del group
+    raise TypeError(
+        f"the worst neighbours of {type(mechanism).__name__} are not known to the audit: pass datasets=(first, second)"
+    )
+
+
+def pair_of(subject: Mechanism | Sampler, datasets: tuple[Any, Any], loss: Any, group: int) -> Neighbours:
+    """The caller's own two datasets. Raises: ValueError, they are not neighbours."""
+    draw, account = sampler(subject)
+    first, second = datasets
+    if account is not None:
+        check_neighbours(account.relation, first, second, group)
+    return Neighbours(
+        account=account,
+        words=("the first dataset", "the second"),
+        datasets=(lambda: first, lambda: second),
+        draw=draw,
+        loss=loss,
+    )
+
+
+def counted(size: int) -> None:
+    """Refuse to build datasets of too many records. Raises: ValueError."""
+    if size > MOST_RECORDS:
+        raise ValueError(f"n = {size} records are too many to simulate; audit with n = {MOST_RECORDS} or fewer")

@@ -1,0 +1,47 @@
+"""Lower limits of a Renyi divergence from draws."""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+
+
+def from_curves(order: float, epsilons: FloatArray, forward: FloatArray, backward: FloatArray) -> float:
+    """A lower limit of R_order(P, Q) from lower limits of both privacy curves at increasing epsilons >= 0.
+
+    Source: Balle, Barthe and Gaboardi 2018, Theorem 6, an equality for one pair; between two points a curve is at
+    least what it is at the next one.
+    """
+    s, edges = order - 1.0, np.concatenate([[0.0], epsilons])
+    here, there = (np.maximum.accumulate(curve[::-1])[::-1] for curve in (forward, backward))
+    with np.errstate(over="ignore"):
+        rising, falling = np.diff(np.expm1(s * edges)) / s, -np.diff(np.exp(-(s + 1) * edges)) / (s + 1)
+        total = s * (s + 1) * float((here * rising).sum() + (there * falling).sum())
+    return float(np.log1p(total) / s)
+
+
+def clipped(order: float, losses: FloatArray, ceiling: float, level: float) -> float:
+    """A lower limit of R_order(P, Q), wrong with probability at most `level`, from losses log p/q at draws from P.
+
+    `ceiling`, chosen without these losses, clips e^((order - 1) loss); the mean of the clipped values is bounded from
+    below. Source: Maurer and Pontil 2009, Theorem 4 (empirical Bernstein).
+    """
+    s = order - 1.0
+    values, log = np.exp(np.minimum(s * (losses - ceiling), 0.0)), np.log(2 / level)
+    low = values.mean() - np.sqrt(2 * values.var(ddof=1) * log / len(values)) - 7 * log / (3 * (len(values) - 1))
+    return float(max(np.log(low) / s + ceiling, 0.0)) if low > 0 else 0.0
+
+
+def plugged_in(order: float, losses: FloatArray) -> float:
+    """The plain estimate log(mean e^((order - 1) loss)) / (order - 1). It bounds nothing.
+
+    Raises: ValueError, where too few draws reach the losses that the mean rests on: it would be too small, silently.
+    """
+    s, log = order - 1.0, np.log(len(losses))
+    needed = s * s * float(np.var(losses))
+    if not needed < log:
+        raise ValueError(
+            f"the plain estimate at order {order:g} fails low: (order - 1)^2 times the variance of the loss must be "
+            f"below log(draws) = {log:.3g}, got {needed:.3g}; use fewer orders or `clipped`"
+        )
+    top = float(s * losses.max())
+    return float((np.log(np.mean(np.exp(s * losses - top))) + top) / s)
