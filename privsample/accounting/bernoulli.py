@@ -16,6 +16,7 @@ from privsample.accounting.bernoulli_bounds import (
     evidence,
     log_hockey_stick,
     mixed_loss,
+    rounding,
     squared,
     symmetric_renyi,
 )
@@ -84,9 +85,10 @@ class BernoulliAccountant(Accountant):
     @property
     def max_loss(self) -> float:
         """log((e^(e + x) + 1)/(e^e + e^x)) of the base's e, where it never fails, and x = dk log((1-c)/c)."""
-        told, base = self.coins * evidence(self.margin), self.base.max_loss
-        if self.margin == 0.0 or base == 0.0:
+        base = self.base.max_loss
+        if self.margin == 0.0:
             return base
+        told = self.coins * evidence(self.margin)
         if self.base.failure > 0.0 or np.isinf(base):
             return told
         return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP), base, told)
@@ -123,7 +125,8 @@ class BernoulliAccountant(Accountant):
         s, top = order - 1.0, float(self.asymptote(order))
         found = min(epsilon, top, self._contracted(order, epsilon))
         if self.base.failure == 0.0 and np.isfinite(self.base.max_loss):
-            found = min(found, symmetric_renyi(self.base.max_loss, order, self.coins, self.margin) * (1 + _UP))
+            lost, pure = rounding(self.coins), symmetric_renyi(self.base.max_loss, order, self.coins, self.margin)
+            found = min(found, pure * (1 + lost) + (lost / s if s * pure > 0.5 else 0.0))
         if self.coins == 1 and _SEARCHED[0] < epsilon < _SEARCHED[1]:
             found = min(found, corner_renyi(epsilon, order, 1, self.margin).high)
         if self.base.failure > 0.0:

@@ -65,6 +65,11 @@ def heads(coins: int, margin: float, reach: float = 0.0) -> tuple[FloatArray, Fl
     return np.asarray(log_mass), np.asarray((coins - 2.0 * j) * evidence(margin))
 
 
+def rounding(coins: int) -> float:
+    """More than rounding takes away from the masses of `heads`, relative."""
+    return _ROUNDING + 4e-15 * coins * float(np.log(coins))
+
+
 def evidence(margin: float) -> float:
     """log((1-c)/c): the most that one coin tells; +inf at c = 0."""
     with np.errstate(divide="ignore"):
@@ -103,7 +108,7 @@ def squared(coins: int, margin: float) -> float:
     if margin == 0.0:
         return 1.0
     low, told = heads(coins, margin)
-    return min(float((np.exp(low) * np.tanh(told / 2) ** 2).sum()) * (1 + _ROUNDING) + _ROUNDING, 1.0)
+    return min(float((np.exp(low) * np.tanh(told / 2) ** 2).sum()) + rounding(coins), 1.0)
 
 
 def log_hockey_stick(epsilon: FloatArray, coins: int, margin: float) -> FloatArray:

@@ -1,0 +1,272 @@
+"""What coins keep of a divergence: beside brute force, 50-digit sums, and each other."""
+
+import itertools
+import time
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from privsample import (
+    ApproximateAccountant,
+    BernoulliAccountant,
+    GaussianAccountant,
+    LaplaceAccountant,
+    PureAccountant,
+    ReplaceOne,
+    ZCDPAccountant,
+)
+from privsample.accounting import bernoulli_search
+from privsample.accounting.bernoulli_bounds import (
+    binary_log_odds,
+    binary_renyi,
+    dobrushin,
+    log_hockey_stick,
+    squared,
+    symmetric_renyi,
+)
+from privsample.accounting.bernoulli_search import corner_renyi
+from privsample.errors import RelationMismatch
+
+
+def kernel(dimension, draws, margin):
+    """Chances of all outcomes, (corners, outcomes), by enumeration of every coin."""
+    found = []
+    for corner in itertools.product((margin, 1 - margin), repeat=dimension):
+        chances = corner * draws
+        found.append(
+            [
+                np.prod([c if b else 1 - c for c, b in zip(chances, bits, strict=True)])
+                for bits in itertools.product((0, 1), repeat=dimension * draws)
+            ]
+        )
+    return np.array(found)
+
+
+def renyi(p, q, order):
+    return float(np.log((p**order * q ** (1 - order)).sum()) / (order - 1))
+
+
+def exact(log_odds, order, coins, margin):
+    """Theorem 4 at 50 digits."""
+    with mp.workdps(50):
+        c, a = mp.mpf(margin), mp.mpf(order)
+        p = 1 / (1 + mp.exp(mp.mpf(log_odds)))
+        total = mp.mpf(0)
+        for j in range(coins + 1):
+            one, other = c**j * (1 - c) ** (coins - j), c ** (coins - j) * (1 - c) ** j
+            x, y = p * one + (1 - p) * other, (1 - p) * one + p * other
+            total += mp.binomial(coins, j) * x**a * y ** (1 - a)
+        return float(mp.log(total) / (a - 1))
+
+
+@pytest.mark.parametrize("coins", [1, 2, 7, 60])
+@pytest.mark.parametrize("margin", [0.01, 0.3, 0.49])
+@pytest.mark.parametrize("order", [1.001, 2.0, 50.0])
+def test_the_sum_of_theorem_4_at_fifty_digits(coins, margin, order):
+    for log_odds in (1e-6, 0.3, 2.0, 60.0):
+        assert symmetric_renyi(log_odds, order, coins, margin) == pytest.approx(
+            exact(log_odds, order, coins, margin), rel=1e-9
+        )
+
+
+def test_large_sums_are_quick_and_leave_nothing_out():
+    for margin in (0.01, 0.4999):
+        start = time.perf_counter()
+        found = symmetric_renyi(1.0, 50.0, 1_000_000, margin)
+        assert time.perf_counter() - start < 1.0  # 50 ms on a quiet machine
+        assert 0.0 < found <= float(binary_renyi(1.0, 50.0)) * (1 + 1e-10)
+    whole = bernoulli_search.heads(3000, 0.1, 1e9)
+    with_all = np.logaddexp.reduce(whole[0])
+    assert len(whole[0]) == 3001
+    assert with_all == pytest.approx(0.0, abs=1e-9)
+    assert np.logaddexp.reduce(bernoulli_search.heads(3000, 0.1)[0]) == pytest.approx(0.0, abs=1e-9)
+
+
+@given(st.floats(1e-6, 100), st.floats(1.001, 1e4))
+def test_log_odds_turn_a_divergence_back(epsilon, order):
+    log_odds = binary_log_odds(epsilon, order)
+    assert binary_renyi(log_odds, order) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("margin", [0.05, 0.3])
+def test_constants_by_enumeration(dimension, draws, margin):
+    rows = kernel(dimension, draws, margin)
+    pairs = list(itertools.combinations(rows, 2))
+    coins = dimension * draws
+    assert dobrushin(coins, margin) == pytest.approx(max(np.abs(p - q).sum() / 2 for p, q in pairs), rel=1e-9)
+    assert squared(coins, margin) == pytest.approx(
+        max((((p - q) ** 2) / (p + q)).sum() / 2 for p, q in pairs), rel=1e-9
+    )
+    for epsilon in (0.0, 0.4, 1.0, 2.9, 8.0):
+        worst = max(np.maximum(a - np.exp(epsilon) * b, 0).sum() for p, q in pairs for a, b in ((p, q), (q, p)))
+        assert np.exp(log_hockey_stick(np.array([epsilon]), coins, margin))[0] == pytest.approx(
+            worst, rel=1e-8, abs=1e-15
+        )
+
+
+def feasible(rng, count, epsilon, order):
+    """Two random laws, drawn together until both divergences are at most epsilon."""
+    p, q = rng.dirichlet(np.full(count, 0.7), 2)
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        at = (low + high) / 2
+        one, other = p * (1 + at) / 2 + q * (1 - at) / 2, q * (1 + at) / 2 + p * (1 - at) / 2
+        inside = max(renyi(one, other, order), renyi(other, one, order)) <= epsilon
+        low, high = (at, high) if inside else (low, at)
+    return p * (1 + low) / 2 + q * (1 - low) / 2, q * (1 + low) / 2 + p * (1 - low) / 2
+
+
+@pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)])
+def test_no_pair_of_laws_violates_an_account(dimension, draws, rng):
+    """Random laws on corners and, for several draws, inside: what the coins keep lies below the account, every view."""
+    for _ in range(15 if (dimension, draws) == (1, 1) else 40):
+        margin, epsilon, order = rng.uniform(0.02, 0.45), np.exp(rng.uniform(-3, 1)), 1 + np.exp(rng.uniform(-2, 3))
+        rows = kernel(dimension, draws, margin)
+        if dimension == 1:  # chances inside too
+            inner = rng.uniform(margin, 1 - margin, 3)
+            heads = np.array([sum(bits) for bits in itertools.product((0, 1), repeat=draws)])
+            rows = np.vstack([rows, *(x**heads * (1 - x) ** (draws - heads) for x in inner)])
+        p, q = feasible(rng, len(rows), epsilon, order)
+        account = BernoulliAccountant(
+            base=ZCDPAccountant(rho=epsilon / order), margin=margin, draws=draws, dimension=dimension
+        )
+        assert renyi(p @ rows, q @ rows, order) <= account.rdp(order) * (1 + 1e-9) + 1e-12
+        total = np.maximum(p - q, 0).sum()
+        stated = BernoulliAccountant(
+            base=ApproximateAccountant(stated_epsilon=0.0, stated_delta=min(total * (1 + 1e-12), 0.999999)),
+            margin=margin,
+            draws=draws,
+            dimension=dimension,
+        )
+        after = [np.maximum(p @ rows - np.exp(e) * (q @ rows), 0).sum() for e in (0.0, 0.2, 1.0)]
+        assert (after <= stated.delta([0.0, 0.2, 1.0]) * (1 + 1e-9) + 1e-12).all()
+
+
+@pytest.mark.parametrize("order", [1.01, 5.0, 1e4])
+@pytest.mark.parametrize("epsilon", [1e-3, 2.5, 30.0])
+@pytest.mark.parametrize("margin", [0.1, 0.45])
+def test_the_search_encloses_a_grid(order, epsilon, margin):
+    found = corner_renyi(epsilon, order, 1, margin)
+    assert found.low <= found.high <= found.low * (1 + 1e-5)
+    conjectured = symmetric_renyi(float(binary_log_odds(epsilon, order)), order, 1, margin)
+    assert conjectured <= found.high * (1 + 1e-9)
+    assert found.high <= conjectured * (1 + 1e-5)  # as conjectured, for one coin, wherever we looked
+    nodes = np.linspace(-epsilon - 8, epsilon + 8, 150)
+    t, v = np.meshgrid(nodes, nodes)
+    search = bernoulli_search._Search(s=order - 1, epsilon=epsilon, coins=bernoulli_search.heads(1, margin))
+    allowed = np.max(search.divergences(t, v), axis=0) <= epsilon
+    kept = search.kept(bernoulli_search._masses(t), bernoulli_search._masses(v))
+    assert kept[allowed].max() <= found.high * (1 + 1e-9)
+
+
+def test_the_search_at_zero_and_for_several_draws():
+    assert corner_renyi(0.0, 2.0, 1, 0.1).high == 0.0
+    found = corner_renyi(0.5, 3.0, 4, 0.2)
+    assert found.low <= symmetric_renyi(float(binary_log_odds(0.5, 3.0)), 3.0, 4, 0.2) * (1 + 1e-6)
+
+
+def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
+    whole = corner_renyi(0.5, 3.0, 1, 0.2)
+    for name, few in (("_MOST", 0), ("_ROUNDS", 0)):
+        with monkeypatch.context() as patched:
+            patched.setattr(bernoulli_search, name, few)
+            assert corner_renyi(0.5, 3.0, 1, 0.2).high > whole.high
+
+
+def test_lemma_3_of_the_paper_fails_for_two_draws():
+    """A coin of chance 1/2 tossed twice is no mixture of coins of chance c and 1 - c tossed twice."""
+    margin = 0.1
+    mixed = (kernel(1, 2, margin)[0] + kernel(1, 2, margin)[1]) / 2  # the only mixture with the right mean
+    assert mixed[0] == pytest.approx((0.01 + 0.81) / 2)
+    assert mixed[0] != pytest.approx(0.25)
+
+
+def test_a_pure_base_is_seen_exactly():
+    """Randomized response onto the two farthest corners."""
+    account = BernoulliAccountant(base=PureAccountant(stated_epsilon=1.3), margin=0.2, draws=2, dimension=2)
+    rows = kernel(2, 2, 0.2)[[0, -1]]
+    p = np.array([np.exp(1.3), 1.0]) / (1 + np.exp(1.3))
+    one, other = p @ rows, p[::-1] @ rows
+    for order in (1.2, 2.0, 9.0):
+        assert account.rdp(order) == pytest.approx(renyi(one, other, order), rel=1e-9)
+    assert account.max_loss == pytest.approx(np.log(one / other).max(), rel=1e-9)
+    after = [np.maximum(one - np.exp(e) * other, 0).sum() for e in (0.0, 0.5, 1.0)]
+    assert (after <= account.delta([0.0, 0.5, 1.0]) * (1 + 1e-12)).all()
+
+
+def test_a_figure_without_a_gap():
+    epsilons = np.geomspace(1e-3, 60, 12)
+    accounts = [
+        BernoulliAccountant(base=ZCDPAccountant(rho=e / 50), margin=0.01, draws=4, dimension=15) for e in epsilons
+    ]
+    upper = np.array([account.rdp(50.0) for account in accounts])
+    lower = np.array([account.lower_bound(50.0) for account in accounts])
+    assert np.isfinite(lower).all()
+    assert (lower <= upper * (1 + 1e-9)).all()
+    assert (lower > 0.999 * upper).all()
+    assert accounts[0].conjectured(50.0) == lower[0]
+
+
+def test_a_margin_of_zero_gains_nothing_and_says_so():
+    base = GaussianAccountant(sensitivity=1, noise_std=1)
+    account = BernoulliAccountant(base=base, margin=0.0, draws=3, dimension=2)
+    assert (account.rdp([1.5, 4.0]) == base.rdp([1.5, 4.0])).all()
+    assert account.epsilon(1e-5) == base.epsilon(1e-5)
+    assert account.max_loss == np.inf
+    assert account.kind("rdp") == "exact"
+    assert account.asymptote(2.0) == np.inf
+    assert account.lower_bound(2.0) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="0 clips nothing and gains nothing"):
+        BernoulliAccountant(base=base, margin=0.6, draws=1, dimension=1)
+    with pytest.raises(TypeError, match="base must be an account"):
+        BernoulliAccountant(base=None, margin=0.1, draws=1, dimension=1)
+
+
+def test_a_margin_heals_a_failure_and_an_infinite_order():
+    base = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
+    account = BernoulliAccountant(base=base, margin=0.2, draws=1, dimension=2)
+    assert account.failure == 0.0
+    assert account.max_loss == pytest.approx(2 * np.log(4))
+    rows, p = kernel(2, 1, 0.2)[[0, -1]], 1 / (1 + np.exp(-0.5))
+    one = 1e-3 * rows[0] + 0.999 * (p * rows[0] + (1 - p) * rows[1])
+    other = 1e-3 * rows[1] + 0.999 * ((1 - p) * rows[0] + p * rows[1])
+    for order in (1.5, 3.0, 40.0):
+        assert renyi(one, other, order) <= account.rdp(order) <= account.asymptote(order)
+    assert account.lower_bound(3.0) == account.asymptote(3.0)
+    assert BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1).failure == 1e-3
+
+
+def test_coins_lessen_every_view_and_draws_raise_it():
+    base = LaplaceAccountant(sensitivity=1, scale=1)
+    few, many = (BernoulliAccountant(base=base, margin=0.2, draws=k, dimension=1) for k in (1, 5))
+    for order in (1.3, 2.0, 7.0):
+        assert few.rdp(order) < many.rdp(order) < base.rdp(order)
+    assert few.epsilon(1e-3) < many.epsilon(1e-3) < base.epsilon(1e-3)
+    assert (few.delta([-1.0, 0.0, 0.3]) <= base.delta([-1.0, 0.0, 0.3])).all()
+    assert few.group(2).rdp(2.0) > few.rdp(2.0)
+    assert few.to(ReplaceOne(n=5)).relation == ReplaceOne(n=5)
+    with pytest.raises(RelationMismatch):
+        few + few.to(ReplaceOne(n=5))
+    assert (2 * few).rdp(2.0) == pytest.approx(2 * few.rdp(2.0))
+    assert [route.name for route in few.explain(1e-3)]
+    assert (
+        BernoulliAccountant(base=PureAccountant(stated_epsilon=0.0), margin=0.2, draws=1, dimension=1).rdp(2.0) == 0.0
+    )
+    assert "notes/bernoulli.md" in few.source
+
+
+def test_the_contracted_curve_of_a_normal_base():
+    """P and Q on two corners whose curve is the base's own: two tests of a normal shift."""
+    base = GaussianAccountant(sensitivity=1, noise_std=1)
+    account = BernoulliAccountant(base=base, margin=0.15, draws=1, dimension=1)
+    rows = kernel(1, 1, 0.15)
+    for cut in np.linspace(-2, 3, 11):
+        p, q = (np.array([stats.norm.cdf(cut - mu), stats.norm.sf(cut - mu)]) for mu in (1.0, 0.0))
+        for epsilon in (0.0, 0.3, 1.0):
+            assert np.maximum(p @ rows - np.exp(epsilon) * (q @ rows), 0).sum() <= account.delta(epsilon) * (1 + 1e-9)
+        assert renyi(p @ rows, q @ rows, 5.0) <= account.rdp(5.0)

@@ -1,0 +1,191 @@
+"""The account of one pass of noisy descent, beside exact laws of linear-quadratic descent and brute force."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from privsample import (
+    DP,
+    GaussianAccountant,
+    LogisticLoss,
+    NoisyProjectedSGD,
+    ReplaceOne,
+    SGDAccountant,
+    SquaredLoss,
+)
+from privsample.accounting.sgd import OrderPair
+
+LOGISTIC = LogisticLoss(features=3, norm=1.0, radius=5.0, penalty=0.05)
+SQUARED = SquaredLoss(features=2, norm=1.0, radius=2.0, target=1.0, penalty=0.1, intercept=False)
+
+
+def account(**changed):
+    return SGDAccountant(**({"loss": LOGISTIC, "n": 10, "rate": 0.5, "noise_std": 2.0} | changed))
+
+
+def test_positions_cost_what_the_closed_form_says():
+    made = account(batch=3, public_tail=2)
+    contraction = max(abs(1 - 0.5 * 0.05), abs(1 - 0.5 * (0.5 + 0.05)))
+    assert made.contraction == pytest.approx(contraction)
+    assert made.steps == 4
+    for index in range(10):
+        later = 3 - index // 3 + 2
+        with mp.workdps(40):
+            total = mp.fsum(mp.mpf(contraction) ** (-2 * j) for j in range(later + 1))
+            shift = 2 * mp.sqrt(2) / 3 / 2 / mp.sqrt(total)
+            assert made.shifts[index // 3] == pytest.approx(float(shift), rel=1e-11)
+        position = made.accountant_at(index)
+        assert position.rdp(3.0) == pytest.approx(3.0 * made.shifts[index // 3] ** 2 / 2, rel=1e-11)
+        assert position.relation == ReplaceOne(n=10)
+    assert made.worst == made.accountant_at(9)
+
+
+def test_a_linear_chain_costs_exactly_that():
+    """x -> L x - rate (g_i + Z), the steepest records of a quadratic loss: the last state is normal, of known law."""
+    loss = SquaredLoss(features=1, norm=1.0, radius=1e6, target=1.0, penalty=0.3, intercept=False)
+    rate, noise, n = 0.2, 0.7, 6
+    made = SGDAccountant(loss=loss, n=n, rate=rate, noise_std=noise, hidden_order=False)
+    shrink = 1 - rate * 0.3  # rows of zeros but the one that is replaced: the map with constant L
+    assert made.contraction == pytest.approx(shrink)
+    deviation = rate * noise * np.sqrt(sum(shrink ** (2 * j) for j in range(n)))
+    for index in range(n):
+        moved = 2 * rate * loss.gradient_bound * shrink ** (n - 1 - index)
+        truth = (moved / deviation) ** 2 / 2  # here the noise before the record hides it too, which maps may undo
+        assert truth <= made.accountant_at(index).zcdp * (1 + 1e-10)
+    assert made.accountant_at(0).zcdp == pytest.approx(
+        (2 * rate * loss.gradient_bound * shrink**5 / deviation) ** 2 / 2
+    )
+
+
+def test_a_hidden_order_averages_curves():
+    made = account(batch=3, n=10)
+    shifts = made.shifts[np.arange(10) // 3]
+    orders = np.array([1.001, 1.5, 4.0, 60.0])
+    with mp.workdps(60):
+        for order, found in zip(orders, made.rdp(orders), strict=True):
+            a = mp.mpf(order)
+            mean = mp.fsum(mp.exp((a - 1) * a * mp.mpf(mu) ** 2 / 2) for mu in shifts) / 10
+            assert found == pytest.approx(float(mp.log(mean) / (a - 1)), rel=1e-10)
+    curve = np.mean([GaussianAccountant(sensitivity=mu, noise_std=1).delta([0.0, 0.3, 1.0]) for mu in shifts], axis=0)
+    assert made.delta([0.0, 0.3, 1.0]) == pytest.approx(curve, rel=1e-9)
+    assert (made.rdp(orders) > np.mean([order * shifts**2 / 2 for order in orders], axis=1)).all()
+    assert made.pairs[0].reverse() is made.pairs[0]
+    assert made.pairs[0].dear
+    assert made.max_loss == np.inf
+
+
+@pytest.mark.parametrize(("n", "batch"), [(5000, 1), (5003, 7)])
+def test_many_positions_are_charged_a_little_more_in_bins(n, batch):
+    made = account(n=n, batch=batch, noise_std=4.0 / batch)
+    shifts = made.shifts[np.arange(n) // batch]
+    for order in (1.5, 8.0):
+        exact = np.log(np.mean(np.exp((order - 1) * order * shifts**2 / 2))) / (order - 1)
+        assert exact * (1 - 1e-9) <= made.rdp(order) <= exact * 1.02
+    assert np.exp(made.pairs[0].log_weights).sum() == pytest.approx(1.0)
+
+
+def test_the_worst_index_and_the_hidden_order():
+    hidden, open_ = account(n=500), account(n=500, hidden_order=False)
+    assert open_.rdp(2.0) == hidden.worst.rdp(2.0) == open_.worst.rdp(2.0)
+    assert hidden.epsilon(1e-3) < open_.epsilon(1e-3)
+    assert hidden.zcdp == pytest.approx(open_.zcdp)
+    assert open_.kind("rdp") == "upper bound"
+    assert "notes/sgd.md" in open_.source
+    tail = account(n=500, hidden_order=False, public_tail=50)
+    assert tail.epsilon(1e-3) < open_.epsilon(1e-3)
+
+
+def test_forgotten_positions_cost_nothing():
+    forgets = LogisticLoss(features=1, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
+    made = SGDAccountant(loss=forgets, n=2, rate=1.0, noise_std=1.0, public_tail=2000, hidden_order=False)
+    assert made.contraction == pytest.approx(0.25)
+    assert made.rdp(5.0) == 0.0
+    assert made.accountant_at(0).rdp(5.0) < 1e-290
+
+
+def test_brute_force_over_two_coins():
+    """One coefficient, projections that bite: hockey-sticks of the last state's law, by a fine grid, stay below."""
+    loss = LogisticLoss(features=1, norm=1.0, radius=0.6, penalty=0.2, intercept=False)
+    rate, noise = 1.5, 0.8
+    grid = np.linspace(-0.6, 0.6, 401)
+    edges = np.append(np.append(-np.inf, (grid[1:] + grid[:-1]) / 2), np.inf)
+
+    def last(slopes):
+        law = (grid == grid[200]).astype(float)
+        for x in slopes:
+            centre = grid - rate * (-x / (1 + np.exp(x * grid)) + 0.2 * grid)
+            law = law @ np.diff(stats.norm.cdf((edges[None] - centre[:, None]) / (rate * noise)), axis=1)
+        return law
+
+    made = SGDAccountant(loss=loss, n=3, rate=rate, noise_std=noise, hidden_order=False)
+    slack = []
+    for index in range(3):
+        for rest in ([1, 1], [-1, -1], [1, -1]):
+            p, q = (last(np.insert(np.array(rest, dtype=float), index, x)) for x in (1.0, -1.0))
+            for epsilon in (0.0, 0.5, 1.5):
+                truth = np.maximum(p - np.exp(epsilon) * q, 0).sum()
+                bound = made.accountant_at(index).delta(epsilon)
+                assert truth <= bound + 1e-3
+                slack.append(truth / bound)
+    assert max(slack) > 0.5
+
+
+@given(
+    penalty=st.floats(0, 1),
+    rate=st.floats(0.01, 1.5),
+    n=st.integers(1, 30),
+    batch=st.integers(1, 5),
+    later=st.integers(0, 5),
+)
+def test_never_above_the_papers_theorem(penalty, rate, n, batch, later):
+    loss = LogisticLoss(features=1, norm=1.0, radius=5.0, penalty=penalty, intercept=False)
+    rho, beta = penalty, 0.25 + penalty
+    if batch > n or rate > 2 / (beta + rho):
+        return
+    made = SGDAccountant(loss=loss, n=n, rate=rate, noise_std=1.0, batch=batch, public_tail=later)
+    squared = 1 - 2 * rate * beta * rho / (beta + rho)
+    after = made.steps - 1 + later
+    bound = 2 / batch**2 * (1.0 if after == 0 else squared ** ((after + 1) / 2) / after)
+    assert made.accountant_at(0).zcdp <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"rate": 0.0}, ValueError, "rate must be finite and > 0"),
+        ({"rate": -1.0}, ValueError, "rate must be finite and > 0"),
+        ({"rate": 4.0}, ValueError, r"rate must be at most 2/smoothness = 3.63636 here, got 4"),
+        ({"batch": 11}, ValueError, "batch must be at most n = 10"),
+        ({"public_tail": -1}, ValueError, "public_tail must be at least 1"),
+        ({"noise_std": 0.0}, ValueError, "noise_std must be finite and > 0"),
+        ({"hidden_order": 1}, TypeError, "hidden_order must be True or False"),
+        ({"loss": None}, TypeError, "loss must be LogisticLoss"),
+    ],
+)
+def test_bad_fields(changed, error, message):
+    with pytest.raises(error, match=message):
+        account(**changed)
+
+
+def test_positions_outside_are_refused():
+    with pytest.raises(ValueError, match=r"index must lie in 0, ..., 9, got 10"):
+        account().accountant_at(10)
+
+
+def test_an_order_pair_at_tiny_shifts_keeps_its_digits():
+    pair = OrderPair(mus=np.array([1e-7, 2e-7]), log_weights=np.log([0.5, 0.5]))
+    assert pair.renyi(np.array([2.0])) == pytest.approx([2.5e-14 * 2 / 2], rel=1e-9)
+
+
+def test_noise_is_calibrated_and_the_best_that_meets_the_target():
+    target = DP(epsilon=2.0, delta=1e-5)
+    for hidden in (True, False):
+        made = NoisyProjectedSGD.calibrate(loss=SQUARED, n=1000, rate=0.3, batch=20, target=target, hidden_order=hidden)
+        assert target.met_by(made.accountant)
+        less = SGDAccountant(
+            loss=SQUARED, n=1000, rate=0.3, batch=20, noise_std=made.noise_std * (1 - 1e-6), hidden_order=hidden
+        )
+        assert not target.met_by(less)

@@ -1,0 +1,148 @@
+"""One pass of noisy projected descent."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privsample import (
+    LogisticLoss,
+    NoisyProjectedSGD,
+    PublicRecords,
+    Release,
+    SGDAccountant,
+    SquaredLoss,
+)
+from privsample.errors import SchemaError
+
+LOGISTIC = LogisticLoss(features=2, norm=1.0, radius=1.5, penalty=0.1)
+SQUARED = SquaredLoss(features=2, norm=2.0, radius=3.0, target=1.0, penalty=0.1)
+FIELDS = {"n": 7, "rate": 0.3, "noise_std": 0.5, "batch": 2}
+ROWS = np.array([[0.1, 0.2], [3.0, 4.0], [np.nan, 1.0], [0.0, 0.0], [-5, np.inf], [0.3, 0.1], [1.0, -1.0]])
+TARGETS = np.array([1.0, 0.0, 1.0, np.nan, 5.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, LogisticLoss(features=2, norm=1, radius=1, intercept=False)])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_any_record_is_taken_and_the_state_stays_in_the_ball(loss, hidden, rng):
+    made = NoisyProjectedSGD(loss=loss, hidden_order=hidden, **FIELDS)
+    for source in (None, rng):
+        released = made.release((ROWS, TARGETS), rng=source)
+        state = np.append(released["coefficients"][0], released.draws.get("intercept", []))
+        assert state.shape == (loss.width,)
+        assert np.linalg.norm(state) <= loss.radius * (1 + 1e-12)
+        assert Release.from_json(released.to_json()) == released
+    assert made.accountant == SGDAccountant(loss=loss, hidden_order=hidden, **FIELDS)
+
+
+def by_hand(loss, rows, targets, noise, rate, batch):
+    """Record by record."""
+    state = np.zeros(loss.width)
+    for k in range(len(noise)):
+        gradient = np.zeros(loss.width)
+        for raw, target in zip(rows[k * batch : (k + 1) * batch], targets[k * batch : (k + 1) * batch], strict=True):
+            row = np.where(np.isfinite(raw), raw, 0.0)
+            x = np.append(row * min(1.0, loss.norm / max(np.linalg.norm(row), 1e-300)), 1.0)
+            if isinstance(loss, LogisticLoss):
+                sign = 1.0 if target == 1.0 else -1.0
+                gradient += -sign * x / (1 + np.exp(sign * (x @ state))) / batch
+            else:
+                y = np.clip(np.nan_to_num(target), -loss.target, loss.target)
+                gradient += (x @ state - y) * x / batch
+        state = state - rate * (gradient + loss.penalty * state + noise[k])
+        state = state * min(1.0, loss.radius / max(np.linalg.norm(state), 1e-300))
+    return state
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED])
+def test_steps_are_those_of_the_algorithm(loss):
+    made = NoisyProjectedSGD(loss=loss, hidden_order=False, **FIELDS)
+    released = made.release((ROWS, TARGETS), rng=np.random.default_rng(3))
+    noise = 0.5 * np.random.default_rng(3).standard_normal((4, 3))
+    expected = by_hand(loss, ROWS, TARGETS, noise, 0.3, 2)
+    assert np.append(released["coefficients"][0], released["intercept"]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_public_tail_goes_on_from_there():
+    public = PublicRecords(rows=np.array([[0.5, 0.5]]), targets=np.array([1.0]))
+    made = NoisyProjectedSGD(loss=LOGISTIC, hidden_order=False, public_tail=2, public=public, **FIELDS)
+    source = np.random.default_rng(3)
+    noise = 0.5 * np.vstack([source.standard_normal((4, 3)), source.standard_normal((2, 3))])
+    first = by_hand(LOGISTIC, ROWS, TARGETS, noise[:4], 0.3, 2)
+    released = made.release((ROWS, TARGETS), rng=np.random.default_rng(3))
+    state = first
+    for push in noise[4:]:
+        x = np.append(public.rows[0], 1.0)
+        state = state - 0.3 * (-x / (1 + np.exp(x @ state)) + 0.1 * state + push)
+        state = state * min(1.0, 1.5 / np.linalg.norm(state))
+    assert np.append(released["coefficients"][0], released["intercept"]) == pytest.approx(state, rel=1e-12)
+    assert made.accountant.public_tail == 2
+    assert Release.from_json(released.to_json()) == released
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.7, False)])
+def test_noise_has_the_declared_scale(factor, accepted, rng, alpha):
+    loss = LogisticLoss(features=1, norm=1.0, radius=1e9, penalty=0.2, intercept=False)
+    made = NoisyProjectedSGD(loss=loss, n=3, rate=0.5, noise_std=2.0 * factor)
+    zeros = (np.zeros((3, 1)), np.zeros(3))
+    ends = [made.release(zeros, rng=rng)["coefficients"].item() for _ in range(2500)]
+    deviation = 0.5 * 2.0 * np.sqrt(1 + 0.9**2 + 0.9**4)
+    assert (stats.kstest(ends, stats.norm(0, deviation).cdf).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("hidden", "accepted"), [(True, True), (False, False)])
+def test_a_hidden_order_is_drawn_anew(hidden, accepted, rng, alpha):
+    loss = SquaredLoss(features=1, norm=1.0, radius=10.0, target=1.0, intercept=False)
+    made = NoisyProjectedSGD(loss=loss, n=2, rate=1.0, noise_std=1e-9, hidden_order=hidden)
+    data = (np.ones((2, 1)), np.array([1.0, -1.0]))
+    last = [made.release(data, rng=rng)["coefficients"].item() > 0 for _ in range(800)]
+    assert (stats.binomtest(int(sum(last)), 800, 0.5).pvalue > alpha) == accepted
+
+
+def test_the_curator_hears_what_the_rule_changes():
+    made = NoisyProjectedSGD(loss=SQUARED, **FIELDS)
+    assert made.validate((ROWS, TARGETS)).facts == {
+        "not finite": 2,
+        "scaled down": 1,
+        "targets that are no number": 1,
+        "targets out of bounds": 1,
+    }
+    assert NoisyProjectedSGD(loss=LOGISTIC, **FIELDS).validate((ROWS, TARGETS)).facts == {
+        "not finite": 2,
+        "scaled down": 2,
+        "labels that are neither 0 nor 1": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"public_tail": 3}, "go together"),
+        ({"public": PublicRecords(rows=np.ones((1, 2)), targets=np.ones(1))}, "go together"),
+        (
+            {"public_tail": 1, "public": PublicRecords(rows=np.ones((1, 3)), targets=np.ones(1))},
+            "public rows must have 2 features, got 3",
+        ),
+    ],
+)
+def test_public_records_must_fit(more, message):
+    with pytest.raises(ValueError, match=message):
+        NoisyProjectedSGD(loss=LOGISTIC, **FIELDS, **more)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="rows and targets must have shapes"):
+        PublicRecords(rows=np.ones((2, 2)), targets=np.ones(1))
+    with pytest.raises(TypeError, match="intercept must be True or False"):
+        LogisticLoss(features=1, norm=1, radius=1, intercept=2)
+    for bad in ({"norm": 0.0}, {"radius": np.inf}, {"penalty": -1.0}, {"features": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            LogisticLoss(**({"features": 1, "norm": 1, "radius": 1} | bad))
+    made = NoisyProjectedSGD(loss=LOGISTIC, **FIELDS)
+    with pytest.raises(SchemaError, match="7 records were declared, the data hold 6 labels"):
+        made.release((ROWS, TARGETS[1:]))
+    with pytest.raises(SchemaError, match="must be a pair"):
+        made.release(ROWS)
+    with pytest.raises(TypeError, match="seeded"):
+        made.release((ROWS, TARGETS), rng=3)
