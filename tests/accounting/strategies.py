@@ -10,7 +10,6 @@ from privsample import (
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
-    ContractionAccountant,
     Differences,
     DirichletCategorical,
     DiscreteGaussianNoise,
@@ -20,10 +19,8 @@ from privsample import (
     GaussianAccountant,
     GaussianNoise,
     Group,
-    KernelAccountant,
     LaplaceAccountant,
     LaplaceNoise,
-    LaplaceSumAccountant,
     LogisticAccountant,
     NormalKnownVariance,
     Parallel,
@@ -101,40 +98,6 @@ def statistics():
     return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise)
 
 
-def kernels():
-    return st.lists(st.lists(positive(), min_size=2, max_size=2), min_size=3, max_size=3).map(
-        lambda rows: [[x / sum(row) for x in row] for row in rows]
-    )
-
-
-def processed(relation):
-    """What comes after a release: a kernel, noisy contractions, more noise."""
-    at = {"relation": st.just(relation)}
-    bases = [
-        st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.just(3), **at),
-        st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive(0.5), **at),
-    ]
-    scale = positive(0.5)
-    return st.one_of(
-        st.builds(KernelAccountant, base=st.one_of(bases), matrix=kernels()),
-        st.builds(
-            ContractionAccountant,
-            sensitivity=positive(),
-            noise_stds=st.tuples(scale, scale),
-            constants=st.tuples(st.floats(0.0, 2.0)),
-            **at,
-        ),
-        st.builds(
-            LaplaceSumAccountant,
-            sensitivity=positive(),
-            scale=scale,
-            further_scale=scale,
-            coordinates=st.integers(1, 2),
-            **at,
-        ),
-    )
-
-
 def accounts(relation, *, failing=True):
     """Accounts of one mechanism under this relation."""
     at = {"relation": st.just(relation)}
@@ -146,7 +109,6 @@ def accounts(relation, *, failing=True):
         st.builds(BoundedRangeAccountant, loss_range=positive(), **at),
         st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 6), **at),
     ]
-    kinds.append(processed(relation))
     if failing:
         kinds.append(
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
