@@ -1,6 +1,7 @@
 """Exponential families with conjugate priors: how records become a statistic, and a statistic a posterior."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -81,6 +82,21 @@ class Model(ABC):
         for chunk in chunks(data):
             total, count = total + self.statistic(chunk), count + len(chunk)
         return total, count
+
+    def examine(self, data: Any) -> tuple[dict[str, int], int]:
+        """How many values the public rule would move, by reason, and the number of records: for the curator.
+
+        Raises: SchemaError.
+        """
+        count = 0
+
+        def counting() -> Iterator[NDArray[Any]]:
+            nonlocal count
+            for chunk in chunks(data):
+                count += len(chunk)
+                yield chunk
+
+        return self.domain.counted(counting()), count
 
     def with_public_data(self, data: Any) -> Self:
         """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""

@@ -91,13 +91,17 @@ class LinearRegression(Model):
         rows = self.records(data)
         return self.statistic(rows), len(rows)
 
-    def problems(self, data: Any) -> dict[str, int]:
-        """How many numbers the public rule would move, by reason. For the curator's eyes only. Raises: SchemaError."""
+    def examine(self, data: Any) -> tuple[dict[str, int], int]:
+        """How many numbers the public rule would move, by reason, and the number of records: for the curator.
+
+        Raises: SchemaError.
+        """
         total: dict[str, int] = {}
-        for domain, column in zip(self.moments.domains, self.records(data).T, strict=True):
-            for reason, found in domain.problems(column).items():
+        rows = self.records(data)
+        for domain, column in zip(self.moments.domains, rows.T, strict=True):
+            for reason, found in domain.counted([column]).items():
                 total[reason] = total.get(reason, 0) + found
-        return {reason: found for reason, found in total.items() if found}
+        return total, len(rows)
 
     def records(self, data: Any) -> FloatArray:
         """Features and target side by side, shape (n, features + 1). Raises: SchemaError."""

@@ -1,12 +1,10 @@
 """Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator, interval, positive, positive_integer, share
 from privsample._data import chunks
@@ -70,15 +68,7 @@ class ConjugateMechanism(Mechanism):
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
-        count = 0
-
-        def counting() -> Iterator[NDArray[Any]]:
-            nonlocal count
-            for chunk in chunks(data):
-                count += len(chunk)
-                yield chunk
-
-        facts = self.domain.counted(counting())
+        facts, count = self.model.examine(data)
         self._check_size(count)
         return CuratorNotes(title=f"{count} records, expected {self.domain.words}", facts=facts)
 

@@ -134,7 +134,7 @@ def test_the_public_rule_is_total():
     rows = np.array([[np.nan, 5.0, -np.inf], [1.0, np.inf, 0.0]])
     model = regression(2)
     assert model.moments.clean(rows).tolist() == [[1.0, 2.0, -3.0], [1.0, 2.0, 0.0]]
-    assert model.problems((rows[:, :2], rows[:, 2])) == {"missing": 1, "outside": 3}
+    assert model.examine((rows[:, :2], rows[:, 2])) == ({"missing": 1, "outside": 3}, 2)
     assert np.isfinite(model.statistic(rows)).all()
     assert model.statistic(np.empty((0, 3))).tolist() == model.empty.tolist()
 
