@@ -149,11 +149,17 @@ def entry(room: str, name: str) -> list[str]:
     if not isinstance(item, type):
         return [f".. autofunction:: privsample.{name}", ""]
     lines = [f".. autoclass:: privsample.{name}", "   :members:"]
-    if room == "mechanisms":
-        lines.append("   :inherited-members: Mechanism")
-    if routed := [method for method in dir(item) if re.fullmatch("set_.*_request", method)]:  # made by scikit-learn
-        lines.append(f"   :exclude-members: {', '.join(routed)}")
+    if room in ("mechanisms", "estimators"):
+        lines.append(f"   :inherited-members: {'Mechanism' if room == 'mechanisms' else 'BaseEstimator'}")
+    if theirs := [member for member in dir(item) if made_by_sklearn(item, member)]:
+        lines.append(f"   :exclude-members: {', '.join(theirs)}")
     return [*lines, ""]
+
+
+def made_by_sklearn(item: type, member: str) -> bool:
+    """Whether a method is scikit-learn's own; its name alone tells those that are made for each class."""
+    home = getattr(getattr(item, member, None), "__module__", None) or ""
+    return home.startswith("sklearn.") or re.fullmatch("set_.*_request", member) is not None
 
 
 class Links(HTMLParser):
