@@ -16,6 +16,7 @@ from privsample.relations import ReplaceOne
 
 _BINS = 600  # of the steps: each is charged as its latest
 _UP = 1 + 1e-12
+_TINY = 1e-150  # a shift that vanishes in a double is charged as this
 
 
 @value
@@ -142,7 +143,7 @@ class SGDAccountant(Accountant):
             raise ValueError(f"index must lie in 0, ..., {self.n - 1}, got {index}")
         shift = float(self._shift(self.steps - 1 - index // self.batch + self.public_tail))
         return GaussianAccountant(
-            sensitivity=max(shift, 1e-150), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
+            sensitivity=max(shift, _TINY), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
         )
 
     @property
@@ -158,9 +159,9 @@ class SGDAccountant(Accountant):
         return (self._held[0],)
 
     def _made(self) -> LossPair:
-        worst = float(self._shift(self.public_tail))
-        if not worst > 1e-150:
-            return binary_pair(0.0)
+        if self.contraction == 0.0 and self.public_tail:
+            return binary_pair(0.0)  # the last steps forget all that came before
+        worst = max(float(self._shift(self.public_tail)), _TINY)
         if not self.hidden_order:
             return GaussianPair(mu=worst)
         ends = np.unique(np.floor(np.geomspace(1.0, self.steps, _BINS)).astype(np.int64))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, real_array
+from privsample._checks import FloatArray, generator, positive_integer, real_array
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.sgd import SGDAccountant
@@ -119,7 +119,7 @@ class NoisyProjectedSGD(Mechanism):
         unit: str = "record",
     ) -> "NoisyProjectedSGD":
         """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        whole = 2 * loss.gradient_bound / batch
+        whole = 2 * loss.gradient_bound / positive_integer(batch=batch)
 
         def build(ratio: float) -> NoisyProjectedSGD:
             return cls(

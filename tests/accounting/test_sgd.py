@@ -98,12 +98,20 @@ def test_the_worst_index_and_the_hidden_order():
     assert tail.epsilon(1e-3) < open_.epsilon(1e-3)
 
 
-def test_forgotten_positions_cost_nothing():
+def test_forgotten_positions_cost_next_to_nothing():
     forgets = LogisticLoss(features=1, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
     made = SGDAccountant(loss=forgets, n=2, rate=1.0, noise_std=1.0, public_tail=2000, hidden_order=False)
     assert made.contraction == pytest.approx(0.25)
-    assert made.rdp(5.0) == 0.0
+    assert 0.0 < made.rdp(5.0) < 1e-290
     assert made.accountant_at(0).rdp(5.0) < 1e-290
+    assert made.epsilon(1e-9) == 0.0
+    assert made.max_loss == np.inf
+
+
+def test_a_step_that_forgets_all(monkeypatch):
+    monkeypatch.setattr(LogisticLoss, "contraction", lambda self, rate: 0.0)
+    assert account(public_tail=1).max_loss == 0.0
+    assert account(public_tail=0, hidden_order=False).rdp(2.0) > 0.0
 
 
 def test_brute_force_over_two_coins():

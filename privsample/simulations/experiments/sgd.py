@@ -47,7 +47,7 @@ def measured(task: Task, splits: int = SPLITS, epsilons: Sequence[float] = EPSIL
     scores = {name: np.empty((len(epsilons), splits)) for name in (FREE, HIDDEN, WORST, OUTPUT)}
     for k, parts in enumerate(task.splits(splits)):
         rng = np.random.default_rng([splits, k])
-        scores[FREE][:, k] = _score(_trained(parts, 1e-8), parts)
+        scores[FREE][:, k] = _score(_trained(parts, 1e-6), parts)
         ridge = _trained((within_norm(parts[0], task.norm), *parts[1:]), task.ridge)
         for j, noise in enumerate(noises):
             scores[OUTPUT][j, k] = _score(ridge + noise * rng.standard_normal(len(ridge)), parts)
@@ -63,7 +63,7 @@ def _trained(parts: Parts, penalty: float) -> FloatArray:
     from sklearn.linear_model import LogisticRegression
 
     rows = np.column_stack([parts[0], np.ones(len(parts[0]))])
-    model = LogisticRegression(C=1.0 / (penalty * len(rows)), fit_intercept=False, max_iter=2000)
+    model = LogisticRegression(C=1.0 / (penalty * len(rows)), fit_intercept=False, max_iter=500)
     return np.asarray(model.fit(rows, parts[1]).coef_[0])
 
 

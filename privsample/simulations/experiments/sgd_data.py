@@ -67,8 +67,8 @@ def late_arrivals() -> Task:
         steps=200,
         step=1.9,
         ridge=1e-2,
-        train=120_000,
-        test=60_000,
+        train=100_000,
+        test=50_000,
     )
 
 
