@@ -14,7 +14,7 @@ from privsample.distributions.laplace_sum import LaplaceSum
 from privsample.relations import AddRemove, Relation, related
 
 _ULP = float(np.finfo(np.float64).eps)
-_HALVINGS = 64
+_HALVINGS, _SECTIONS = 64, 40
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 
 
@@ -170,7 +170,7 @@ class LaplaceSumAccountant(Accountant):
 
         low, high = np.zeros(a.shape), np.full(a.shape, shift)
         best = np.minimum(cost(low), cost(high))
-        for _ in range(_HALVINGS):
+        for _ in range(_SECTIONS):
             left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
             at_left, at_right = cost(left), cost(right)
             best = np.minimum(best, np.minimum(at_left, at_right))
