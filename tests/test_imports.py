@@ -43,6 +43,7 @@ made = [
     DirectPosterior(model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), n=3),
     BetaQuery(alpha=1, beta=1, bounds=(0, 1), n=3),
     NoisyStatistics(model=BetaBernoulli(alpha=6, beta=12), n=3, scale=2),
+    TemperedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=3, temperature=2, truncation=0.1),
     GaussianMechanism(sensitivity=1, noise_std=1, shape=(3,)),
     RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3)),
 ]

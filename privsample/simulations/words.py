@@ -19,14 +19,17 @@ from privsample.distributions.families import (
 )
 from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.gibbs import PrivateGibbsHMM
 from privsample.mechanisms.posterior import (
     BetaQuery,
     ConcentratedPosterior,
+    ConjugateMechanism,
     DiffusedPosterior,
     DirectPosterior,
     PosteriorMechanism,
 )
 from privsample.mechanisms.randomized import RandomizedResponse
+from privsample.mechanisms.tempered import TemperedPosterior
 
 _EVEN = "50\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}50"  # never broken across lines
 
@@ -44,6 +47,16 @@ def _apart(mechanism: Mechanism) -> str:
 @name.register
 def _(mechanism: PosteriorMechanism) -> str:
     return f"{_apart(mechanism)} of {about(mechanism.model)}"
+
+
+@name.register
+def _(mechanism: TemperedPosterior) -> str:
+    return f"{_apart(mechanism)} of {about(mechanism.model)}"
+
+
+@name.register
+def _(_: PrivateGibbsHMM) -> str:
+    return "Hidden Markov chain of categorical records"
 
 
 @name.register
@@ -84,6 +97,27 @@ def _belief(mechanism: PosteriorMechanism) -> str:
         case ConcentratedPosterior(prior_divisor=divisor) | BetaQuery(prior_divisor=divisor, data_weight=1.0):
             return f"a belief about {of} in which the prior counts {1 / divisor:.3g} times as much as usual"
     return f"a weakened belief about {of}"
+
+
+@how.register
+def _(mechanism: TemperedPosterior) -> str:
+    return (
+        f"What {mechanism.n:,} records and a prior say about {about(mechanism.model)} was flattened by a temperature "
+        f"of {mechanism.temperature:.4g} and held inside public bounds; random draws were released."
+    )
+
+
+@how.register
+def _(mechanism: PrivateGibbsHMM) -> str:
+    if mechanism.temperature is None:
+        return (
+            f"Random noise ({mechanism.noise}, scale {mechanism.scale:.4g}) was added once to how often each category "
+            "occurs in each time step; all else was computed from these noisy counts."
+        )
+    return (
+        f"Each of {mechanism.sweeps} rounds of random updates was flattened by a temperature of "
+        f"{mechanism.temperature:.4g}, and every one of them is paid for."
+    )
 
 
 @how.register
@@ -147,8 +181,9 @@ def quantity(_: Mechanism) -> str:
     return "statistic"
 
 
-@quantity.register
-def _(mechanism: PosteriorMechanism) -> str:
+@quantity.register(PosteriorMechanism)
+@quantity.register(TemperedPosterior)
+def _(mechanism: ConjugateMechanism) -> str:
     return about(mechanism.model).removeprefix("the ").replace("each category", "category")
 
 

@@ -25,6 +25,7 @@ from privsample import (
     RandomizedResponse,
     Release,
     ReplaceOne,
+    TemperedPosterior,
 )
 from privsample._entropy import SystemBits, undisturbed
 from privsample._serial import encode
@@ -70,6 +71,8 @@ def test_bounds_are_not_narrowed_to_the_type_of_the_records(kind):
 )
 def test_records_of_any_kind_are_taken(data):
     assert DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3).release(data)["theta"].shape == (1,)
+    tempered = TemperedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, temperature=2, truncation=0.1)
+    assert tempered.release(data)["theta"].shape == (1,)
 
 
 @pytest.mark.parametrize("column", [[0, 1, SECRET], [1, 2**70, 0]])

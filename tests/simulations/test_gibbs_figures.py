@@ -6,7 +6,9 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from privsample import BetaBernoulli, PrivateGibbsHMM, TemperedPosterior
 from privsample.simulations import flights as loader
+from privsample.simulations import words
 from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
 from privsample.simulations.flights import DAYS, FEATURES, Flights
 
@@ -97,6 +99,18 @@ def test_flights():
     assert (np.diff(year.day) >= 0).all()
     assert (year.codes.max(axis=0) == [len(names) - 1 for names in FEATURES.values()]).all()
     assert (year.codes[:, 3] == 4).sum() == 8255
+
+
+def test_reports_have_words_for_them():
+    tempered_draw = TemperedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=5, temperature=2, truncation=0.1)
+    given = {"states": 2, "categories": (2, 2), "entries": (3, 3), "sweeps": 4, "kept": 2}
+    noisy, swept = PrivateGibbsHMM(**given, scale=2.0), PrivateGibbsHMM(**given, temperature=3.0)
+    assert words.name(tempered_draw) == "Tempered posterior of the share of ones"
+    assert words.quantity(tempered_draw) == "share of ones"
+    assert "temperature of 2 and held inside public bounds" in words.how(tempered_draw)
+    assert words.name(noisy) == words.name(swept) == "Hidden Markov chain of categorical records"
+    assert "(discrete laplace, scale 2)" in words.how(noisy)
+    assert "4 rounds of random updates" in words.how(swept)
 
 
 def test_flights_that_are_missing_are_named(monkeypatch):
