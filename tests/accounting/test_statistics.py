@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from privsample import (
+    DP,
     Composed,
     Differences,
     DiscreteGaussianNoise,
@@ -325,3 +326,13 @@ def test_a_known_length_bounds_the_gaussian_laws(noise):
         peer = GaussianAccountant(sensitivity=4.0, noise_std=2.0, relation=ReplaceOne(n=5))
         assert account.delta(0.5) == pytest.approx(peer.delta(0.5))
         assert account.group(2).zcdp == pytest.approx(4 * account.zcdp)
+
+
+def test_on_a_lattice_epsilon_is_asked_for_by_itself():
+    closed = StatisticsAccountant(differences=ONE_HOT, n=5, noise=NOISES[0])
+    listed = StatisticsAccountant(differences=Differences(vectors=[[2, 1]]), n=5, noise=NOISES[0])
+    assert DP(epsilon=1.0, delta=1e-3).met_by(closed)
+    assert DP(epsilon=1.49, delta=0.1).met_by(listed)
+    assert not DP(epsilon=0.1, delta=1e-3).met_by(listed)
+    with pytest.raises(ValueError, match="length"):
+        Differences(vectors=[[1]], length=0.0)
