@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._value import value
@@ -220,9 +221,17 @@ def _ticks(axes: Any, draws: FloatArray, label: str) -> None:
     )
 
 
+def drawn(release: Release) -> NDArray[Any]:
+    """The array that was drawn; where there are several, the real ones side by side, (draws, coordinates)."""
+    arrays = list(release.draws.values())
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.column_stack([array.reshape(len(array), -1) for array in arrays if array.dtype.kind == "f"])
+
+
 def released(release: Release) -> bytes:
     """The released draws and nothing else: ticks, or where there are many their middle half and nine tenths."""
-    (draws,) = release.draws.values()
+    draws = drawn(release)
     if draws.dtype.kind == "i":
         return _counts(draws.ravel())
     low, high = scale(release)

@@ -168,7 +168,7 @@ def _section(release: Release, delta: float, first: bool) -> Section:
 
 def amount(release: Release) -> str:
     """How many draws."""
-    (draws,) = release.draws.values()
+    draws = figures.drawn(release)
     if draws.dtype.kind == "i":
         return f"{draws.size:,} answers"
     return f"{len(draws):,} {'draw' if len(draws) == 1 else 'draws'}"
@@ -207,7 +207,7 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
 
 def _unseen(release: Release) -> int:
     """Coordinates of a draw for which the page has no room."""
-    (draws,) = release.draws.values()
+    draws = figures.drawn(release)
     return 0 if draws.dtype.kind == "i" else max(0, draws[0].size - figures.MOST)
 
 
@@ -216,12 +216,13 @@ def _caption(release: Release) -> str:
     rest = f" Only the first {figures.MOST} of {figures.MOST + more:,} are shown; the file holds all." if more else ""
     if figures.many(release) and "answers" not in release.draws:
         return f"The released draws: median (dot), middle half (thick), nine in ten (thin).{rest}"
-    return f"What was released.{rest}" if rest else "Everything that was released, and nothing else."
+    whole = not rest and len(release.draws) == 1
+    return "Everything that was released, and nothing else." if whole else f"What was released.{rest}"
 
 
 def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
     """The draws, as many as a reader can take in; the file holds all of them."""
-    (draws,), label = release.draws.values(), quantity(release.mechanism)
+    draws, label = figures.drawn(release), quantity(release.mechanism)
     low, high = figures.scale(release)
     flat = draws.reshape(len(draws), -1)
     rows = []

@@ -6,11 +6,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from privsample import BetaBernoulli, PrivateGibbsHMM, TemperedPosterior
+from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, TemperedPosterior
 from privsample.simulations import flights as loader
 from privsample.simulations import words
 from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
 from privsample.simulations.flights import DAYS, FEATURES, Flights
+from privsample.simulations.report import render
 
 
 @pytest.fixture
@@ -111,6 +112,14 @@ def test_reports_have_words_for_them():
     assert words.name(noisy) == words.name(swept) == "Hidden Markov chain of categorical records"
     assert "(discrete laplace, scale 2)" in words.how(noisy)
     assert "4 rounds of random updates" in words.how(swept)
+
+
+def test_reports_of_several_arrays(rng):
+    chain = PrivateGibbsHMM(states=2, categories=(2, 2), entries=(3, 3), sweeps=4, kept=2, scale=2.0)
+    lines = LogisticPosterior(n=4, features=2, norm=1, prior_std=1, intercept_std=1)
+    page = render([chain.release(np.ones((6, 2)), rng=rng), lines.release((np.ones((4, 2)), np.ones(4)), rng=rng)])
+    assert "Hidden Markov chain of categorical records: 2 draws" in page
+    assert "statistic 2" in page
 
 
 def test_flights_that_are_missing_are_named(monkeypatch):
