@@ -1,0 +1,28 @@
+"""The guide prints what it says, and the example of several sites runs at a small size."""
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+
+from examples import private_counts_from_sites as sites
+
+
+def test_guide():
+    found = doctest.testfile(str(Path(__file__).parents[2] / "docs" / "guides" / "pymc.md"), module_relative=False)
+    assert found.attempted >= 18
+    assert found.failed == 0
+
+
+def test_sites():
+    words = sites.main(draws=200)
+    assert words.count("published") == len(sites.SIZES)
+    assert "of 6 true rates lie in their 90 % intervals; the likelihoods are exact." in words
+    assert words.endswith("All sites together cost epsilon = 0.5: each record is at one site.")
+
+
+def test_a_record_touches_one_site(rng):
+    published = [sites.released(records, rng) for records in sites.simulated(np.random.default_rng(1))[1]]
+    whole = sites.together(published)
+    assert whole.relation.n == sum(sites.SIZES)
+    assert whole.epsilon(0.0) == max(site.account.epsilon(0.0) for site in published)
