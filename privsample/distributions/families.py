@@ -83,8 +83,8 @@ class Model(ABC):
             total, count = total + self.statistic(chunk), count + len(chunk)
         return total, count
 
-    def examine(self, data: Any) -> tuple[dict[str, int], int]:
-        """How many values the public rule would move, by reason, and the number of records: for the curator.
+    def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
+        """How many values the rule of `domain` would move, by reason, and how many records there are: for the curator.
 
         Raises: SchemaError.
         """
@@ -96,7 +96,7 @@ class Model(ABC):
                 count += len(chunk)
                 yield chunk
 
-        return self.domain.counted(counting()), count
+        return (domain or self.domain).counted(counting()), count
 
     def with_public_data(self, data: Any) -> Self:
         """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""

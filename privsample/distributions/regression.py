@@ -91,15 +91,16 @@ class LinearRegression(Model):
         rows = self.records(data)
         return self.statistic(rows), len(rows)
 
-    def examine(self, data: Any) -> tuple[dict[str, int], int]:
+    def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
         """How many numbers the public rule would move, by reason, and the number of records: for the curator.
 
         Raises: SchemaError.
         """
+        del domain  # each column has its own
         total: dict[str, int] = {}
         rows = self.records(data)
-        for domain, column in zip(self.moments.domains, rows.T, strict=True):
-            for reason, found in domain.counted([column]).items():
+        for own, column in zip(self.moments.domains, rows.T, strict=True):
+            for reason, found in own.counted([column]).items():
                 total[reason] = total.get(reason, 0) + found
         return total, len(rows)
 

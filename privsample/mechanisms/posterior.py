@@ -68,7 +68,7 @@ class ConjugateMechanism(Mechanism):
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
-        facts, count = self.model.examine(data)
+        facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
         return CuratorNotes(title=f"{count} records, expected {self.domain.words}", facts=facts)
 
