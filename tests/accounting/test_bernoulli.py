@@ -1,6 +1,7 @@
 """What coins keep of a divergence: beside brute force, 50-digit sums, and each other."""
 
 import itertools
+import json
 import time
 
 import mpmath as mp
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privsample import (
+    Accountant,
     ApproximateAccountant,
     BernoulliAccountant,
     GaussianAccountant,
@@ -253,6 +255,7 @@ def test_coins_lessen_every_view_and_draws_raise_it():
     with pytest.raises(RelationMismatch):
         few + few.to(ReplaceOne(n=5))
     assert (2 * few).rdp(2.0) == pytest.approx(2 * few.rdp(2.0))
+    assert many.epsilon(1e-3) < (2 * many).epsilon(1e-3) < 2 * many.max_loss
     assert [route.name for route in few.explain(1e-3)]
     assert (
         BernoulliAccountant(base=PureAccountant(stated_epsilon=0.0), margin=0.2, draws=1, dimension=1).rdp(2.0) == 0.0
@@ -270,3 +273,29 @@ def test_the_contracted_curve_of_a_normal_base():
         for epsilon in (0.0, 0.3, 1.0):
             assert np.maximum(p @ rows - np.exp(epsilon) * (q @ rows), 0).sum() <= account.delta(epsilon) * (1 + 1e-9)
         assert renyi(p @ rows, q @ rows, 5.0) <= account.rdp(5.0)
+
+
+@pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (2, 2)])
+def test_the_laws_of_accounts(dimension, draws):
+    """What every account keeps: see tests/accounting/test_laws.py."""
+    base = GaussianAccountant(sensitivity=1, noise_std=1)
+    account = BernoulliAccountant(base=base, margin=0.2, draws=draws, dimension=dimension)
+    orders = np.array([1 + 1e-5, 1.1, 2.0, 2.5, 40.0, 1e6])
+    values = account.rdp(orders)
+    assert values.shape == orders.shape
+    assert ((values >= 0) & (values <= account.max_loss)).all()
+    assert (values <= account.zcdp * orders * (1 + 1e-9)).all()
+    curve = account.delta(np.array([-3.0, 0.0, 0.2, 0.5, 1.0, 20.0]))
+    assert (np.diff(curve) <= 0).all()
+    assert account.delta(account.epsilon(1e-3)) <= 1e-3 * (1 + 1e-9)
+    assert Accountant.from_dict(json.loads(json.dumps(account.to_dict()))) == account
+    moved = BernoulliAccountant(
+        base=GaussianAccountant(sensitivity=1, noise_std=1), margin=0.2, draws=draws, dimension=dimension
+    )
+    assert moved == account
+    assert hash(moved) == hash(account)
+
+
+def test_constants_at_the_ends():
+    assert squared(5, 0.0) == dobrushin(5, 0.0) == 1.0
+    assert np.isneginf(log_hockey_stick(np.array([1e9]), 3, 0.2)).all()

@@ -1,5 +1,7 @@
 """The account of one pass of noisy descent, beside exact laws of linear-quadratic descent and brute force."""
 
+import json
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy import stats
 
 from privsample import (
     DP,
+    Accountant,
     GaussianAccountant,
     LogisticLoss,
     NoisyProjectedSGD,
@@ -197,3 +200,18 @@ def test_noise_is_calibrated_and_the_best_that_meets_the_target():
             loss=SQUARED, n=1000, rate=0.3, batch=20, noise_std=made.noise_std * (1 - 1e-6), hidden_order=hidden
         )
         assert not target.met_by(less)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_the_laws_of_accounts(hidden):
+    """What every account keeps: see tests/accounting/test_laws.py."""
+    made = account(n=60, batch=4, hidden_order=hidden, noise_std=1.0)
+    orders = np.array([1 + 1e-5, 1.1, 2.0, 40.0, 1e6])
+    values = made.rdp(orders)
+    assert (np.diff(values) > 0).all()
+    assert (values <= made.zcdp * orders * (1 + 1e-9)).all()
+    assert made.delta(made.epsilon(1e-4)) <= 1e-4 * (1 + 1e-9)
+    assert (np.diff(made.delta(np.array([-3.0, 0.0, 0.3, 2.0]))) < 0).all()
+    assert (2 * made).epsilon(1e-4) > made.epsilon(1e-4)
+    assert made.group(2).rdp(2.0) > made.rdp(2.0)
+    assert Accountant.from_dict(json.loads(json.dumps(made.to_dict()))) == made

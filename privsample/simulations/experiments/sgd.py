@@ -127,7 +127,7 @@ def _paint(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) 
         axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵")
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    panels[0].set_ylabel("test accuracy: median, and 80 % of the splits")
+    panels[0].set_ylabel("test accuracy: median, middle 80 %")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
