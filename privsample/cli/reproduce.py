@@ -18,8 +18,9 @@ EXAMPLE = """\
 example:
   privsample reproduce t-7.2 composed-draws --out figures
 
-All of them, with a page to read: privsample reproduce --all --jobs 2 --report out
-(some minutes). All names: privsample reproduce --list"""
+All of them in some minutes, with a page to read:
+  privsample reproduce --all --jobs 2 --report out
+All names: privsample reproduce --list"""
 
 
 def add(parser: Any) -> None:
