@@ -47,6 +47,8 @@ def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Fou
     high = float(np.max(ends))
     left, right = nodes[:-1], nodes[1:]
     for _ in range(_ROUNDS):
+        if low * (1 + _SLACK) >= epsilon:
+            return Found(low=min(low, epsilon), high=epsilon)
         bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
         still = bounds > low * (1 + _SLACK)
         high = max(high, float(bounds[~still].max(initial=0.0)))

@@ -172,6 +172,10 @@ def test_the_search_at_zero_and_for_several_draws():
     assert found.low <= symmetric_renyi(float(binary_log_odds(0.5, 3.0)), 3.0, 4, 0.2) * (1 + 1e-6)
 
 
+def test_many_draws_keep_all():
+    assert corner_renyi(0.5, 3.0, 200, 0.2).high == 0.5
+
+
 def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
     whole = corner_renyi(0.5, 3.0, 1, 0.2)
     for name, few in (("_MOST", 0), ("_ROUNDS", 0)):

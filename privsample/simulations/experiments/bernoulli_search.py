@@ -12,7 +12,7 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.bernoulli_bounds import finite_renyi
 
-_HALVINGS = 45
+_HALVINGS = 30
 
 
 @value
@@ -37,7 +37,7 @@ class Corners:
         corners = product((0, 1), repeat=self.dimension)
         return np.array([[sum(part) for part in product(*(one[bit] for bit in corner))] for corner in corners])
 
-    def best(self, rng: np.random.Generator, starts: int, steps: int = 400) -> float:
+    def best(self, rng: np.random.Generator, starts: int, steps: int = 100) -> float:
         """The largest divergence after the draws that a search from so many random starts finds: a lower bound."""
         kernel, count = self.kernel, 2**self.dimension
 

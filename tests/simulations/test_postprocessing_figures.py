@@ -1,0 +1,73 @@
+"""Figures of coins and of private descent: small runs of what `privsample reproduce` runs."""
+
+import numpy as np
+import pytest
+
+from privsample.simulations.experiments import bernoulli, sgd
+from privsample.simulations.experiments.base import Experiment
+from privsample.simulations.experiments.bernoulli_search import Corners
+from privsample.simulations.experiments.sgd_data import Task, breast_cancer
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(bernoulli, "EPSILONS", np.geomspace(1e-3, 60, 4))
+
+
+def test_panels_have_no_gap_and_keep_their_order(few, tmp_path):
+    panels = [bernoulli.Panel(order=50.0, margin=0.01, dimension=d, draws=4) for d in (1, 15)]
+    for panel in panels:
+        curves = panel.curves()
+        lower, upper = curves["lower bound (conjectured value)"], curves["proven upper bound"]
+        assert np.isfinite(np.array(list(curves.values()))).all()
+        assert (lower <= upper * (1 + 1e-9)).all()
+        assert (upper <= np.minimum(curves["post-processing bound"], curves["asymptote"]) * (1 + 1e-9)).all()
+    assert "Algorithm 2" in panels[0].curves()
+    made = Experiment(name="x", title="", run=lambda: bernoulli._figure(panels, 2, "Words."))
+    picture, _, sentence = made.write(tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert sentence.startswith("Words. The proven upper bound")
+
+
+def test_a_search_finds_lower_bounds(tmp_path):
+    result = bernoulli.conjecture(cases=3, starts=1)
+    found, conjectured = np.array(result.columns["found"]), np.array(result.columns["conjectured"])
+    assert (found <= conjectured * (1 + 1e-6)).all()
+    assert (found > 0.5 * conjectured).all()
+    assert "none beats it" in result.sentence
+    corners = Corners(order=3.0, epsilon=0.5, dimension=2, draws=2, margin=0.2)
+    assert np.exp(corners.kernel).sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_accuracies_of_private_descent(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (3000, 2))
+    task = Task(
+        name="toy",
+        rows=rows,
+        labels=(rows[:, 0] > 0).astype(float),
+        norm=2.0**0.5,
+        radius=10.0,
+        penalty=1e-4,
+        steps=50,
+        step=1.9,
+        ridge=1e-2,
+        train=2000,
+        test=1000,
+    )
+    scores = sgd.measured(task, splits=2, epsilons=(1.0, 4.0))
+    assert all(values.shape == (2, 2) for values in scores.values())
+    assert scores[sgd.FREE].min() > 0.97
+    assert scores[sgd.HIDDEN][1].min() > 0.85
+    made = Experiment(name="x", title="", run=lambda: sgd.result({"toy": scores}, (1.0, 4.0)))
+    picture, numbers, sentence = made.write(tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert len(numbers.read_text(encoding="utf-8").splitlines()) == 1 + 4 * 4
+    assert "mean of 2 splits: toy: " in sentence
+
+
+def test_splits_share_no_record():
+    task = breast_cancer()
+    assert np.abs(task.rows).max() <= 1.0
+    for train, labels, test, truth in task.splits(1):
+        assert (len(train), len(test)) == (len(labels), len(truth)) == (455, 114)
