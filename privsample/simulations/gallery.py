@@ -31,8 +31,9 @@ def _card(done: Done) -> Section:
         columns, *rows = csv.reader(file)
     shown = np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)) if len(rows) > _MOST_ROWS else None
     part = f", {_MOST_ROWS} of {len(rows):,} lines" if shown is not None else ""
+    title = experiment(done.name).title
     return Section(
-        title=experiment(done.name).title,
+        title=title[:1].upper() + title[1:],
         pictures=(Picture(image=done.picture.read_bytes(), alt=f"The figure. {done.sentence}"),),
         parts=(
             Part(paragraphs=(done.sentence,)),
