@@ -53,9 +53,9 @@ class Corners:
 
     def _feasible(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The two laws with these log weights, drawn together or apart until the larger divergence is epsilon."""
-        p, q = special.softmax(one), special.softmax(other)
+        p, q = (np.maximum(special.softmax(z), 1e-200) for z in (one, other))
         middle, half = (p + q) / 2, (p - q) / 2
-        low, high = 0.0, float(np.min(middle / np.maximum(np.abs(half), 1e-300))) * (1 - 1e-15)
+        low, high = 0.0, float(np.min(middle / np.maximum(np.abs(half), 1e-300))) * (1 - 1e-12)
         for _ in range(_HALVINGS):
             at = (low + high) / 2
             inside = self._farther(middle + at * half, middle - at * half) <= self.epsilon
