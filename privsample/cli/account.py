@@ -13,7 +13,7 @@ from privsample.cli import build
 from privsample.cli.options import add_draws, add_mechanism, add_model, add_target
 from privsample.cli.output import Page, check_tables, odds, print_json, up
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.posterior import PosteriorMechanism
+from privsample.mechanisms.posterior import ConjugateMechanism
 
 _DELTAS = (1e-4, 1e-6, 1e-8, 1e-10)
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -77,11 +77,12 @@ def described(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
     return {"mechanism": encode(mechanism), "target": None if goal is None else goal.words}
 
 
-def named(mechanism: PosteriorMechanism, goal: Target | None) -> list[tuple[str, str]]:
+def named(mechanism: ConjugateMechanism, goal: Target | None) -> list[tuple[str, str]]:
     """The mechanism and what it was calibrated to, for people."""
-    weights = ((f, getattr(mechanism, f, None)) for f in ("data_weight", "prior_divisor"))
+    weights = ((f, getattr(mechanism, f, None)) for f in build.FREE)
     facts = [("mechanism", type(mechanism).__name__)]
     facts += [(_WEIGHTS[f][0], f"{w:.6g}   {_WEIGHTS[f][1](w)}") for f, w in weights if w is not None]
+    facts += [(f, _short(getattr(mechanism, f))) for f in ("noise", "truncation") if hasattr(mechanism, f)]
     public = encode(mechanism.model)
     kind = public.pop("type")
     facts.append(("model", f"{kind}: " + ", ".join(f"{key} {_short(item)}" for key, item in public.items())))
@@ -99,10 +100,12 @@ def _short(item: Any) -> str:
 _WEIGHTS: dict[str, tuple[str, Any]] = {
     "data_weight": ("data weight", lambda w: f"(every record counts {w:.3g} times; the prior counts once)"),
     "prior_divisor": ("prior divisor", lambda w: f"(the prior counts {1 / w:.3g} times; every record once)"),
+    "temperature": ("temperature", lambda t: f"(prior and records count {1 / t:.3g} times)"),
+    "scale": ("scale", lambda _: "(of the noise, in the statistic's unit)"),
 }
 
 
-def show_costs(page: Page, mechanism: PosteriorMechanism, cost: dict[str, Any]) -> None:
+def show_costs(page: Page, mechanism: ConjugateMechanism, cost: dict[str, Any]) -> None:
     """What can be learnt about one record, in two tables."""
     rows = [[f"{row['delta']:g}", up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
     page.table(

@@ -18,10 +18,12 @@ from privsample.distributions.families import (
 from privsample.mechanisms.posterior import (
     BetaQuery,
     ConcentratedPosterior,
+    ConjugateMechanism,
     DiffusedPosterior,
     DirectPosterior,
-    PosteriorMechanism,
 )
+from privsample.mechanisms.statistics import NoisyStatistics
+from privsample.mechanisms.tempered import TemperedPosterior
 
 STATED_DELTA = 1e-6
 _EXTRAS = ("upper", "bounds", "noise_variance", "fractional", "categories")
@@ -39,8 +41,23 @@ _TAKES = {
     "gamma-exponential": ("upper",),
     "normal-known-variance": ("noise_variance", "bounds"),
 }
-MECHANISMS = {"direct": DirectPosterior, "diffused": DiffusedPosterior, "concentrated": ConcentratedPosterior}
-_FREE = {"direct": (), "diffused": ("data_weight",), "concentrated": ("prior_divisor",)}
+MECHANISMS = {
+    "direct": DirectPosterior,
+    "diffused": DiffusedPosterior,
+    "concentrated": ConcentratedPosterior,
+    "tempered": TemperedPosterior,
+    "noisy": NoisyStatistics,
+}
+_FREE: dict[str, tuple[str, ...]] = {
+    "direct": (),
+    "diffused": ("data_weight",),
+    "concentrated": ("prior_divisor",),
+    "tempered": ("temperature",),
+    "noisy": ("scale",),
+    "beta-query": ("data_weight", "prior_divisor"),
+}
+FREE = ("data_weight", "prior_divisor", "temperature", "scale")
+_OWN = {"tempered": ("truncation",), "noisy": ("noise",)}
 
 
 @contextmanager
@@ -149,17 +166,17 @@ def stated_delta(args: Namespace) -> float:
     return delta
 
 
-def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> PosteriorMechanism:
+def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> ConjugateMechanism:
     """The mechanism, calibrated to the target or with the parameter given. Raises: UsageProblem, UnreachableTarget."""
     goal = target(args)
     stated_delta(args)
-    free: tuple[str, ...] = ("data_weight", "prior_divisor") if is_query(args) else _FREE[args.mechanism]
-    given = {f: getattr(args, f) for f in ("data_weight", "prior_divisor") if getattr(args, f) is not None}
+    free = _FREE[args.mechanism]
+    given = {f: getattr(args, f) for f in FREE if getattr(args, f) is not None}
     for field in given:
         if field not in free:
             raise UsageProblem(f"{_option(field)} is not an option of --mechanism {args.mechanism}; leave it out")
         if goal is not None:
-            raise UsageProblem(f"give a limit or {_option(field)}, not both: the limit decides how much records count")
+            raise UsageProblem(f"give a limit or {_option(field)}, not both: the limit decides it")
     if goal is None and not given and (limit_needed or free):
         instead = f"; or {' or '.join(map(_option, free))}" if free else ""
         raise UsageProblem(
@@ -171,7 +188,24 @@ def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> Posterio
         fixed |= {"alpha": family.alpha, "beta": family.beta, "bounds": args.bounds}
     else:
         kind = MECHANISMS[args.mechanism]
-        fixed |= {"model": family}
+        fixed |= {"model": family} | _own(args)
     with checked():
-        made: PosteriorMechanism = kind(**fixed, **given) if goal is None else kind.calibrate(**fixed, target=goal)
+        made: ConjugateMechanism = kind(**fixed, **given) if goal is None else kind.calibrate(**fixed, target=goal)
     return made
+
+
+def _own(args: Namespace) -> dict[str, Any]:
+    """The options that only one mechanism has. Raises: UsageProblem."""
+    for name, fields in _OWN.items():
+        for field in fields:
+            if name != args.mechanism and getattr(args, field) is not None:
+                raise UsageProblem(f"{_option(field)} is an option of --mechanism {name}; leave it out")
+    match args.mechanism:
+        case "tempered":
+            if args.truncation is None:
+                raise UsageProblem("--mechanism tempered needs --truncation: a least share such as 0.05, or LOW,HIGH")
+            return {"truncation": args.truncation[0] if len(args.truncation) == 1 else args.truncation}
+        case "noisy":
+            return {"noise": None if args.noise is None else args.noise.replace("-", " ")}
+        case _:
+            return {}

@@ -83,5 +83,5 @@ distance: relative entropy (nats) from the true posterior to what is released.
 error: how far one released draw is from the true parameter.
 times: that error over the error of a draw without any privacy; 1.00 is free.
 * the least error among what `privsample release` offers: {best}.
-noisy sum: for comparison, the classical way: noise is added once to the sum of
-the records, and the posterior is drawn from the noisy sum."""
+noisy: noise is added once to the sum of the records, whatever --draws is, and
+any number of draws is made of the noisy sum (here without modelling the noise)."""

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 from privsample.cli.errors import UsageProblem
 
 MODELS = ("beta-bernoulli", "dirichlet-categorical", "gamma-poisson", "gamma-exponential", "normal-known-variance")
-MECHANISMS = ("direct", "diffused", "concentrated", "beta-query")
+MECHANISMS = ("direct", "diffused", "concentrated", "tempered", "noisy", "beta-query")
+NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 _SIGNED: tuple[str, ...] = (
     "--prior",
     "--bounds",
@@ -19,7 +20,8 @@ _SIGNED: tuple[str, ...] = (
     "--rho",
     "--upper",
 )
-_SIGNED += ("--noise-variance", "--data-weight", "--prior-divisor", "--n", "--draws")
+_SIGNED += ("--noise-variance", "--data-weight", "--prior-divisor", "--temperature", "--scale", "--truncation")
+_SIGNED += ("--n", "--draws")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -168,6 +170,7 @@ def add_mechanism(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     group = parser.add_argument_group("the mechanism")
     text = (
         "direct: the posterior as it is; diffused: every record counts less; concentrated: the prior counts more; "
+        "tempered: both count less, inside bounds; noisy: the statistic with noise, for an analyst to infer from; "
         "beta-query: the mean of a bounded column"
     )
     group.add_argument("--mechanism", choices=MECHANISMS, required=required, metavar="M", help=text)
@@ -176,6 +179,20 @@ def add_mechanism(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
     group.add_argument(
         "--prior-divisor", type=number, metavar="M", help="in place of a limit: divides the prior, in (0, 1]"
+    )
+    group.add_argument("--temperature", type=number, metavar="T", help="tempered, in place of a limit: at least 1")
+    group.add_argument(
+        "--truncation",
+        type=numbers,
+        metavar="A",
+        help="tempered: the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean",
+    )
+    group.add_argument("--scale", type=number, metavar="S", help="noisy, in place of a limit: the spread of the noise")
+    group.add_argument(
+        "--noise",
+        choices=NOISES,
+        metavar="LAW",
+        help=f"noisy: {', '.join(NOISES)} (default: discrete-laplace for counts, laplace for other sums)",
     )
 
 

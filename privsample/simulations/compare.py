@@ -20,14 +20,13 @@ from privsample.distributions.families import (
 )
 from privsample.distributions.laws import Law
 from privsample.errors import UnreachableTarget
-from privsample.mechanisms.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.posterior import (
     ConcentratedPosterior,
     DiffusedPosterior,
     DirectPosterior,
     PosteriorMechanism,
 )
-from privsample.relations import ReplaceOne
+from privsample.mechanisms.statistics import NoisyStatistics
 
 LARGEST = 20_000  # records that are simulated one by one
 _LEVELS = (np.arange(32) + 0.5) / 32
@@ -68,6 +67,9 @@ def compare(
     rng: np.random.Generator | None = None,
 ) -> tuple[Comparison, ...]:
     """Direct, diffused and concentrated posterior, and noisy statistics, each calibrated to the target, at n records.
+
+    A noisy statistic has the noise that suits it (discrete Laplace for counts), or Gaussian noise; what is compared is
+    its plug-in posterior.
 
     Parameters come from the prior and data from the model, the same for every mechanism. A noisy statistic is released
     once, whatever `draws` is: its posterior draws are post-processing. It is projected to feasible values first.
@@ -113,26 +115,21 @@ def _filled(row: Comparison, entropies: dict[str, float], errors: dict[str, floa
     )
 
 
-_CANDIDATES: dict[str, tuple[Any, str]] = {
-    "direct": (DirectPosterior, ""),
-    "diffused": (DiffusedPosterior, "data_weight"),
-    "concentrated": (ConcentratedPosterior, "prior_divisor"),
-    "noisy sum, Laplace": (LaplaceMechanism, "scale"),
-    "noisy sum, Gaussian": (GaussianMechanism, "noise_std"),
+_CANDIDATES: dict[str, tuple[Any, str, dict[str, str]]] = {
+    "direct": (DirectPosterior, "", {}),
+    "diffused": (DiffusedPosterior, "data_weight", {}),
+    "concentrated": (ConcentratedPosterior, "prior_divisor", {}),
+    "noisy": (NoisyStatistics, "scale", {}),
+    "noisy, Gaussian": (NoisyStatistics, "scale", {"noise": "gaussian"}),
 }
 
 
 def _calibrated(name: str, model: Model, n: int, target: Target, draws: int) -> tuple[Comparison, Released | None]:
-    cls, parameter = _CANDIDATES[name]
+    cls, parameter, options = _CANDIDATES[name]
+    noisy = cls is NoisyStatistics
     try:
-        if issubclass(cls, PosteriorMechanism):
-            made = cls.calibrate(model=model, n=n, target=target, draws=draws)
-            law = _posterior_law(made)
-        else:
-            shape, total, euclidean = sensitivity(model)
-            size = total if cls is LaplaceMechanism else euclidean
-            made = cls.calibrate(sensitivity=size, target=target, relation=ReplaceOne(n=n), shape=shape)
-            law = _noisy_law(made, model, n)
+        made = cls.calibrate(model=model, n=n, target=target, draws=1 if noisy else draws, **options)
+        law = _noisy_law(made) if noisy else _posterior_law(made)
     except UnreachableTarget as error:
         return Comparison(name=name, parameter=parameter, amount=np.nan, reason=str(error)), None
     amount = float(getattr(made, parameter)) if parameter else np.nan
@@ -148,31 +145,14 @@ def _posterior_law(made: PosteriorMechanism) -> Released:
     return law
 
 
-def _noisy_law(made: AdditiveNoise, model: Model, n: int) -> Released:
+def _noisy_law(made: NoisyStatistics) -> Released:
+    model, n = made.model, made.n
+
     def law(statistic: FloatArray, rng: np.random.Generator) -> Law:
-        noisy = made.release(statistic, rng=rng)["statistic"][0]
-        return model.posterior(feasible(model, noisy, n), n)
+        noisy = statistic + made.law.sample(np.shape(statistic), rng)
+        return model.posterior(model.feasible(noisy, n), n)
 
     return law
-
-
-def sensitivity(model: Model) -> tuple[tuple[int, ...], float, float]:
-    """Shape of the statistic, and the most that replacing one record moves it in L1 and in L2."""
-    if isinstance(model, DirichletCategorical):
-        return (len(model.alpha),), 2.0, 2.0**0.5
-    width = model.domain.high - model.domain.low
-    return (), width, width
-
-
-def feasible(model: Model, noisy: FloatArray, n: int) -> FloatArray:
-    """The nearest statistic that n records can have."""
-    if not isinstance(model, DirichletCategorical):
-        return np.clip(noisy, n * model.domain.low, n * model.domain.high)
-    falling = np.sort(noisy)[::-1]
-    excess = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
-    last = np.flatnonzero(falling > excess)[-1]  # the coordinates that stay above zero
-    result: FloatArray = np.maximum(noisy - excess[last], 0.0)
-    return result
 
 
 @singledispatch

@@ -29,6 +29,7 @@ from privsample.mechanisms.posterior import (
     PosteriorMechanism,
 )
 from privsample.mechanisms.randomized import RandomizedResponse
+from privsample.mechanisms.statistics import NoisyStatistics
 from privsample.mechanisms.tempered import TemperedPosterior
 
 _EVEN = "50\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}50"  # never broken across lines
@@ -49,8 +50,9 @@ def _(mechanism: PosteriorMechanism) -> str:
     return f"{_apart(mechanism)} of {about(mechanism.model)}"
 
 
-@name.register
-def _(mechanism: TemperedPosterior) -> str:
+@name.register(TemperedPosterior)
+@name.register(NoisyStatistics)
+def _(mechanism: ConjugateMechanism) -> str:
     return f"{_apart(mechanism)} of {about(mechanism.model)}"
 
 
@@ -104,6 +106,14 @@ def _(mechanism: TemperedPosterior) -> str:
     return (
         f"What {mechanism.n:,} records and a prior say about {about(mechanism.model)} was flattened by a temperature "
         f"of {mechanism.temperature:.4g} and held inside public bounds; random draws were released."
+    )
+
+
+@how.register
+def _(mechanism: NoisyStatistics) -> str:
+    return (
+        f"Random noise ({mechanism.noise}, scale {mechanism.scale:.4g}) was added to the one summary of {mechanism.n:,} "
+        f"records from which {about(mechanism.model)} is inferred; whatever is inferred from it costs nothing more."
     )
 
 

@@ -33,6 +33,8 @@ def test_the_numbers_are_the_accounts(run):
     [
         [*BETA, *DIFFUSED, *LIMIT, "--unit", "patient"],
         [*BETA, "--mechanism", "direct"],
+        [*BETA, "--mechanism", "noisy", "--scale", "2"],
+        [*BETA, "--mechanism", "tempered", "--truncation", "0.2", "--temperature", "3"],
         ["--model", "dirichlet-categorical", "--prior", "0.1,0.1,5", "--mechanism", "direct", "--draws", 3],
         ["--prior", "5,5", "--bounds", "-1,1", "--mechanism", "beta-query", "--data-weight", "0.3"],
     ],
@@ -123,6 +125,12 @@ ERRORS = [
     ([*N, *BETA, "--mechanism", "concentrated", "--prior-divisor", "-1"], "prior_divisor must lie in (0, 1]"),
     ([*N, *BETA, *DIFFUSED, "--prior-divisor", "0.5"], "--prior-divisor is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0.5", *LIMIT], "not both"),
+    ([*N, *BETA, *DIFFUSED, "--noise", "gaussian", *LIMIT], "--noise is an option of --mechanism noisy"),
+    ([*N, *BETA, *DIFFUSED, "--scale", "2"], "--scale is not an option of --mechanism diffused"),
+    ([*N, *BETA, "--mechanism", "tempered", *LIMIT], "needs --truncation"),
+    ([*N, *BETA, "--mechanism", "tempered", "--truncation", "0.5", *LIMIT], "truncation must lie in (0, 1/2)"),
+    ([*N, *BETA, "--mechanism", "noisy", "--scale", "-1"], "scale must be finite and > 0"),
+    ([*N, *BETA, "--fractional", "--mechanism", "noisy", "--noise", "discrete-laplace", *LIMIT], "does not fit"),
     ([*N, "--prior", "6,12", "--mechanism", "beta-query", *LIMIT], "needs --bounds"),
     (
         [*N, "--model", "gamma-poisson", "--prior", "6,12", "--mechanism", "beta-query", "--bounds", "0,1", *LIMIT],

@@ -17,7 +17,7 @@ def test_the_numbers(run):
     assert not rows["direct"]["reached"]
     assert rows["direct"]["error"] == "nan"
     assert "cannot be met" in rows["direct"]["reason"]
-    assert ran.json["best"] == "concentrated"
+    assert ran.json["best"] == "noisy"
     assert ran.json["simulated"]
 
 
@@ -27,7 +27,7 @@ def test_the_table_fits(run, width, monkeypatch):
     ran = run("compare", "--n", 1000, *BETA, "--simulations", 20, "--draws", 2)
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= width
-    assert "concentrated *" in ran.out
+    assert "noisy *" in ran.out
     assert "no private data were used" in ran.out
     assert "direct: epsilon 1 at delta 1e-06 cannot be met" in ran.out
 
@@ -37,7 +37,8 @@ def test_nothing_reaches_the_limit(run):
     ran = run("compare", *words, "--simulations", 5)
     assert ran.code == 0
     assert "diffused: epsilon 1 at delta 0 cannot be met" in ran.out
-    assert "Laplace" in ran.out
+    assert "noisy *" in ran.out
+    assert "noisy, Gaussian: epsilon 1 at delta 0 cannot be met" in ran.out
 
 
 def test_a_limit_is_needed(run):

@@ -41,6 +41,12 @@ def test_the_saved_release_loads_back_equal_and_meets_the_target(run, clean, out
 CASES = {
     "direct": ([0, 1], [*MODEL, "--mechanism", "direct", "--order", 2, "--rdp-epsilon", 3], RDP(order=2, epsilon=3)),
     "concentrated": ([0, 1], [*MODEL, "--mechanism", "concentrated", *LIMIT], DP(epsilon=1, delta=1e-6)),
+    "noisy": (
+        [0, 1],
+        [*MODEL, "--mechanism", "noisy", "--noise", "discrete-gaussian", *LIMIT],
+        DP(epsilon=1, delta=1e-6),
+    ),
+    "tempered": ([0, 1], [*MODEL, "--mechanism", "tempered", "--truncation", "0.1", *LIMIT], DP(epsilon=1, delta=1e-6)),
     "fractional": ([0.25, 0.5], [*MODEL, "--fractional", "--mechanism", "diffused", *LIMIT], DP(epsilon=1, delta=1e-6)),
     "query": (
         [-3.0, 17.5],
