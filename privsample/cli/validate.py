@@ -11,7 +11,7 @@ from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json, add_model
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.distributions.domains import Domain
-from privsample.mechanisms.posterior import BetaQuery, DirectPosterior, PosteriorMechanism
+from privsample.mechanisms.posterior import BetaQuery, ConjugateMechanism, DirectPosterior
 
 ABOUT = "check a file against what is declared, before anything is drawn"
 DESCRIPTION = """\
@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
     family = build.model(args)
     fixed: dict[str, Any] = {"n": args.n, "unit": args.unit}
     with build.checked():
-        made: PosteriorMechanism = (
+        made: ConjugateMechanism = (
             BetaQuery(**fixed, alpha=args.prior[0], beta=args.prior[1], bounds=args.bounds)
             if build.is_query(args)
             else DirectPosterior(**fixed, model=family)
@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
     return 0 if clean else 1
 
 
-def problems(mechanism: PosteriorMechanism, column: Column, wanted: bool | None) -> dict[str, int]:
+def problems(mechanism: ConjugateMechanism, column: Column, wanted: bool | None) -> dict[str, int]:
     """How many records the public rule would change, by reason; reads the file once. Raises: SchemaError."""
     with progress("checking the file", mechanism.n, wanted) as advance, column.reading(advance):
         facts = mechanism.validate(column).facts
