@@ -113,7 +113,8 @@ def _(mechanism: TemperedPosterior) -> str:
 def _(mechanism: NoisyStatistics) -> str:
     return (
         f"Random noise ({mechanism.noise}, scale {mechanism.scale:.4g}) was added to the one summary of "
-        f"{mechanism.n:,} records from which {about(mechanism.model)} is inferred; whatever is inferred from it costs nothing more."
+        f"{mechanism.n:,} records from which {about(mechanism.model)} is inferred; whatever is "
+        "inferred from it costs nothing more."
     )
 
 
