@@ -66,6 +66,11 @@ def one_draw(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
 
 
+def released(mechanism: Mechanism) -> Draw:
+    """One release for each draw, as its numbers in a row."""
+    return lambda data, count, rng: np.array([flat(mechanism.release(data, rng=rng)) for _ in range(count)])
+
+
 def flat(release: Release) -> FloatArray:
     """All numbers of a release in a row, and whether there were any: a choice among no runs releases none."""
     parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]

@@ -1,10 +1,12 @@
-"""The neighbours that conjugate posteriors tell apart best."""
+"""The neighbours that conjugate posteriors and noisy statistics tell apart best."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy import integrate
 
 from privsample._checks import FloatArray
 from privsample.distributions.families import (
@@ -15,32 +17,77 @@ from privsample.distributions.families import (
     Model,
     NormalKnownVariance,
 )
-from privsample.mechanisms.posterior import PosteriorMechanism
+from privsample.distributions.truncated import HeldNumber
+from privsample.mechanisms.posterior import ConjugateMechanism, PosteriorMechanism
+from privsample.mechanisms.statistics import NoisyStatistics
+from privsample.mechanisms.tempered import TemperedPosterior
 from privsample.simulations.neighbours.base import Dataset, Neighbours, counted, neighbours
 
+Density = Callable[[FloatArray], FloatArray]
 Records = tuple[float, float, float]  # what all other records hold, x and x'
 
 
 @neighbours.register
 def _(mechanism: PosteriorMechanism, group: int = 1) -> tuple[Neighbours, ...]:
+    model, (weight, divisor) = mechanism.model, mechanism._weights
+
+    def density(statistic: FloatArray) -> Density:
+        law = model.posterior(statistic, mechanism.n, data_weight=weight, prior_divisor=divisor)
+        return lambda drawn: law.log_density(drawn if np.ndim(law.mean) else drawn[:, 0])
+
+    return _pairs(mechanism, group, density)
+
+
+@neighbours.register
+def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
+    """The density is known for one number; for several a score is learned."""
+
+    def density(statistic: FloatArray) -> Density:
+        law: Any = mechanism._law(statistic)
+        total = _log_total(law)
+        return lambda drawn: law.log_density(drawn[:, 0]) - total
+
+    return _pairs(mechanism, group, density if np.size(mechanism.model.empty) == 1 else None)
+
+
+@neighbours.register
+def _(mechanism: NoisyStatistics, group: int = 1) -> tuple[Neighbours, ...]:
+    law = mechanism.law
+    return _pairs(mechanism, group, lambda at: lambda drawn: law.log_mass(drawn - at).sum(axis=1))
+
+
+def _log_total(law: HeldNumber) -> float:
+    """The logarithm of what a density that is known up to a constant adds up to, by quadrature."""
+    at = np.linspace(law.low, law.high, 2_001)
+    top = float(law.log_density(at).max())
+    found = integrate.quad(
+        lambda x: np.exp(law.log_density(np.asarray(x)) - top), law.low, law.high, limit=500, epsabs=0, epsrel=1e-10
+    )
+    return float(np.log(found[0])) + top
+
+
+def _pairs(
+    mechanism: ConjugateMechanism, group: int, density: Callable[[FloatArray], Density] | None
+) -> tuple[Neighbours, ...]:
     counted(mechanism.n)
     if group > mechanism.n:
         raise ValueError(f"a group must be no larger than n = {mechanism.n}, got {group}")
-    return tuple(_posterior_pair(mechanism, records, group) for records in extreme_records(mechanism.model))
+    return tuple(_pair(mechanism, records, group, density) for records in extreme_records(mechanism.model))
 
 
-def _posterior_pair(mechanism: PosteriorMechanism, records: Records, group: int) -> Neighbours:
-    """All drawing goes through `release` on real records; the densities come from the model, by its own formula."""
+def _pair(
+    mechanism: ConjugateMechanism, records: Records, group: int, density: Callable[[FloatArray], Density] | None
+) -> Neighbours:
+    """All drawing goes through `release` on real records; the densities are of statistics worked out here."""
     one: Any = replace(mechanism, draws=1)  # type: ignore[type-var]
-    model, rest, (weight, divisor) = one.model, one.n - group, one._weights
+    model, rest = one.model, one.n - group
     others = rest * model.statistic(np.array(records[:1]))
-    p, q = (
-        model.posterior(
-            others + group * model.statistic(np.array([x])), one.n, data_weight=weight, prior_divisor=divisor
-        )
-        for x in records[1:]
-    )
+    p, q = (others + group * model.statistic(np.array([x])) for x in records[1:])
     common, first, second = _in_the_column(one, records)
+    loss = None
+    if density is not None:
+        here, there = density(p), density(q)
+        loss = lambda drawn: here(drawn) - there(drawn)  # noqa: E731
 
     def dataset(record: float) -> Dataset:
         return lambda: np.append(np.full(rest, common), np.full(group, record))
@@ -53,22 +100,17 @@ def _posterior_pair(mechanism: PosteriorMechanism, records: Records, group: int)
             return f"{one.n:,} records, all {record:g}"
         return f"{rest:,} {'records' if rest > 1 else 'record'} of {common:g} and {few} of {record:g}"
 
-    width = int(np.size(p.mean))
-
-    def shaped(drawn: FloatArray) -> FloatArray:
-        return drawn if np.ndim(p.mean) else drawn[:, 0]
-
     return Neighbours(
         account=one.accountant,
         words=(words(first), words(second)),
         datasets=(dataset(first), dataset(second)),
         draw=lambda data, count, rng: replace(one, draws=count).release(data, rng=rng)[one.parameter],
-        loss=lambda drawn: p.log_density(shaped(drawn)) - q.log_density(shaped(drawn)),
-        width=width,
+        loss=loss,
+        width=int(np.size(model.empty)),
     )
 
 
-def _in_the_column(mechanism: PosteriorMechanism, records: Records) -> Records:
+def _in_the_column(mechanism: ConjugateMechanism, records: Records) -> Records:
     """Records of the model as a column holds them: a query over [0, 1] reads a column within its own bounds."""
     own, column = mechanism.model.domain, mechanism.domain
     stretch = (column.high - column.low) / (own.high - own.low)

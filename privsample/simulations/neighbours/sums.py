@@ -1,0 +1,88 @@
+"""Noisy sums of records."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
+from privsample.mechanisms.sums import ClippedSum, ColumnSum, LaplaceSum, NoisySum
+from privsample.relations import Relation, ReplaceOne
+from privsample.simulations.neighbours.base import Dataset, Neighbours, counted, neighbours
+from privsample.simulations.neighbours.noise import shifted
+
+
+@neighbours.register
+def _(mechanism: NoisySum, group: int = 1) -> tuple[Neighbours, ...]:
+    """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
+    one: Any = replace(mechanism, draws=1)  # type: ignore[type-var]
+    size = size_of(one.relation)
+    common, first, second = extremes(one, one.relation)
+    if size is None:
+        datasets: tuple[Dataset, Dataset] = (lambda: many(first, group), lambda: many(first, 0))
+        words, totals = (records(group, first), "no records"), (group * first, 0 * first)
+    else:
+        counted(size)
+        rest = size - group
+        if rest < 0:
+            raise ValueError(f"a group must be no larger than n = {size}, got {group}")
+        datasets = (
+            lambda: np.concatenate([many(common, rest), many(first, group)]),
+            lambda: np.concatenate([many(common, rest), many(second, group)]),
+        )
+        others = f"{records(rest, common)} and "
+        words = (others + records(group, first), others + records(group, second))
+        totals = (rest * common + group * first, rest * common + group * second)
+    return (
+        Neighbours(
+            account=one.accountant,
+            words=words,
+            datasets=datasets,
+            draw=lambda data, count, rng: replace(one, draws=count).release(data, rng=rng)["sum"],
+            loss=shifted(law_of(one), *totals),
+            width=int(np.size(first)),
+        ),
+    )
+
+
+def extremes(mechanism: NoisySum, relation: Relation) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What the other records hold, and the two that move the sum most; under AddRemove the second adds nothing."""
+    replaced = isinstance(relation, ReplaceOne)
+    if isinstance(mechanism, ClippedSum):
+        end = mechanism.norm * np.eye(1, mechanism.width)[0]
+        return (-end if isinstance(mechanism.relation, ReplaceOne) else 0 * end), end, (-end if replaced else 0 * end)
+    assert isinstance(mechanism, ColumnSum)
+    low, high = mechanism.bounds
+    if isinstance(mechanism.relation, ReplaceOne):
+        return _numbers(low, high, low)
+    if replaced:
+        return _numbers(mechanism.domain.missing, high, low)
+    return _numbers(mechanism.domain.missing, max(low, high, key=abs), 0.0)
+
+
+def _numbers(common: float, first: float, second: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return np.asarray(common), np.asarray(first), np.asarray(second)
+
+
+def law_of(mechanism: Any) -> Noise:
+    """Of the noise."""
+    if isinstance(mechanism, LaplaceSum):
+        return LaplaceNoise(scale=mechanism.scale)
+    return GaussianNoise(noise_std=mechanism.noise_std)
+
+
+def size_of(relation: Relation | None) -> int | None:
+    """The public number of records, if there is one."""
+    return relation.n if isinstance(relation, ReplaceOne) else None
+
+
+def many(record: FloatArray, count: int) -> FloatArray:
+    """Copies of a record, (count, ...)."""
+    return np.broadcast_to(record, (count, *np.shape(record)))
+
+
+def records(count: int, record: FloatArray) -> str:
+    """In words."""
+    number = np.linalg.norm(record) * (np.sign(np.ravel(record)[0]) or 1)
+    return f"{count:,} {'record' if count == 1 else 'records'} of {number:g}"
