@@ -88,3 +88,18 @@ def test_broken_links_are_found(tmp_path):
         "other.html refers to index.html#gone: no such place on that page",
         "other.html loads https://example.org/x.js",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("e^{ε−L} dP", [("", "e"), ("^", "ε−L"), ("", " dP")]),
+        ("D_{e^{ε}}(P‖Q)", [("", "D"), ("_", "e^{ε}"), ("", "(P‖Q)")]),
+        ("f^(−(1+η)t) = P_iA_i", [("", "f"), ("^", "−(1+η)t"), ("", " = P"), ("_", "i"), ("", "A"), ("_", "i")]),
+        ("2^−j noise_std, IDEAL_REALS, a_share", [("", "2"), ("^", "−j"), ("", " noise_std, IDEAL_REALS, a_share")]),
+        ("an open e^{ε stays", [("", "an open e^{ε stays")]),
+    ],
+)
+def test_plain_formulas_are_raised_and_lowered(text, pieces):
+    maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
+    assert list(maths.scripts(text)) == pieces

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 # What a script can stand at: a letter by itself or after Greek, some names, a bracket; not a name such as noise_std.
-_LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[₀-₉′*]?"
+_LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[\u0300-\u036f₀-₉′*]*"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
 _SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![a-z0-9_])|\d+\b)")
 _SHORT = re.compile(r"[−-]?(?:\d+|[^\W\d_][₀-₉]?)[′*]?")
@@ -25,15 +25,17 @@ def scripts(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces: ("", plain), ("^", what is raised), ("_", what is lowered)."""
     start = 0
     while start < len(text):
-        marks = [found for found in (_SUPER.search(text, start), _SUB.search(text, start)) if found]
-        for found in sorted(marks, key=lambda found: found.end()):
-            content, end = _script(text, found.end())
+        raised, lowered = _SUPER.search(text, start), _SUB.search(text[start:])  # a base may follow a script
+        ends = [raised.end()] if raised else []
+        ends += [start + lowered.end()] if lowered else []
+        for mark in sorted(ends):
+            content, end = _script(text, mark)
             if content:
                 break
         else:
             break
-        yield "", text[start : found.end() - 1]
-        yield text[found.end() - 1], content
+        yield "", text[start : mark - 1]
+        yield text[mark - 1], content
         start = end
     if start < len(text):
         yield "", text[start:]

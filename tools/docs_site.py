@@ -6,6 +6,7 @@ that leads nowhere each end it with an error.
 """
 
 import ast
+import logging
 import os
 import re
 import shutil
@@ -205,6 +206,7 @@ def main(folder: Path) -> int:
     """Build. Returns: the exit code."""
     from sphinx.cmd.build import main as sphinx
 
+    logging.getLogger("arviz.preview").setLevel(logging.WARNING)  # Sphinx would print what it says of its parts
     source, site = folder / "source", folder / "html"
     write_sources(source)
     shutil.rmtree(site, ignore_errors=True)
