@@ -9,7 +9,7 @@ from privsample.cli.errors import DataProblem, Stop, UsageProblem
 from privsample.cli.options import Parser, joined
 from privsample.errors import SchemaError
 
-_COMMANDS = ("release", "account", "compare", "validate", "ledger", "reproduce")
+_COMMANDS = ("release", "account", "compare", "validate", "ledger", "audit", "reproduce")
 _DESCRIPTION = """\
 Draw from Bayesian posteriors so that nobody can tell much about any one record from the draws,
 and know exactly how much. Start with `compare` to choose a mechanism, `account` to see its price
@@ -24,8 +24,8 @@ example: was a treatment a success? 1000 patients, four draws of the rate
       --model beta-bernoulli --prior 6,12 --mechanism diffused \\
       --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
 
-exit codes: 0 done; 1 the data have problems; 2 the command line or the machine
-has; 130 stopped"""
+exit codes: 0 done; 1 the data have problems, or an audit refuted a claim; 2 the
+command line or the machine has problems; 130 stopped"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

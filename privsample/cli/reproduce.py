@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
         page.facts(_titles(names))
         return 0
     out = args.out or args.report or "figures"
-    folder = _folder(out, "--out" if args.report is None else "--report", force=args.force)
+    folder = empty_folder(out, "--out" if args.report is None else "--report", force=args.force)
     done: list[Done] = []
     try:
         with spread(args), progress(f"{len(names)} experiments", len(names), None) as advance:
@@ -103,7 +103,7 @@ def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
     return titles
 
 
-def _folder(path: str, option: str, *, force: bool) -> Path:
+def empty_folder(path: str, option: str, *, force: bool) -> Path:
     """The folder, made where it is missing. Raises: UsageProblem, unless it is empty and files can be written there."""
     folder = Path(path)
     try:

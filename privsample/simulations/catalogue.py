@@ -207,7 +207,7 @@ def _models() -> dict[str, Example]:
         ),
         "gibbs-histograms": _broken(
             _QUIET,
-            3_000,
+            1_500,
             PrivateGibbsHMM,
             {"scale": 0.5},
             states=1,
@@ -245,13 +245,14 @@ def _models() -> dict[str, Example]:
 
 
 def _choices() -> dict[str, Example]:
-    runs = TruncatedNegativeBinomial.geometric(mean=6)
+    runs = TruncatedNegativeBinomial.geometric(mean=4)
+    answer = RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=1))
     return {
         "repeated-selection": Example(
-            mechanism=RepeatedSelection(base=_ANSWER, runs=runs),
-            twin=TellingSelection(base=_ANSWER, runs=runs),
+            mechanism=RepeatedSelection(base=answer, runs=runs),
+            twin=TellingSelection(base=answer, runs=runs),
             fault="it reveals the number of runs",
-            samples=2_000,
+            samples=6_000,
         ),
         "conditional-selection": _broken(
             "the noise of a run is smaller than it is said to be",
@@ -319,7 +320,7 @@ def _afterwards() -> dict[str, Example]:
         ),
         "bernoulli-sampling": _broken(
             "the coins' chances are not moved inside",
-            3_000,
+            1_500,
             BernoulliSampling,
             {"margin": 0.0},
             base=coins,

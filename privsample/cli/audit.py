@@ -1,0 +1,135 @@
+"""`privsample audit`: try to refute the accounts of this library by Monte Carlo."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from privsample.cli.build import checked
+from privsample.cli.errors import Stop, UsageProblem, require
+from privsample.cli.options import add_json, number, whole
+from privsample.cli.output import Page, check_tables, print_json, progress
+from privsample.cli.reproduce import empty_folder
+from privsample.cli.spread import add_jobs, spread
+
+ABOUT = "try to refute the accounts by drawing from neighbouring datasets"
+DESCRIPTION = """\
+Draw from two neighbouring datasets, chosen as bad as they are known to be, and try to refute what a mechanism
+says it costs. An audit can refute a claim; it cannot prove one. No file is read. To audit a mechanism or a
+function of your own, call privsample.audit in Python."""
+EXAMPLE = """\
+example:
+  privsample audit laplace beta-posterior
+
+One that is broken on purpose, to see it caught: privsample audit laplace --twin
+All of them, with a picture: privsample audit --all --jobs 2 --out audits
+All names: privsample audit --list"""
+
+
+class Refuted(Stop):
+    """A claim was refuted."""
+
+    code = 1
+
+
+def add(parser: Any) -> None:
+    """The command's options."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which mechanisms to audit")
+    parser.add_argument("--all", action="store_true", help="audit an example of every mechanism")
+    parser.add_argument("--list", action="store_true", help="print the names, and audit none")
+    parser.add_argument("--twin", action="store_true", help="audit the broken twins, which must be caught")
+    parser.add_argument(
+        "--samples", type=whole, metavar="N", help="draws from each dataset (default: what the twin is caught with)"
+    )
+    parser.add_argument(
+        "--level", type=number, default=1e-6, metavar="P", help="the chance of refuting a true claim (default: 1e-6)"
+    )
+    parser.add_argument("--seed", type=whole, metavar="SEED", help="repeat the same audits")
+    parser.add_argument("--out", metavar="DIR", help="a folder for audits.png and audits.csv")
+    parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
+    add_jobs(parser)
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    """Print the list, or audit, print and write. Raises: Refuted."""
+    if bool(args.names) + args.all + args.list != 1:
+        raise UsageProblem("give names of mechanisms, or --all, or --list (see privsample audit --help)")
+    check_tables(args)
+    from privsample.simulations.audited import Audited, audited, pictured
+
+    names = _names(args)
+    if args.list:
+        _listed(names)
+        return 0
+    if args.out is not None:
+        require("matplotlib", "report", "--out")
+    folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
+    options = {"seed": args.seed, "twin": args.twin, "samples": args.samples, "level": args.level}
+    done: list[Audited] = []
+    with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
+        for one in audited(names, **options):
+            done.append(one)
+            advance(1)
+    if args.json:
+        found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
+        print_json({"command": "audit", "twins": args.twin, "audits": found})
+    else:
+        _told(done, args)
+    if folder is not None:
+        try:
+            picture, numbers, _ = pictured(done).write(folder)
+        except OSError as error:
+            raise UsageProblem(f"--out: {folder} could not be written ({error.strerror or error})") from None
+        if not args.json:
+            print(picture, numbers, sep="\n")
+    violated = [one.name for one in done if one.verdict.violated]
+    if violated:
+        raise Refuted(f"VIOLATED: {len(violated)} of {len(done)} claims were refuted: {', '.join(violated)}")
+    return 0
+
+
+def _names(args: Namespace) -> list[str]:
+    """The examples that are meant, each once. Raises: UsageProblem."""
+    from privsample.simulations.catalogue import catalogue
+
+    known = catalogue()
+    unknown = [name for name in args.names if name not in known]
+    if unknown:
+        raise UsageProblem(f"there is no example {', '.join(unknown)}; there are {', '.join(known)}")
+    return list(dict.fromkeys(args.names)) or list(known)
+
+
+def _listed(names: Sequence[str]) -> None:
+    from privsample.simulations.catalogue import catalogue
+
+    page, known = Page(), catalogue()
+    page.table(
+        "Examples and their broken twins",
+        ("name", "mechanism", "what is wrong with the twin"),
+        [(name, type(known[name].mechanism).__name__, known[name].fault) for name in names],
+    )
+
+
+def _told(done: Sequence[Any], args: Namespace) -> None:
+    """One row for each, then what the verdicts say where there are few or a claim fell."""
+    page = Page()
+    rows = [
+        (
+            one.name,
+            one.verdict.outcome,
+            f"{one.verdict.p_value:.2g}",
+            f"{one.verdict.epsilon:.3g}",
+            f"{one.verdict.claim:.4f}",
+            f"{one.verdict.lower:.4f}",
+            f"{one.verdict.samples:,}",
+            f"{one.seconds:.1f}",
+        )
+        for one in done
+    ]
+    head = ("name", "outcome", "p", "epsilon", "claimed delta", "at least", "draws", "seconds")
+    title = "Broken twins, held to the claims of the mechanisms" if args.twin else "Mechanisms, held to their accounts"
+    page.table(title, head, rows, numbers=range(2, 8))
+    for one in done:
+        if len(done) <= 3 or one.verdict.violated != args.twin:
+            page.paragraph(one.name, one.verdict.words)
