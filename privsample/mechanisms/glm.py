@@ -71,7 +71,7 @@ class LogisticPosterior(Mechanism):
     @property
     def exact(self) -> bool:
         """Whether draws are exact: by rejection, not from a Markov chain."""
-        return self.sampler != "nuts" and self._log_work <= np.log(_WORK)
+        return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Draw from the posterior of `data`, a pair (rows of shape (n, features), labels of shape (n,)).
