@@ -16,7 +16,7 @@ from privsample.mechanisms.subsampling import Subsampled, for_size
 from privsample.mechanisms.sums import NoisySum
 from privsample.simulations.draws import one_draw, released
 from privsample.simulations.neighbours.base import Neighbours, counted, neighbours
-from privsample.simulations.neighbours.sums import extremes, law_of, many, records, size_of
+from privsample.simulations.neighbours.sums import extremes, law_of, least, many, records, size_of
 
 
 @neighbours.register
@@ -50,7 +50,9 @@ def _sampled_sum(one: Subsampled, base: NoisySum, group: int) -> Neighbours:
         raise ValueError(f"one record is audited on samples: group must be 1, got {group}")
     poisson = isinstance(one.scheme, PoissonSampling)
     size = size_of(one.relation)
-    common, first, second = extremes(base, one.relation if poisson else base.relation)
+    common, first, second = extremes(base)
+    if poisson:
+        common = least(base)  # so that the size of the sample tells nothing, where that is 0
     rest = (0 if size is None else size - 1) if poisson else one.scheme.n - 1  # type: ignore[attr-defined]
     counted(rest)
     last = 0 if size is None else 1

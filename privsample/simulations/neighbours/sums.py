@@ -18,7 +18,7 @@ def _(mechanism: NoisySum, group: int = 1) -> tuple[Neighbours, ...]:
     """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
     one: Any = replace(mechanism, draws=1)  # type: ignore[type-var]
     size = size_of(one.relation)
-    common, first, second = extremes(one, one.relation)
+    common, first, second = extremes(one)
     if size is None:
         datasets: tuple[Dataset, Dataset] = (lambda: many(first, group), lambda: many(first, 0))
         words, totals = (records(group, first), "no records"), (group * first, 0 * first)
@@ -46,19 +46,25 @@ def _(mechanism: NoisySum, group: int = 1) -> tuple[Neighbours, ...]:
     )
 
 
-def extremes(mechanism: NoisySum, relation: Relation) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What the other records hold, and the two that move the sum most; under AddRemove the second adds nothing."""
-    replaced = isinstance(relation, ReplaceOne)
+def extremes(mechanism: NoisySum) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What the other records hold, and the two that move the sum most; under AddRemove only the first counts."""
+    replaced = isinstance(mechanism.relation, ReplaceOne)
     if isinstance(mechanism, ClippedSum):
         end = mechanism.norm * np.eye(1, mechanism.width)[0]
-        return (-end if isinstance(mechanism.relation, ReplaceOne) else 0 * end), end, (-end if replaced else 0 * end)
+        return (-end, end, -end) if replaced else (0 * end, end, 0 * end)
     assert isinstance(mechanism, ColumnSum)
     low, high = mechanism.bounds
-    if isinstance(mechanism.relation, ReplaceOne):
-        return _numbers(low, high, low)
     if replaced:
-        return _numbers(mechanism.domain.missing, high, low)
+        return _numbers(low, high, low)
     return _numbers(mechanism.domain.missing, max(low, high, key=abs), 0.0)
+
+
+def least(mechanism: NoisySum) -> FloatArray:
+    """The record that adds least to the sum."""
+    if isinstance(mechanism, ClippedSum):
+        return np.zeros(mechanism.width)
+    assert isinstance(mechanism, ColumnSum)
+    return np.asarray(mechanism.domain.missing)
 
 
 def _numbers(common: float, first: float, second: float) -> tuple[FloatArray, FloatArray, FloatArray]:
