@@ -29,6 +29,7 @@ from privsample.relations import ReplaceOne
 
 Truncation = float | tuple[float, float]
 LISTED = 512  # records up to which the privacy curve goes through every data set
+_NARROWEST = 1e-9  # what is left beside a share must be known to more digits than rounding takes
 _UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
 
 
@@ -79,11 +80,13 @@ class TemperedAccountant(Accountant):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Where the parameter is held; shares: the least and the largest."""
+        """Where the parameter is held; shares: the least and the largest, which leaves no less to the others."""
         if isinstance(self.truncation, tuple):
             return self.truncation
         categories = len(self.model.alpha) if isinstance(self.model, DirichletCategorical) else 2
-        return self.truncation, 1.0 - (categories - 1) * self.truncation
+        rest = (categories - 1) * self.truncation
+        high = 1.0 - rest
+        return self.truncation, high if 1.0 - high >= rest else float(np.nextafter(high, 0.0))
 
     @property
     def loss_range(self) -> float:
@@ -183,9 +186,12 @@ def truncated(model: Model, truncation: object) -> Truncation:
     match model:
         case BetaBernoulli() | DirichletCategorical():
             share = number(truncation=truncation)
-            most = 1.0 / len(model.alpha) if isinstance(model, DirichletCategorical) else 0.5
-            if not 0.0 < share < most:
-                raise ValueError(f"truncation must lie in (0, 1/{round(1 / most)}), got {truncation!r}")
+            categories = len(model.alpha) if isinstance(model, DirichletCategorical) else 2
+            if not _NARROWEST <= share <= (1.0 - _NARROWEST) / categories:
+                raise ValueError(
+                    f"truncation must lie in (0, 1/{categories}), and {_NARROWEST:g} or more from its ends, got "
+                    f"{truncation!r}"
+                )
             return share
         case _:
             low, high = interval(truncation=truncation)
@@ -201,7 +207,7 @@ def geometry(model: Model, n: int, temperature: float, bounds: tuple[float, floa
     y: logit or log of shares, log of a Poisson mean, the rate of an exponential law, the mean of a Normal.
     """
     low, high = bounds
-    weight, ratio = n / temperature, np.log(high) - np.log(low) if low > 0.0 else np.inf
+    weight, ratio = n / temperature, _log_ratio(low, high) if low > 0.0 else np.inf
     match model, heated(model.prior, temperature):
         case BetaBernoulli(), Beta(a=a, b=b):
             return 2.0 * ratio, 1.0, (a + b + weight) * low * high
@@ -209,9 +215,14 @@ def geometry(model: Model, n: int, temperature: float, bounds: tuple[float, floa
             return 2.0 * ratio, 1.0, (sum(alpha) + weight) * (low * high if len(alpha) == 2 else low / 2.0)
         case GammaPoisson(upper=most), Gamma(rate=rate):
             return most * ratio, float(most), (rate + weight) * low
-        case GammaExponential(upper=longest), Gamma(shape=shape):  # each waiting time adds one to the shape
-            return longest * (high - low), longest, (shape - 1.0 + weight) / high**2
+        case GammaExponential(shape=shape, upper=longest), _:  # each waiting time adds one to the shape
+            return longest * (high - low), longest, (shape + (n - 1)) / temperature / high**2
         case NormalKnownVariance(noise_variance=variance, bounds=(least, most)), Normal(scale=scale):
             slope = (most - least) / variance
             return slope * (high - low), slope, scale**-2.0 + weight / variance
     raise TypeError(f"no account is known for a tempered draw of {type(model).__name__}")
+
+
+def _log_ratio(low: float, high: float) -> float:
+    """log(high/low), to a few units in the last place however close they are."""
+    return float(np.log1p((high - low) / low) if high < 2.0 * low else np.log(high) - np.log(low))

@@ -14,9 +14,10 @@ from scipy import special
 from privsample._checks import FloatArray, positive, positive_integer
 from privsample._value import put, value
 from privsample.distributions.rejection import held_shares
+from privsample.distributions.truncated import heated_shape
 
 States = NDArray[np.int64]
-_TINY = float(np.finfo(np.float64).tiny)
+_LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +89,7 @@ class CategoricalHMM:
             if sweep >= sweeps - kept:
                 states.append(z.copy())
                 emissions.append(np.exp(log_shares))
-                shares = rng.standard_gamma(moves + self.transition_prior)
-                transitions.append(shares / shares.sum(axis=1, keepdims=True))
+                transitions.append(np.exp(_log_dirichlet(moves + self.transition_prior, rng)))
         return Chain(states=np.array(states), emissions=np.array(emissions), transitions=np.array(transitions))
 
     def draw_emissions(
@@ -103,14 +103,11 @@ class CategoricalHMM:
         """Logs of the emission probabilities given the states z, (states, cells)."""
         chosen = np.zeros((self.states, len(z)))
         chosen[z, np.arange(len(z))] = 1.0
-        weights = 1.0 + (self.emission_prior - 1.0 + chosen @ histograms) / temperature
-        if truncation is None:
-            shares = np.maximum(rng.standard_gamma(weights), _TINY)
-            for part in self.features:
-                shares[:, part] /= shares[:, part].sum(axis=1, keepdims=True)
-        else:
-            shares = self._held(weights, truncation, rng)
-        return np.log(np.maximum(shares, _TINY))
+        weights = heated_shape(self.emission_prior + chosen @ histograms, temperature)
+        if truncation is not None:
+            return np.log(self._held(weights, truncation, rng))
+        log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
+        return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
 
     def _held(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
         """Dirichlet draws with shares of at least truncation / K, all features of all states at once."""
@@ -170,6 +167,15 @@ def _move(moves: FloatArray, before: int, state: int, after: int, amount: float)
         moves[before, state] += amount
     if after >= 0:
         moves[state, after] += amount
+
+
+def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet law, however small alpha is.
+
+    A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).
+    """
+    logs = np.log(rng.standard_gamma(alpha + 1.0)) - rng.standard_exponential(alpha.shape) / alpha
+    return logs - special.logsumexp(logs, axis=1, keepdims=True)
 
 
 def onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:

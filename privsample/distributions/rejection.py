@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from privsample._checks import FloatArray
 
 Rows = NDArray[np.intp]
 _BATCH = 64
+_LAGUERRE = np.polynomial.laguerre.laggauss(32)
 
 _STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
 
@@ -57,35 +59,55 @@ def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> 
 def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One draw for each row of alpha, (rows, K), from its Dirichlet law where every share is at least `low`, (rows,).
 
-    A category whose alpha is 0 is none: its share is 0. `low` lies below one over the number of categories.
+    A category whose alpha is 0 is none: its share is 0. `low` lies below one over the number of categories, by more
+    than rounding.
     The shares are independent Gamma variables from `low` on, of any common rate, given that they add up to one: all but
-    the widest are drawn, and the last is what is left to one, kept in proportion to its own density there. The rate
-    only decides how many are kept, of the order of 1/sqrt(K). Returns: (rows, K).
+    one are drawn, and that one is what is left to one, kept in proportion to its own density there. It is the widest;
+    but where no alpha is above one, whose densities are unbounded near 0, it is category j with `_odds`, and of the law
+    of alpha_j + 1: these laws are the first one times the share of j, and add up to it. The rate only decides how many
+    are kept, of the order of 1/sqrt(K). Returns: (rows, K).
     """
-    result, rows = np.empty_like(alpha), np.arange(len(alpha))
-    widest, rates = alpha.argmax(axis=1), _rates(alpha, low)
-    shapes = alpha.copy()
-    shapes[rows, widest] = alpha[:, -1]
-    last, shapes = alpha[rows, widest], shapes[:, :-1]
-    peak = np.maximum(low, (last - 1.0) / rates)
-    waiting = rows
+    result, rates = np.empty_like(alpha), _rates(alpha, low)
+    left_out = alpha.argmax(axis=1)
+    flat = alpha.max(axis=1) <= 1.0
+    odds = np.cumsum(_odds(alpha[flat], low[flat], rates[flat]), axis=1)
+    place = np.cumsum(flat) - 1
+    waiting: Rows = np.arange(len(alpha))
     while waiting.size:
         tried = _tried(waiting)
-        rate, least, others = rates[tried], low[tried], shapes[tried]
-        at, category = np.nonzero(others)
-        drawn = gamma_above(others[at, category], (rate * least)[at], rng)
-        others[at, category] = np.maximum(drawn / rate[at], least[at])
-        left = 1.0 - others.sum(axis=1)
+        rate, least, shares, each = rates[tried], low[tried], alpha[tried], np.arange(len(tried))
+        out, mixed = left_out[tried], flat[tried]
+        ladder = odds[place[tried[mixed]]]
+        out[mixed] = (ladder <= rng.random((len(ladder), 1)) * ladder[:, -1:]).sum(axis=1)
+        power = shares[each, out] - np.where(mixed, 0.0, 1.0)
+        shares[each, out] = 0.0
+        at, category = np.nonzero(shares)
+        drawn = gamma_above(shares[at, category], (rate * least)[at], rng)
+        shares[at, category] = np.maximum(drawn / rate[at], least[at])
+        left, peak = 1.0 - shares.sum(axis=1), np.maximum(least, power / rate)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = left / peak[tried]
-            log_kept = (last[tried] - 1.0) * np.log(ratio) - rate * (left - peak[tried])
+            log_kept = power * np.log(left / peak) - rate * (left - peak)
             kept = (left >= least) & (np.log1p(-rng.random(len(tried))) <= log_kept)
-        result[tried[kept]] = np.column_stack([others[kept], left[kept]])
+        shares[each, out] = left
+        result[tried[kept]] = shares[kept]
         waiting = _rest(waiting, kept)
-    own = result[:, -1].copy()
-    result[:, -1] = result[rows, widest]
-    result[rows, widest] = own
     return result
+
+
+def _odds(alpha: FloatArray, low: FloatArray, rates: FloatArray) -> FloatArray:
+    """How often each category is the one left out, (rows, K), up to a factor for each row; for alpha of at most one.
+
+    The highest value of x^alpha e^(-rate x) from `low` on, over the mass of x^(alpha - 1) e^(-rate x) there.
+    """
+    rate, least, shapes = rates[:, None], low[:, None], np.where(alpha > 0.0, alpha, 1.0)
+    start, peak = rate * least, np.maximum(least, shapes / rate)
+    near, far = np.minimum(start, 20.0), np.maximum(start, 20.0)
+    below = near + np.log(special.gammaincc(shapes, near)) + special.gammaln(shapes)
+    beyond = np.log((far[..., None] + _LAGUERRE[0]) ** (shapes[..., None] - 1.0) @ _LAGUERRE[1])
+    mass = np.where(start < 20.0, below, beyond)
+    heights = shapes * np.log(rate * peak) - rate * (peak - least) - mass
+    heights = np.where(alpha > 0.0, heights, -np.inf)
+    return np.exp(heights - heights.max(axis=1, keepdims=True))
 
 
 def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -124,7 +146,8 @@ def _rest(waiting: Rows, kept: NDArray[np.bool_]) -> Rows:
 def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Proposals for shapes above one, and the log of how often each is kept."""
     near, gap = t <= a, t - a
-    beta = (gap + np.sqrt(gap * gap + 4.0 * t)) / (2.0 * t)
+    root = np.sqrt(gap * gap + 4.0 * t)
+    beta = np.where(gap > 0.0, (gap + root) / (2.0 * t), 2.0 / (root - np.minimum(gap, 0.0)))  # neither cancels
     x, best = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta), t + 1.0 / beta
     off = np.where(near, 0.0, (x - best) / best)
     return x, np.where(near & (x < t), -np.inf, (a - 1.0) * (np.log1p(off) - off))
@@ -147,7 +170,8 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
     least, most = np.log(total), np.log(spare / (1.0 - present.sum(axis=1) * low))
     shapes = np.where(present, alpha, 1.0)
     roots = np.sqrt(shapes)
-    for _ in range(int(np.log2(8.0 * np.sqrt(total.max()) + 1.0))):  # to a part of the shares' own spread
+    steps = (8.0 * np.sqrt(total + alpha.shape[1]) * (most - least)).max()
+    for _ in range(int(np.log2(steps + 1.0)) + 1):  # to a part of the shares' own spread
         middle = (least + most) / 2
         rate = np.exp(middle)
         above = (present * _means(shapes, roots, (rate * low)[:, None])).sum(axis=1) > rate
@@ -160,5 +184,5 @@ def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
     gap = low - shape
     depth = np.minimum(gap, 0.0) / root
     near = shape + 0.8 * root / (1.0 + depth * depth) ** 2
-    far = low + 2.0 * low / (gap + np.sqrt(gap * gap + 4.0 * low))
+    far = low + 2.0 * low / (np.maximum(gap, 0.0) + np.sqrt(gap * gap + 4.0 * low))
     return np.where(gap <= 0.0, near, far)

@@ -5,6 +5,7 @@ or underflows where the bounds lie far in a tail.
 """
 
 from abc import ABC, abstractmethod
+from typing import TypeVar
 
 import numpy as np
 from scipy import special
@@ -14,6 +15,8 @@ from privsample._logspace import expm1_excess
 from privsample._value import put, value
 from privsample.distributions.laws import Beta, Dirichlet, Gamma, Law, Normal
 from privsample.distributions.rejection import held_shares, log_concave
+
+Number = TypeVar("Number", float, FloatArray)
 
 
 class HeldLaw(ABC):
@@ -206,20 +209,21 @@ def heated(law: Law, temperature: float) -> Law:
 
     Raises: TypeError, for a law that is not Beta, Dirichlet, Gamma or Normal.
     """
-
-    def shape(exponent: float) -> float:
-        return 1.0 + (exponent - 1.0) / temperature
-
     match law:
         case Beta(a=a, b=b):
-            return Beta(a=shape(a), b=shape(b))
+            return Beta(a=heated_shape(a, temperature), b=heated_shape(b, temperature))
         case Dirichlet(alpha=alpha):
-            return Dirichlet(alpha=tuple(map(shape, alpha)))
-        case Gamma(shape=own, rate=rate):
-            return Gamma(shape=shape(own), rate=rate / temperature)
+            return Dirichlet(alpha=tuple(heated_shape(np.array(alpha), temperature)))
+        case Gamma(shape=shape, rate=rate):
+            return Gamma(shape=heated_shape(shape, temperature), rate=rate / temperature)
         case Normal(location=location, scale=scale):
             return Normal(location=location, scale=scale * temperature**0.5)
     raise TypeError(f"no heated law is known for {type(law).__name__}")
+
+
+def heated_shape(shape: Number, temperature: float) -> Number:
+    """The parameter of a Beta, Dirichlet or Gamma law at a temperature of one or more: 1 + (shape - 1)/T, above 0."""
+    return (shape + (temperature - 1.0)) / temperature
 
 
 def held(law: Law, low: float, high: float) -> HeldLaw:

@@ -207,6 +207,41 @@ def test_views_are_the_lesser_of_two_bounds():
     assert "tempered.md" in account.source
 
 
+@pytest.mark.parametrize(
+    ("model", "truncation"),
+    [
+        (TWO, 1e-7),
+        (TWO, 0.3),
+        (TWO, 0.4999999),
+        (DirichletCategorical(alpha=(1, 1, 1)), 1e-7),
+        (GammaPoisson(shape=1, rate=1, upper=3), (100.0, 100.0 + 1e-9)),
+        (GammaPoisson(shape=1, rate=1, upper=3), (1e-300, 1.9e-300)),
+    ],
+)
+def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
+    """At fifty digits, from the very floats that the draw is held between."""
+    account = TemperedAccountant(model=model, n=9, temperature=1.5, truncation=truncation)
+    with mp.workdps(50):
+        low, high = map(mp.mpf, account.bounds)
+        match model:
+            case GammaPoisson(upper=most):
+                true = most * mp.log(high / low)
+            case BetaBernoulli():
+                true = mp.log(high / (1 - high)) - mp.log(low / (1 - low))
+            case _:
+                true = 2 * mp.log(high / low)
+        true /= mp.mpf(1.5)
+        assert account.loss_range >= true
+        assert account.loss_range == pytest.approx(float(true), rel=1e-6)
+
+
+def test_the_curvature_survives_a_high_temperature():
+    """(shape - 1 + n)/T cancels where it is taken from the heated shape."""
+    model = GammaExponential(shape=1e-3, rate=1, upper=2.0)
+    account = TemperedAccountant(model=model, n=1, temperature=1e12, truncation=(0.5, 2.0))
+    assert account.shift == pytest.approx(2.0 * 2.0 / np.sqrt(1e-3 * 1e12), rel=1e-12)
+
+
 def test_the_temperature_of_the_thesis():
     """Figure 4.1: T = 2 log 4 = 2.7726 for epsilon = 1 at truncation 0.2."""
     account = TemperedAccountant(model=TWO, n=20, temperature=2 * np.log(4), truncation=0.2)
@@ -241,6 +276,8 @@ def test_compositions_and_files(name):
         (TWO, 0.0, r"\(0, 1/2\)"),
         (TWO, 0.5, r"\(0, 1/2\)"),
         (TWO, np.nan, r"\(0, 1/2\)"),
+        (TWO, 1e-17, "1e-09 or more from its ends"),
+        (DirichletCategorical(alpha=(1,) * 10), np.nextafter(0.1, 0), "1e-09 or more from its ends"),
         (DirichletCategorical(alpha=(1, 1, 1)), 0.4, r"\(0, 1/3\)"),
         (GammaPoisson(shape=1, rate=1, upper=3), (0.0, 1.0), "inside"),
         (GammaPoisson(shape=1, rate=1, upper=3), (2.0, 1.0), "low < high"),

@@ -68,6 +68,18 @@ def test_tempered_emissions(temperature, accepted, rng, alpha):
     assert (stats.kstest(drawn, lambda x: (law.cdf(x) - low) / (high - low)).pvalue > alpha) == accepted
 
 
+def test_small_priors_leave_empty_states_their_laws(rng):
+    """Of three states some are empty: each law of theirs is all but one category, and every category as likely."""
+    model = CategoricalHMM(states=3, categories=(4,), emission_prior=1e-4, transition_prior=1e-4)
+    counts = np.full((1, 4), 2.0)
+    chain = model.sample(counts, 900, 900, rng)
+    assert np.isfinite(chain.transitions).all()
+    np.testing.assert_allclose(chain.transitions.sum(axis=-1), 1.0)
+    draws = [np.exp(model.draw_emissions(counts, np.zeros(1, dtype=int), rng, 1.0, None)[1]) for _ in range(900)]
+    assert np.max(draws, axis=1).min() > 0.5
+    assert np.bincount(np.argmax(draws, axis=1), minlength=4).min() > 100
+
+
 def test_one_state_and_one_step(rng):
     model = CategoricalHMM(states=1, categories=(2,))
     chain = model.sample(np.array([[4.0, 1.0]]), 3, 2, rng)
