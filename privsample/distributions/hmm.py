@@ -126,24 +126,24 @@ class CategoricalHMM:
         for t, uniform in enumerate(rng.random(len(z)).tolist()):
             before, after = (int(z[t - 1]) if t else -1), (int(z[t + 1]) if t + 1 < len(z) else -1)
             _move(moves, before, int(z[t]), after, -1.0)
-            score = (scores[t] + np.log(self._neighbours(moves, before, after))) / temperature
+            score = (scores[t] + self._neighbours(moves, before, after)) / temperature
             np.cumsum(np.exp(score - score.max()), out=cumulative)
             state = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
             z[t] = min(state, self.states - 1)
             _move(moves, before, int(z[t]), after, 1.0)
 
     def _neighbours(self, moves: FloatArray, before: int, after: int) -> FloatArray:
-        """What the states next to it make of each state, up to a factor; -1: there is none."""
+        """Log of what the states next to it make of each state, up to a constant; -1: there is none."""
         prior = self.transition_prior
         if after < 0:
-            return moves[before] + prior if before >= 0 else np.ones(self.states)
+            return np.log(moves[before] + prior) if before >= 0 else np.zeros(self.states)
         into, leaving = moves[:, after] + prior, moves.sum(axis=1) + self.states * prior
         if before < 0:
-            return into / leaving
+            return np.log(into / leaving)
         leaving[before] += 1.0
         if before == after:
             into[before] += 1.0
-        return (moves[before] + prior) * into / leaving
+        return np.log(moves[before] + prior) + np.log(into / leaving)
 
     def log_predictive(self, chain: Chain, histograms: FloatArray) -> FloatArray:
         """log of the mean likelihood of each step's histogram over the chain, (steps,), given its neighbours' states.

@@ -1,5 +1,6 @@
 """A hidden Markov chain of categorical records, sampled in private: from noisy histograms, or by tempered updates."""
 
+import operator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -216,7 +217,10 @@ class PrivateGibbsHMM(Mechanism):
 
 def _entries(entries: Any) -> tuple[int, ...]:
     """Whole numbers, one at least above zero. Raises: TypeError, ValueError."""
-    listed = tuple(positive_integer(**{f"entries[{t}] + 1": count + 1}) - 1 for t, count in enumerate(entries))
-    if not any(listed):
-        raise ValueError("entries must name at least one step that holds a record")
+    try:
+        listed = tuple(operator.index(count) for count in entries)
+    except TypeError as error:
+        raise TypeError(f"entries must be whole numbers, how many records each step holds: {error}") from None
+    if not (min(listed, default=0) >= 0 and any(listed)):
+        raise ValueError("entries must be >= 0 and name at least one step that holds a record")
     return listed

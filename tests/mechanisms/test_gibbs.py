@@ -96,5 +96,7 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
 def test_fields_are_checked(fields, message):
     with pytest.raises(ValueError, match=message):
         PrivateGibbsHMM(**GIVEN | fields)
+    with pytest.raises(TypeError, match="entries must be whole numbers"):
+        PrivateGibbsHMM(**GIVEN | {"scale": 1.0, "entries": (3, 1.5)})
     with pytest.raises(ValueError, match="by must be"):
         PrivateGibbsHMM.calibrate(**GIVEN, target=DP(epsilon=1), by="sweeps")
