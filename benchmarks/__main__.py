@@ -2,7 +2,19 @@
 
 import sys
 
-from benchmarks import calibration, composition, draws, gibbs, imports, peers, profiles, search, selection, statistics
+from benchmarks import (
+    audit,
+    calibration,
+    composition,
+    draws,
+    gibbs,
+    imports,
+    peers,
+    profiles,
+    search,
+    selection,
+    statistics,
+)
 from benchmarks.measure import HEADER
 
 ALL = {
@@ -15,6 +27,7 @@ ALL = {
     "search": search.rows,
     "statistics": statistics.rows,
     "gibbs": gibbs.rows,
+    "audit": audit.rows,
     "draws": draws.rows,
 }
 
