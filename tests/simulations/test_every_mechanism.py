@@ -1,0 +1,144 @@
+"""Every mechanism of the library under audit: its account stands, and its broken twin is caught."""
+
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample.mechanisms.base import Mechanism
+from privsample.simulations.catalogue import catalogue
+from privsample.simulations.neighbours import neighbours
+
+EXAMPLES = catalogue()
+FEW = 2_000  # where a score is learned, each draw is a release of its own
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_accounts_stand(name, rng, alpha):
+    example = EXAMPLES[name]
+    known = all(case.loss is not None for case in neighbours(example.mechanism))
+    samples = example.samples if known else min(example.samples, FEW)
+    verdict = example.audit(samples=samples, rng=rng, level=alpha)
+    assert not verdict.violated, verdict.words
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_broken_twins_are_caught(name, rng):
+    verdict = EXAMPLES[name].audit(twin=True, rng=rng)
+    assert verdict.violated, f"{EXAMPLES[name].fault}: {verdict.words}"
+
+
+def test_no_mechanism_is_left_out():
+    public = {name for name in ps.__all__ if isinstance(getattr(ps, name), type)}
+    mechanisms = {name for name in public if issubclass(getattr(ps, name), Mechanism)}
+    assert mechanisms <= {type(example.mechanism).__name__ for example in EXAMPLES.values()}
+
+
+TWO, HIDDEN = ps.ReplaceOne(n=2), ps.LogisticLoss(features=1, norm=1, radius=5)
+BETA = ps.BetaBernoulli(alpha=6, beta=12)
+ANSWER = ps.RandomizedResponse(log_odds=1, relation=ps.ReplaceOne(n=1))
+GRAPH = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+STIR = [[0.7, 0.3], [0.2, 0.8]]
+OTHERS = [
+    ps.ClippedSum(norm=1, noise_std=1, width=2, relation=TWO, draws=3),
+    ps.Subsampled(base=ps.GaussianSum(bounds=(1, 2), noise_std=1), scheme=ps.PoissonSampling(rate=0.3)),
+    ps.Subsampled(
+        base=ps.GaussianSum(bounds=(1, 2), noise_std=1, relation=TWO), scheme=ps.PoissonSampling(rate=0.3), relation=TWO
+    ),
+    ps.Subsampled(
+        base=ps.GaussianSum(bounds=(-1, 2), noise_std=1, relation=TWO),
+        scheme=ps.PoissonSampling(rate=0.3),
+        relation=TWO,
+    ),
+    ps.Subsampled(base=ps.DirectPosterior(model=BETA, n=2, draws=2), scheme=ps.WithoutReplacement(n=6, m=2)),
+    ps.Subsampled(
+        base=ps.Subsampled(
+            base=ps.GaussianSum(bounds=(0, 1), noise_std=1, relation=TWO), scheme=ps.WithoutReplacement(n=4, m=2)
+        ),
+        scheme=ps.WithoutReplacement(n=8, m=4),
+    ),
+    ps.RepeatedSelection(base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), runs=ps.Poisson(mean=1)),
+    ps.RepeatedSelection(
+        base=ps.Subsampled(base=ps.DirectPosterior(model=BETA, n=2), scheme=ps.WithoutReplacement(n=6, m=2)),
+        runs=ps.TruncatedNegativeBinomial.logarithmic(mean=2),
+    ),
+    ps.MarkovKernel(base=ps.MarkovKernel(base=ANSWER, matrix=STIR), matrix=STIR),
+    ps.MarkovKernel(base=ps.OneBit(graph=GRAPH, epsilon=0.3), matrix=STIR),
+    ps.OneBit(graph=GRAPH, epsilon=0.3, observations=3),
+    ps.NoiseAfter(
+        base=ps.NoiseAfter(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,)), noise=1), noise=1
+    ),
+    ps.LogisticPosterior(n=3, features=2, norm=1, prior_std=1, intercept_std=1),
+    ps.NoisyProjectedSGD(
+        loss=ps.SquaredLoss(features=2, norm=1, radius=2, target=1), n=3, rate=0.2, noise_std=2, hidden_order=True
+    ),
+    ps.TemperedPosterior(model=ps.DirichletCategorical(alpha=(1, 2, 3)), n=5, temperature=2, truncation=0.1),
+    ps.TemperedPosterior(model=ps.GammaPoisson(shape=2, rate=1, upper=3), n=5, temperature=2, truncation=(0.5, 4)),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "mechanism", OTHERS, ids=lambda m: f"{type(m).__name__}-{type(getattr(m, 'base', m)).__name__}"
+)
+def test_other_forms_of_them_stand_too(mechanism, rng, alpha):
+    verdict = ps.audit(mechanism, samples=600, rng=rng, level=alpha)
+    assert not verdict.violated, verdict.words
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["gaussian-sum", "laplace-sum", "clipped-sum", "normal-posterior", "brownian-motion"])
+def test_groups_of_two(name, rng, alpha):
+    mechanism = EXAMPLES[name].mechanism
+    if isinstance(mechanism, ps.DiffusedPosterior):
+        mechanism = replace(mechanism, n=2)
+    assert not ps.audit(mechanism, group=2, samples=5_000, rng=rng, level=alpha).violated
+    alone = EXAMPLES[name].claim
+    assert ps.audit(mechanism, group=2, claim=alone, samples=10_000, rng=rng).violated
+
+
+def test_losses_are_log_ratios_of_densities(rng):
+    """The mean of e^loss under the second law is 1, where the loss is the log ratio of two densities and bounded."""
+    for name, example in EXAMPLES.items():
+        for case in neighbours(example.mechanism):
+            if case.loss is None or case.account.max_loss > 3.0:
+                continue
+            draws = case.draw(case.datasets[1](), 4_000, rng).reshape(4_000, -1)
+            assert draws.shape[1] == case.width, name
+            ratios = np.exp(case.loss(draws))
+            assert abs(ratios.mean() - 1.0) < 6 * ratios.std() / np.sqrt(len(ratios)) + 1e-9, name
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "group", "error", "message"),
+    [
+        (ps.GaussianSum(bounds=(0, 1), noise_std=1, relation=TWO), 3, ValueError, "no larger than n = 2"),
+        (OTHERS[1], 2, ValueError, "group must be 1"),
+        (OTHERS[10], 2, ValueError, "group must be 1"),
+        (ps.Subsampled(base=ANSWER, scheme=ps.WithoutReplacement(n=2, m=1)), 1, TypeError, "on a sample are not known"),
+        (OTHERS[12], 4, ValueError, "no larger than n = 3"),
+        (ps.OneBit(graph=ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}), epsilon=1), 1, ValueError, "have an edge"),
+    ],
+)
+def test_what_has_no_known_neighbours_gets_a_clear_error(mechanism, group, error, message):
+    with pytest.raises(error, match=message):
+        neighbours(mechanism, group)
+
+
+def test_a_cluster_gives_the_same_verdicts():
+    """One verdict for one seed, alone and on a dask cluster."""
+    distributed = pytest.importorskip("distributed")
+    example = EXAMPLES["gaussian-after"]
+    alone = example.audit(samples=45_000, rng=np.random.default_rng(5))
+    settings = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**settings) as cluster,
+        distributed.Client(cluster) as client,
+        joblib.parallel_config(backend="dask", client=client),
+    ):
+        far = example.audit(samples=45_000, rng=np.random.default_rng(5))
+    assert far == alone
