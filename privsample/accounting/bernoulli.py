@@ -94,6 +94,12 @@ class BernoulliAccountant(Accountant):
         return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP), base, told)
 
     @property
+    def zcdp(self) -> float:
+        """The base's, or half the square of `max_loss`."""
+        own = self.max_loss**2 / 2 if self.failure == 0.0 else np.inf
+        return own if self.base.failure > 0.0 else min(own, self.base.zcdp)
+
+    @property
     def _has_curve(self) -> bool:
         return True
 

@@ -16,6 +16,7 @@ from privsample.relations import ReplaceOne
 
 _BINS = 600  # of the steps: each is charged as its latest
 _UP = 1 + 1e-12
+_LARGE = 500.0  # an exponent whose exponential is a float
 _TINY = 1e-150  # a shift that vanishes in a double is charged as this
 
 
@@ -39,9 +40,10 @@ class OrderPair(LossPair):
         """log(mean of e^((a-1) a mu^2/2))/(a-1): never the mean of the divergences."""
         alpha = np.asarray(orders, dtype=np.float64)
         exponents = ((alpha - 1.0) * alpha)[..., None] * (self.mus * self.mus / 2)
-        small = np.log1p((np.exp(self.log_weights) * np.expm1(np.minimum(exponents, 1.0))).sum(axis=-1))
+        moderate = exponents.max(axis=-1) < _LARGE  # a late position's weight may be too small to add to one
+        small = np.log1p((np.exp(self.log_weights) * np.expm1(np.minimum(exponents, _LARGE))).sum(axis=-1))
         large = np.logaddexp.reduce(self.log_weights + exponents, axis=-1)
-        return np.asarray(np.where(exponents.max(axis=-1) < 1.0, small, large) / (alpha - 1.0) * _UP)
+        return np.asarray(np.where(moderate, small, large) / (alpha - 1.0) * _UP)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log of the mean of the curves."""

@@ -11,6 +11,7 @@ from privsample._value import put, value
 from privsample.distributions.maps import Ball
 
 _UP = 1 + 1e-12
+_LOST = 4 * float(np.finfo(np.float64).eps)
 
 
 class ConvexLoss(ABC):
@@ -69,11 +70,12 @@ class ConvexLoss(ABC):
         return Ball(radius=self.radius)
 
     def contraction(self, rate: float) -> float:
-        """max(|1 - rate rho|, |1 - rate beta|): a gradient step's Lipschitz constant. Raises: ValueError."""
+        """max(|1 - rate rho|, |1 - rate beta|), from above: the step's Lipschitz constant. Raises: ValueError."""
         rate, most = positive(rate=rate), 2.0 / self.smoothness
         if not rate <= most:
             raise ValueError(f"rate must be at most 2/smoothness = {most:.6g} here, got {rate:g}: steps would expand")
-        return max(abs(1.0 - rate * self.convexity), abs(1.0 - rate * self.smoothness))
+        largest = max(abs(1.0 - rate * self.convexity), abs(1.0 - rate * self.smoothness))
+        return min(largest + _LOST, 1.0)  # a million steps raise it to the power of two million
 
 
 def _checked(loss: Any) -> None:

@@ -224,6 +224,7 @@ def test_a_margin_of_zero_gains_nothing_and_says_so():
     assert (account.rdp([1.5, 4.0]) == base.rdp([1.5, 4.0])).all()
     assert account.epsilon(1e-5) == base.epsilon(1e-5)
     assert account.max_loss == np.inf
+    assert account.zcdp == base.zcdp
     assert account.kind("rdp") == "exact"
     assert account.asymptote(2.0) == np.inf
     assert account.lower_bound(2.0) == pytest.approx(1.0)
@@ -244,7 +245,9 @@ def test_a_margin_heals_a_failure_and_an_infinite_order():
     for order in (1.5, 3.0, 40.0):
         assert renyi(one, other, order) <= account.rdp(order) <= account.asymptote(order)
     assert account.lower_bound(3.0) == account.asymptote(3.0)
-    assert BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1).failure == 1e-3
+    assert account.zcdp == account.max_loss**2 / 2
+    bare = BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1)
+    assert (bare.failure, bare.zcdp) == (1e-3, np.inf)
 
 
 def test_coins_lessen_every_view_and_draws_raise_it():

@@ -215,3 +215,14 @@ def test_the_laws_of_accounts(hidden):
     assert (2 * made).epsilon(1e-4) > made.epsilon(1e-4)
     assert made.group(2).rdp(2.0) > made.rdp(2.0)
     assert Accountant.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+
+
+def test_a_rare_late_position_is_not_lost_beside_one():
+    """A billion positions of which the last costs all: its weight is lost where it is added to one."""
+    pair = OrderPair(mus=np.array([1.3, 1e-9]), log_weights=np.array([np.log(1e-13), np.log1p(-1e-13)]))
+    with mp.workdps(60):
+        for order in (1.5, 2.0, 5.0):
+            exponent = mp.mpf(order) * (mp.mpf(order) - 1) * mp.mpf(1.3) ** 2 / 2
+            truth = mp.log1p(mp.mpf(1e-13) * mp.expm1(exponent)) / (mp.mpf(order) - 1)
+            assert pair.renyi(np.array([order]))[0] == pytest.approx(float(truth), rel=1e-3)
+            assert pair.renyi(np.array([order]))[0] >= float(truth)
