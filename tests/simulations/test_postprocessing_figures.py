@@ -47,11 +47,6 @@ def test_accuracies_of_private_descent(tmp_path):
         rows=rows,
         labels=(rows[:, 0] > 0).astype(float),
         norm=2.0**0.5,
-        radius=10.0,
-        penalty=1e-4,
-        steps=50,
-        step=1.9,
-        ridge=1e-2,
         train=2000,
         test=1000,
     )
