@@ -47,10 +47,11 @@ class GaussianPair(SmoothPair):
         """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = self._log_delta_above(np.abs(e))
-        result = np.where(e >= 0, above, delta_below_zero(e, above))
         far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
         lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
-        return np.where(np.isneginf(result), result, np.minimum(result + lost - 2e-15 * result, 0.0))
+        above = np.where(np.isneginf(above), above, np.minimum(above + lost - 2e-15 * above, 0.0))
+        below = delta_below_zero(e, above)
+        return np.where(e >= 0, above, np.minimum(below + 2e-15 * (1.0 - below), 0.0))
 
     def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """By quadrature of the density in each cell, where the cells are narrow."""

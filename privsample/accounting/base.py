@@ -237,7 +237,7 @@ class Accountant(ABC):
         if self.family is None and self.pairs:
             least = 0.0
             for pair in self.pairs:
-                if least == 0.0 or not pair.log_delta(np.array([least]))[0] <= goal:
+                if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
                     least = max(pair.least_epsilon(goal), least)
             return least
         return least_epsilon(self._log_curve, self._log_curve_draft, goal)

@@ -14,8 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
-from privsample._checks import FloatArray, positive, positive_integer, real_array
+from privsample._checks import FloatArray, nonnegative, positive, positive_integer, real_array
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, GaussianPair
 from privsample.accounting.base import Accountant, Assumption
@@ -23,6 +24,7 @@ from privsample.accounting.composition import Composed
 from privsample.accounting.loss import LossPair, binary_pair
 from privsample.relations import AddRemove, Relation, related
 
+_TINY = 1e-150  # in deviations: a shift that vanishes in a double is charged as this
 _DOWN = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -52,6 +54,7 @@ class ContractionAccountant(Accountant):
         put(self, noise_stds=noise_stds, constants=constants)
         if not self.noise_std > 0.0:
             raise ValueError("noise_stds must hold a deviation above zero: without noise the end tells the start apart")
+        nonnegative(**{"sensitivity / noise": self._shift})
 
     @property
     def source(self) -> str:
@@ -69,8 +72,12 @@ class ContractionAccountant(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """One Gaussian pair, its own reverse."""
-        mu = self.sensitivity / self.noise_std
-        return (GaussianPair(mu=mu) if mu > 0.0 else binary_pair(0.0),)
+        return (GaussianPair(mu=self._shift) if self._shift else binary_pair(0.0),)
+
+    @property
+    def _shift(self) -> float:
+        """Of the one Gaussian pair; zero where a step forgets the start."""
+        return 0.0 if 0.0 in self.constants else max(self.sensitivity / self.noise_std, _TINY)
 
     @property
     def _curve_name(self) -> str:
@@ -81,7 +88,7 @@ class ContractionAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """Half the squared ratio."""
-        return (self.sensitivity / self.noise_std) ** 2 / 2
+        return self._shift**2 / 2
 
     def group(self, size: int) -> "ContractionAccountant":
         """`size` times the sensitivity: exact."""
@@ -121,9 +128,9 @@ def noise_at_start(noise_stds: ArrayLike, constants: ArrayLike) -> FloatArray:
     grown, moved = (np.concatenate([start, np.cumsum(x, axis=-1)], axis=-1) for x in (-log_factor, np.abs(log_factor)))
     with np.errstate(invalid="ignore", over="ignore"):
         terms = np.where(np.isposinf(moved), np.inf, log_noise + grown)
-        lost = _DOWN * (1.0 + moved + np.abs(log_noise))
+        lost = _DOWN * (1.0 + moved + np.abs(log_noise)) * (1.0 + np.arange(noises.shape[-1]) / 8)  # sums of many logs
         kept = np.where(np.isfinite(terms), terms - lost, terms)
-        return np.exp(np.logaddexp.reduce(2.0 * kept, axis=-1) / 2)
+        return np.exp(logsumexp(2.0 * kept, axis=-1) / 2)
 
 
 def noise_of_equal_steps(noise_std: ArrayLike, constant: ArrayLike, steps: ArrayLike) -> FloatArray:

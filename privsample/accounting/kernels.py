@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real
+from privsample._checks import FloatArray, Real, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
@@ -114,9 +114,14 @@ class KernelAccountant(ChosenAccountant):
         return "exact" if self.pairs and self.base.kind(view) == "exact" else "upper bound"
 
     def group(self, size: int) -> Accountant:  # type: ignore[override]
-        """The kernel behind the base's own group; codes that change each by itself go through it each by itself."""
+        """The kernel behind the base's own group; codes that change each by itself go through it each by itself.
+
+        Where nothing is known of the codes, several may change at once: then the general bound.
+        """
+        if code_laws(self.base) is None:
+            return self if positive_integer(size=size) == 1 else Accountant.group(self, size)
         match self.base.group(size):
-            case Composed(entries=entries) if code_laws(self.base) is not None:
+            case Composed(entries=entries):
                 return Composed(entries=tuple((self._over(each), times) for each, times in entries))
             case changed:
                 return self._over(changed)
@@ -199,11 +204,13 @@ def contracted_loss(epsilon: float, log_range: float) -> float:
     laws of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
     """
     small, large = sorted((epsilon, log_range))
-    if np.isinf(large) or small == 0.0:
-        return float(small)
-    if large > 30.0:
-        return float(min(np.logaddexp(0.0, small + large) - np.logaddexp(small, large) + 8 * _ULP * large, small))
-    return float(min(2 * np.arctanh(np.tanh(small / 2) * np.tanh(large / 2)) * (1 + 1e-13), small))
+    if np.isinf(small):
+        return np.inf
+    if small < 1.0:
+        found = np.log1p(np.expm1(small) * -np.expm1(-large) / (1.0 + np.exp(small - large)))
+    else:
+        found = small + np.log1p(np.exp(-small - large)) - np.log1p(np.exp(small - large))
+    return float(min(found * (1 + 16 * _ULP), small))
 
 
 def _log_expm1(epsilon: float) -> float:

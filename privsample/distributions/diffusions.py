@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy.special import exprel
 
 from privsample._checks import FloatArray, positive
 from privsample._value import put, value
@@ -67,10 +68,10 @@ class OrnsteinUhlenbeckLaw(DiffusionLaw):
 
     def variance(self, time: float) -> float:
         """rho^2/theta (1 - e^(-2 theta t))."""
-        return float(self.rho**2 * -np.expm1(-2 * self.theta * time) / self.theta)
+        return float(2 * self.rho**2 * time * exprel(-2 * self.theta * time))
 
     def noise_at_start(self, time: float) -> float:
         """rho sqrt((e^(2 theta t) - 1)/theta)."""
         with np.errstate(over="ignore"):
-            noise = float(self.rho * np.sqrt(np.expm1(2 * self.theta * time) / self.theta))
+            noise = float(self.rho * np.sqrt(2 * time * exprel(2 * self.theta * time)))
         return noise * (1 - _LOST * (1 + min(self.theta * time, 1e3)))

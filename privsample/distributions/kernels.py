@@ -14,7 +14,10 @@ def stochastic(matrix: ArrayLike) -> FloatArray:
     Raises: ValueError, which names the row that is not.
     """
     try:
-        rows = np.array(matrix, dtype=np.float64)
+        given = np.asarray(matrix)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        rows = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError("matrix must be real numbers of shape (states, outcomes)") from None
     if rows.ndim != 2 or not rows.size:

@@ -93,7 +93,10 @@ class Ball(LipschitzMap):
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """The nearest points."""
-        away = x - self.centre
+        centre = np.asarray(self.centre)
+        if centre.ndim and x.shape[-1:] != centre.shape:  # broadcasting would stretch
+            raise ValueError(f"centre has shape {centre.shape}, the vectors {x.shape[-1:]}")
+        away = x - centre
         largest = np.maximum(np.abs(away).max(axis=-1, keepdims=True), self.radius)
         norm = largest * np.linalg.norm(away / largest, axis=-1, keepdims=True)
         return self.centre + away * np.minimum(1.0, self.radius / np.maximum(norm, self.radius))

@@ -47,16 +47,17 @@ class NoisyStep:
     def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
         """One step on from x, (draws, ...)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = self.map(x)
+            moved = np.nan_to_num(self.map(x))  # numbers near the largest may leave the range of a double
             noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
-        return noisy if self.onto is None else self.onto(noisy)
+            return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
 
 
 @value
 class NoisyContraction(PostProcessing):
     """`steps` after a Gaussian release, of which only the last state leaves: amplification by iteration.
 
-    base: a GaussianMechanism, or another chain. The maps act on the last axis of its statistic.
+    base: a GaussianMechanism, or another chain. The maps act on the last axis of its statistic; a number is a vector
+    of one, and comes out as a number where one is left.
     """
 
     base: Mechanism
@@ -68,7 +69,7 @@ class NoisyContraction(PostProcessing):
             raise TypeError("steps must be a list of NoisyStep(...), at least one")
         self.accountant  # noqa: B018 - building it checks the base's noise
         try:
-            self._end(np.zeros((1, *self.shape)))
+            self._end  # noqa: B018 - takes the maps once through the shapes
         except ValueError as error:
             raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
 
@@ -77,15 +78,25 @@ class NoisyContraction(PostProcessing):
         """Of the statistic that the chain begins with."""
         match self.base:
             case NoisyContraction():
-                return self.base._end(np.zeros((1, *self.base.shape))).shape[1:]
+                return self.base._end
             case GaussianMechanism(shape=shape):
                 return shape
         raise TypeError(f"base must be a GaussianMechanism or a NoisyContraction, got {type(self.base).__name__}")
 
-    def _end(self, x: FloatArray) -> FloatArray:
+    @property
+    def _end(self) -> tuple[int, ...]:
+        """The shape of the last state."""
+        x = self._vectors(np.zeros((1, *self.shape)))
         for step in self.steps:
             x = step.map(x)
-        return x
+            x = x if step.onto is None else step.onto(x)
+        return self._numbers(x).shape[1:]
+
+    def _vectors(self, x: FloatArray) -> FloatArray:
+        return x if self.shape else x[..., None]
+
+    def _numbers(self, x: FloatArray) -> FloatArray:
+        return x if self.shape or x.shape[1:] != (1,) else x[..., 0]
 
     @property
     def accountant(self) -> Accountant:
@@ -96,8 +107,8 @@ class NoisyContraction(PostProcessing):
     def _step(self, draws: Draws, source: np.random.Generator) -> dict[str, NDArray[Any]]:
         found = {}
         for name, x in draws.items():
-            at = x
+            at = self._vectors(x)
             for step in self.steps:
                 at = step(at, source)
-            found[name] = at
+            found[name] = self._numbers(at)
         return found

@@ -18,7 +18,7 @@ from privsample.distributions.diffusions import BrownianLaw, DiffusionLaw, Ornst
 from privsample.mechanisms.additive import GaussianMechanism
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.postprocessing import following
+from privsample.mechanisms.postprocessing import LARGEST, following
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
@@ -74,14 +74,17 @@ class DiffusionMechanism(Mechanism):
     def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
         """This diffusion's release gone on to a later time: a more private one, and no new look at the data.
 
-        Whoever sees both has what the earlier one costs, and no more. Raises: ValueError, where the time is not later,
+        Whoever sees both has what the earlier one costs, and no more; so has whoever sees several later ones, which
+        share its noise: that may be more than their accounts added. Raises: ValueError, where the time is not later,
         or the release is not this diffusion's at any time: it was processed elsewhere; TypeError.
         """
         began = getattr(release, "mechanism", None)
         start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
         source, account = generator(rng), following(start.at(time), start, release, rng)
         gone = _forward(start.time, time)
-        moved = undisturbed(source, lambda: self.law.step(release["statistic"], gone, source))
+        with np.errstate(over="ignore"):
+            moved = undisturbed(source, lambda: self.law.step(release["statistic"], gone, source))
+        moved = np.clip(moved, -LARGEST, LARGEST)
         return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
 
     @property

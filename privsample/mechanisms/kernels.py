@@ -80,7 +80,7 @@ class MarkovKernel(PostProcessing):
 def codes(mechanism: Mechanism) -> int:
     """How many codes there are of which a neighbour changes one. Raises: TypeError, ValueError, where that is not so.
 
-    A user's own mechanism with this promise may be registered: codes.register.
+    A user's own mechanism with this promise may be registered, codes.register: its codes must be independent.
     """
     raise TypeError(
         f"a kernel takes codes of which a neighbour changes one, and {type(mechanism).__name__} does not promise such; "

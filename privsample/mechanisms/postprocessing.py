@@ -41,7 +41,8 @@ class PostProcessing(Mechanism):
     def of(self, release: Release, *, rng: np.random.Generator | None = None) -> Release:
         """The step after a release of the base: no new look at the data. Whoever sees the first pays for the first.
 
-        Together both cost what the base costs. Raises: ValueError, where another mechanism made the release.
+        Together both cost what the base costs, and so do several steps after one release: they share its noise, and
+        may tell more than their accounts added. Raises: ValueError, where another mechanism made the release.
         """
         source, account = generator(rng), following(self, self.base, release, rng)
         return Release(

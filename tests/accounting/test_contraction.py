@@ -84,6 +84,12 @@ def test_edges():
     no_contraction = ContractionAccountant(sensitivity=1, noise_stds=(1, 1), constants=(1e200,))
     assert no_contraction.rdp(2.0) == pytest.approx(1.0)
     assert "best path" in alone.source
+    for hardly in (
+        ContractionAccountant(sensitivity=1, noise_stds=(1, 1, 1), constants=(1e-200, 1e-200)),
+        ContractionAccountant(sensitivity=1e-200, noise_stds=(1e200,)),
+    ):
+        assert hardly.epsilon(0.0) == np.inf  # a shift too small for a double is not none
+        assert hardly.zcdp > 0
 
 
 @pytest.mark.parametrize(
@@ -95,6 +101,7 @@ def test_edges():
         ({"noise_stds": (1.0, 1.0), "constants": (np.inf,)}, "constants"),
         ({"noise_stds": (np.nan,)}, "NaN"),
         ({"noise_stds": ()}, "got 0"),
+        ({"noise_stds": (1e-320,)}, "sensitivity / noise"),
         ({"noise_stds": 1.0}, "list"),
     ],
 )

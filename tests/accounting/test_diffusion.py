@@ -25,6 +25,13 @@ def test_the_integral_is_a_tight_upper_bound(time):
     assert truth <= found <= truth * (1 + 2e-3)
 
 
+def test_hardly_any_reversion_is_brownian_motion():
+    for theta in (5e-324, 1.5e-323, 1e-300, 1e-17):
+        law = OrnsteinUhlenbeckLaw(theta=theta, rho=1.0)
+        assert law.variance(0.3) == pytest.approx(0.6, rel=1e-15)
+        assert law.noise_at_start(0.3) == pytest.approx(BrownianLaw().noise_at_start(0.3), rel=1e-14)
+
+
 def test_the_account():
     account = diffusion_account(0.3, ReplaceOne(n=4))
     assert account.rdp(2.0) == pytest.approx(0.6)

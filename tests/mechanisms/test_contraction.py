@@ -48,12 +48,18 @@ def test_the_account_wraps_the_bases():
     one = ContractionAccountant(sensitivity=1, noise_stds=(2, 1), constants=(1,))
     assert several.accountant == 3 * one
     assert several.release(0.5)["statistic"].shape == (3,)
+    pair = NoisyContraction(base=several, steps=[NoisyStep(map=Affine(matrix=[[1.0], [0.5]]), noise_std=1)])
+    assert pair.release(0.5)["statistic"].shape == (3, 2)
+    assert pair.accountant.entries[0][1] == 3
     assert contracted(one, (), ()) == one
 
 
 def test_draws_and_files():
     release = CHAIN.release([0.5, -0.5])
     assert np.abs(release["statistic"]).max() <= 2.0
+    far = Affine(matrix=[[1e300, -1e300], [1.0, 0.0]])  # more than a double holds
+    ends = NoisyContraction(base=BASE, steps=[NoisyStep(map=far, noise_std=0.1)]).release([1.7e308, 1.7e308])
+    assert Release.from_json(ends.to_json()) == ends
     assert Release.from_json(release.to_json()) == release
     assert CHAIN.of(BASE.release([0.5, -0.5])).account == CHAIN.accountant
     own = NoisyContraction(base=BASE, steps=[NoisyStep(map=StatedMap(function=np.tanh, stated=1.0), noise_std=1.0)])
@@ -110,6 +116,11 @@ def test_derived_constants_hold_and_projections_are_nearest(rng):
         (lambda: contracted(PureAccountant(stated_epsilon=1), (1.0,), (1.0,)), TypeError, "after Gaussian noise"),
         (lambda: Affine(matrix=[1.0]), ValueError, "matrix"),
         (lambda: Affine(matrix=np.eye(2), offset=[1.0, 2.0, 3.0]), ValueError, "offset"),
+        (
+            lambda: NoisyContraction(base=CHAIN, steps=[NoisyStep(map=Ball(radius=1, centre=[0.0]), noise_std=1)]),
+            ValueError,
+            "centre has shape",
+        ),
         (lambda: Ball(radius=0), ValueError, "radius"),
         (lambda: Ball(radius=1, centre=np.inf), ValueError, "centre"),
         (lambda: Box(low=1, high=1), ValueError, "below high"),
