@@ -45,7 +45,7 @@ def noise_aware(model: Model, n: int, noise: Noise, observed: FloatArray) -> Noi
     A new model registers its own. Raises: TypeError, for a model that has no exact one, nor one by quadrature.
     """
     del n, noise, observed
-    raise TypeError(f"the noise-aware posterior of {type(model).__name__} needs draws by MCMC: see interop.pymc")
+    raise TypeError(f"the noise-aware posterior of {type(model).__name__} needs draws by MCMC: use .mcmc()")
 
 
 class Counted(NamedTuple):
@@ -82,7 +82,7 @@ def counted(
         if not high - low < LARGEST:
             raise ValueError(
                 f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which takes the released "
-                "statistic for the true one, or a central limit in PyMC (interop.pymc)"
+                "statistic for the true one, or .mcmc(), with a central limit"
             )
         values = np.arange(low, high + 1)
         start = log_mass(low)
@@ -129,9 +129,7 @@ def _(model: BetaBernoulli, n: int, noise: Noise, observed: FloatArray) -> Noise
 @noise_aware.register
 def _(model: DirichletCategorical, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
     if len(model.alpha) > 2:
-        raise TypeError(
-            f"the noise-aware posterior of {len(model.alpha)} categories needs draws by MCMC: see interop.pymc"
-        )
+        raise TypeError(f"the noise-aware posterior of {len(model.alpha)} categories needs draws by MCMC: use .mcmc()")
     seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
     first, second = model.alpha
     law, method = _count(first, second, n, noise, seen)

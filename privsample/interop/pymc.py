@@ -7,8 +7,10 @@ import numpy as np
 from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
 from privsample.interop.arviz import summary
-from privsample.interop.pymc_models import NoisyRelease, Seen, count_term, in_pymc
+from privsample.interop.pymc_fits import fit
+from privsample.interop.pymc_models import NoisyRelease, Seen, Term, count_term, in_pymc
 from privsample.interop.pymc_sampling import libraries, run, sampler
+from privsample.interop.pymc_terms import Place
 
 _TUNE, _KEPT, _FEWEST = 1000, 500, 4
 
@@ -42,18 +44,25 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
     no part. Laplace noise on several sums adds latent variables, `{name}_noise`.
 
     Returns: what the likelihood is, in words: exact, or the central limit.
-    Raises: ImportError, PyMC is not installed; TypeError, another model or other names, or no PyMC model is open.
+    Raises: ImportError, PyMC is not installed; TypeError, no such release, other names, or no PyMC model is open;
+    ValueError, a parameter of another shape.
     """
-    pm, _ = libraries("noisy_observation")
-    entry = in_pymc(release.model)
+    _, tensor = libraries("noisy_observation")
+    missing = [field for field in ("model", "n", "noise", "observed") if not hasattr(release, field)]
+    if missing:
+        raise TypeError(
+            f"release must be a PrivateStatistics, which a Release of NoisyStatistics becomes by "
+            f"PrivateStatistics(release=...), or have its {', '.join(missing)}; got {type(release).__name__}"
+        )
+    entry = in_pymc(type(release.model))
     if sorted(parameters) != sorted(entry.parameters):
         raise TypeError(
             f"noisy_observation needs the parameters {', '.join(entry.parameters)} of "
             f"{type(release.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
         )
-    term, words = entry.likelihood(name, Seen.of(release), **parameters)
-    pm.Potential(name, term)
-    return words
+    width = entry.width(release.model)
+    given = [_shaped(tensor, what, parameters[what], (width,) * axes) for what, axes in entry.parameters.items()]
+    return _put(name, entry.term(Seen.of(release)), *given)
 
 
 def noisy_count(
@@ -65,13 +74,13 @@ def noisy_count(
     plus a draw of `noise`.
     Returns: what the likelihood is, in words. Raises: as `noisy_observation`; ValueError, for neither or both.
     """
-    pm, _ = libraries("noisy_count")
+    _, tensor = libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):
         raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
     copies = np.array([finite(observed=observed)])
-    term, words = count_term(copies, noise, n=None if n is None else positive_integer(n=n), p=p, mean=mean)
-    pm.Potential(name, term)
-    return words
+    term = count_term(copies, noise, n=None if n is None else positive_integer(n=n))
+    what, given = ("mean", mean) if n is None else ("p", p)
+    return _put(name, term, _shaped(tensor, what, given, ()))
 
 
 def noise_aware(
@@ -89,17 +98,33 @@ def noise_aware(
     the sampler and its diagnostics. They speak of the release alone, and cost nothing.
     Raises: ImportError, PyMC is not installed; TypeError, for a model that has no form in PyMC.
     """
-    pm, _ = libraries("noise-aware inference")
+    libraries("noise-aware inference")
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
     chosen = release.model if model is None else model
-    with pm.Model() as built:
-        parameters = in_pymc(chosen).prior(chosen)
-        words = noisy_observation("released", release, **parameters)
-    trace = run(built, draws=draws, tune=tune, chains=chains, rng=generator(rng))
-    found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in parameters}
+    entry = in_pymc(type(chosen))
+    term = entry.term(Seen.of(release))
+    trace = fit(chosen, term, draws=draws, tune=tune, chains=chains, rng=generator(rng))
+    found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in entry.parameters}
     told = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
-    return flat, f"{words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
+    return flat, f"{term.words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
+
+
+def _put(name: str, term: Term, *parameters: Any) -> str:
+    """Into the open model, the numbers as constants. Returns: what the likelihood is, in words."""
+    pm, tensor = libraries("noisy_observation")
+    numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}
+    pm.Potential(name, term.build(Place(name, term.laplace), numbers, *parameters))
+    return term.words
+
+
+def _shaped(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
+    """The parameter as a tensor of this shape. Raises: ValueError, where it is known to have another."""
+    found = tensor.as_tensor_variable(given).astype("float64")  # a Python float may have become a float32
+    if found.ndim != len(shape) or any(at not in {None, due} for at, due in zip(found.type.shape, shape, strict=True)):
+        due = f"of shape {shape}" if shape else "one number"
+        raise ValueError(f"{what} must be {due}, got shape {found.type.shape}")
+    return tensor.specify_shape(found, shape) if shape else found
 
 
 def _diagnostics(trace: Any) -> dict[str, float]:

@@ -14,11 +14,12 @@ from privsample.distributions.families import (
     GammaPoisson,
     NormalKnownVariance,
 )
-from privsample.distributions.moments import Moments, NormalUnknownVariance
+from privsample.distributions.moments import NormalUnknownVariance
 from privsample.distributions.noise import DiscreteGaussianNoise, GaussianNoise, Noise
 from privsample.distributions.regression import LinearRegression
 from privsample.interop import pymc_noise as noisy
-from privsample.interop.pymc_sampling import libraries
+from privsample.interop import pymc_terms as terms
+from privsample.interop.pymc_terms import Build, Numbers, tools
 
 _NODES = 1024  # half of them mirror images of the others
 _SUMMED = "exact: the latent count is summed out"
@@ -46,6 +47,15 @@ class NoisyRelease(Protocol):
         """The statistic with its noise, (copies, ...)."""
 
 
+class Term(NamedTuple):
+    """A log likelihood: the graph, whether its noise has Laplace tails, the numbers in it, and its kind in words."""
+
+    build: Build
+    laplace: bool
+    numbers: Numbers
+    words: str
+
+
 class Seen(NamedTuple):
     """A release as the likelihoods take it: copies of a count stay apart, others become one."""
 
@@ -58,6 +68,9 @@ class Seen(NamedTuple):
     def of(cls, release: NoisyRelease) -> "Seen":
         """The mean of normal copies says all that they say. Raises: ValueError, for several that are not normal."""
         copies, noise = np.asarray(release.observed, dtype=np.float64), release.noise
+        one = np.shape(release.model.empty)
+        if copies.ndim != 1 + len(one) or copies.shape[1:] != one or not len(copies):
+            raise ValueError(f"observed must be of shape (copies, *{one}), got {copies.shape}")
         counted = isinstance(release.model, BetaBernoulli | DirichletCategorical) and copies[0].size <= 2
         if len(copies) > 1 and not counted:
             if not isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
@@ -66,190 +79,152 @@ class Seen(NamedTuple):
             copies = copies.mean(axis=0, keepdims=True)
         return cls(model=release.model, n=release.n, noise=noise, copies=copies)
 
-    @property
-    def statistic(self) -> FloatArray:
-        """The one copy."""
-        return np.asarray(self.copies.mean(axis=0))
+    def limit(self, build: Build, **numbers: Any) -> Term:
+        """The central limit of the one copy, with the noise of its statistic and numbers of the model."""
+        own = {"observed": self.copies.mean(axis=0), "n": self.n, "noise_variance": self.noise.variance}
+        return Term(build, noisy.laplacian(self.noise), own | numbers, _LIMIT)
 
 
 class InPyMC(NamedTuple):
-    """A model's parameters by name, its prior (name -> variable), and the log likelihood with its kind in words."""
+    """A model in PyMC.
 
-    parameters: tuple[str, ...]
-    prior: Callable[..., dict[str, Any]]
-    likelihood: Callable[..., tuple[Any, str]]
+    parameters: number of axes, by name. width: how many categories or features. numbers: those of the prior, by name.
+    prior: (their tensors, width) -> variables by name. term: what the likelihood of a release is.
+    """
+
+    parameters: dict[str, int]
+    width: Callable[[Any], int]
+    numbers: Callable[[Any], Numbers]
+    prior: Callable[[Numbers, int], dict[str, Any]]
+    term: Callable[[Seen], Term]
 
 
-def in_pymc(model: Any) -> InPyMC:
-    """The entry for a model. Raises: TypeError, for one that has none."""
+def in_pymc(kind: type) -> InPyMC:
+    """The entry for a class of models. Raises: TypeError, for one that has none."""
     try:
-        return _MODELS[type(model)]
+        return _MODELS[kind]
     except KeyError:
-        known = ", ".join(kind.__name__ for kind in _MODELS)
-        raise TypeError(f"the release must be of one of the models {known}, got {type(model).__name__}") from None
+        known = ", ".join(each.__name__ for each in _MODELS)
+        raise TypeError(f"the release must be of one of the models {known}, got {kind.__name__}") from None
 
 
-def _tools() -> tuple[Any, Any]:
-    return libraries("noise-aware inference")
-
-
-def count_term(copies: FloatArray, noise: Noise, *, n: int | None, p: Any = None, mean: Any = None) -> tuple[Any, str]:
-    """Log likelihood of copies (k,) of one count with noise, and its kind: Binomial(n, p) or, n None, Poisson(mean).
+def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> Term:
+    """Copies (k,) of one count with noise: Binomial(n, p) or, n None, Poisson(mean).
 
     Raises: ValueError, for more than one copy where the count can only have its central limit.
     """
-    _, tensor = _tools()
     most = np.inf if n is None else float(n)
     counts = noisy.window(copies, noise, most)
+    numbers: dict[str, Any] = {} if n is None else {"n": n}
     if counts is None:
         if len(copies) > 1:
             raise ValueError(f"the noise leaves too many counts possible for {len(copies)} copies: release one")
-        average, variance = (mean, mean) if n is None else (n * p, n * p * (1 - p))
-        return noisy.normal(tensor, copies[0], average, variance, noise), _LIMIT
-    masses = np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0)
-    words = _SUMMED if len(counts) == most + 1 else _WINDOW
-    if n is None:
-        return noisy.poisson(tensor, masses, counts, mean), words
-    return noisy.binomial(tensor, masses, counts, n, p), words
+        numbers |= {"observed": copies[0], "noise_variance": noise.variance}
+        build: Build = terms.poisson_limit if n is None else terms.binomial_limit
+        return Term(build, noisy.laplacian(noise), numbers, _LIMIT)
+    own = noisy.poisson_weights(counts) if n is None else noisy.binomial_weights(counts, n)
+    numbers |= {"weights": own + np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0), "first": counts[0]}
+    build = terms.poisson_count if n is None else terms.binomial_count
+    return Term(build, False, numbers, _SUMMED if len(counts) == most + 1 else _WINDOW)
 
 
-def _beta_prior(model: BetaBernoulli) -> dict[str, Any]:
-    pm, _ = _tools()
-    return {"theta": pm.Beta("theta", model.alpha, model.beta)}
+def _beta_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
+    pm, _ = tools()
+    return {"theta": pm.Beta("theta", numbers["alpha"], numbers["beta"])}
 
 
-def _beta(_name: str, release: Seen, theta: Any) -> tuple[Any, str]:
-    return count_term(release.copies, release.noise, n=release.n, p=theta)
+def _beta(release: Seen) -> Term:
+    if release.model.fractional:
+        raise TypeError("fractional records have no likelihood to be aware of: use .posterior(), the plug-in one")
+    return count_term(release.copies, release.noise, n=release.n)
 
 
-def _dirichlet_prior(model: DirichletCategorical) -> dict[str, Any]:
-    pm, _ = _tools()
-    return {"theta": pm.Dirichlet("theta", np.array(model.alpha))}
+def _dirichlet_prior(numbers: Numbers, width: int) -> dict[str, Any]:
+    pm, _ = tools()
+    return {"theta": pm.Dirichlet("theta", numbers["alpha"], shape=(width,))}
 
 
-def _dirichlet(name: str, release: Seen, theta: Any) -> tuple[Any, str]:
-    pm, tensor = _tools()
+def _dirichlet(release: Seen) -> Term:
     if release.copies.shape[1] == 2:  # the second count is n less the first: one more view of it
         views = np.concatenate([release.copies[:, 0], release.n - release.copies[:, 1]])
         if noisy.window(views, release.noise, release.n) is not None:
-            return count_term(views, release.noise, n=release.n, p=theta[0])
+            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_share)
         if len(release.copies) > 1:
             raise ValueError(f"the noise leaves too many counts possible for {len(release.copies)} copies: release one")
-    observed = release.statistic
-    variances = noisy.noise_variances(pm, name, release.noise, len(observed))
-    return noisy.multinomial(tensor, observed, release.n, theta, variances), _LIMIT
+    return release.limit(terms.multinomial_limit)
 
 
-def _gamma_prior(model: GammaPoisson | GammaExponential) -> dict[str, Any]:
-    pm, _ = _tools()
-    return {"rate": pm.Gamma("rate", model.shape, model.rate)}
+def _gamma_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
+    pm, _ = tools()
+    unit = pm.Gamma("rate_scaled", numbers["shape"], 1.0)
+    return {"rate": pm.Deterministic("rate", unit / numbers["rate"])}
 
 
-def _poisson(_name: str, release: Seen, rate: Any) -> tuple[Any, str]:
-    _, tensor = _tools()
-    counts = np.arange(float(release.model.upper))
-    masses = tensor.exp(counts * tensor.log(rate) - rate - tensor.gammaln(counts + 1))
-    clipped = release.model.upper - counts
-    below = (clipped * masses).sum()  # upper - E[record]
-    variance = (clipped**2 * masses).sum() - below**2
-    return _limit(release, release.model.upper - below, variance)
+def _normal_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
+    pm, _ = tools()
+    unit = pm.Normal("mean_scaled")
+    return {"mean": pm.Deterministic("mean", numbers["mean"] + numbers["deviation"] * unit)}
 
 
-def _exponential(_name: str, release: Seen, rate: Any) -> tuple[Any, str]:
-    _, tensor = _tools()
-    reach = rate * release.model.upper
-    near, wide = tensor.minimum(reach, 0.01), tensor.maximum(reach, 0.01)
-    by_series = near**3 * (1 / 3 - near / 3 + near**2 * 11 / 60 - near**3 * 13 / 180)
-    spread = tensor.switch(reach < 0.01, by_series, 1 - tensor.exp(-2 * wide) - 2 * wide * tensor.exp(-wide))
-    return _limit(release, -tensor.expm1(-reach) / rate, spread / rate**2)
+def _normal(release: Seen) -> Term:
+    (low, high), deviation = release.model.bounds, release.model.noise_variance**0.5
+    return release.limit(terms.clipped_normal, low=low, high=high, deviation=deviation)
 
 
-def _normal_prior(model: NormalKnownVariance) -> dict[str, Any]:
-    pm, _ = _tools()
-    return {"mean": pm.Normal("mean", model.mean, model.variance**0.5)}
-
-
-def _normal(_name: str, release: Seen, mean: Any) -> tuple[Any, str]:
-    _, tensor = _tools()
-    records = tensor.clip(mean + release.model.noise_variance**0.5 * _nodes(1)[:, 0], *release.model.bounds)
-    own = records.mean()
-    return _limit(release, own, ((records - own) ** 2).mean())
-
-
-def _limit(release: Seen, mean: Any, variance: Any) -> tuple[Any, str]:
-    """Of the sum of n records with this mean and variance."""
-    _, tensor = _tools()
-    n, observed = release.n, float(release.statistic)
-    return noisy.normal(tensor, observed, n * mean, n * tensor.maximum(variance, 1e-300), release.noise), _LIMIT
-
-
-def _unknown_prior(model: NormalUnknownVariance) -> dict[str, Any]:
-    pm, _ = _tools()
+def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
+    """location, and a square root of the covariance over the variance, of the coefficients."""
     law = model.posterior(model.empty, 0)
-    variance = pm.InverseGamma("variance", law.shape, law.scale)
-    off = pm.Normal("mean_in_deviations", 0.0, law.precision[0, 0] ** -0.5)
-    return {"mean": pm.Deterministic("mean", law.location[0] + variance**0.5 * off), "variance": variance}
-
-
-def _unknown(name: str, release: Seen, mean: Any, variance: Any) -> tuple[Any, str]:
-    records = (mean + variance**0.5 * _nodes(1)[:, 0])[:, None]
-    return _moments(name, release, records)
-
-
-def _regression_prior(model: LinearRegression) -> dict[str, Any]:
-    pm, tensor = _tools()
-    law, width = model.posterior(model.empty, 0), len(model.feature_bounds)
-    variance = pm.InverseGamma("variance", law.shape, law.scale)
-    off = pm.Normal("coefficients_in_deviations", shape=width + 1)
     root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(law.precision))).T
-    own = np.array(law.location) + variance**0.5 * tensor.dot(root, off)
+    return {"location": np.array(law.location), "root": root, "shape": law.shape, "scale": law.scale}
+
+
+def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
+    """Variance and coefficients (size,). Scaled, none depends on a unit: every chain begins near the prior's middle."""
+    pm, tensor = tools()
+    unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
+    variance = pm.Deterministic("variance", numbers["scale"] * unit)
+    off = pm.Normal("coefficients_scaled", shape=size)
+    return variance, numbers["location"] + variance**0.5 * tensor.dot(numbers["root"], off)
+
+
+def _unknown_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
+    pm, _ = tools()
+    variance, own = _conjugate_prior(numbers, 1)
+    return {"mean": pm.Deterministic("mean", own[0]), "variance": variance}
+
+
+def _regression_numbers(model: LinearRegression) -> Numbers:
     middles, halves = model.moments.middles[:-1], model.moments.units[:-1] * model.moments.radius
-    mean = pm.Normal("feature_mean_scaled", 0.0, model.spread, shape=width)
-    scale = pm.HalfNormal("feature_scale_scaled", model.spread, shape=width)
-    spread = tensor.diag(scale)
+    return {**_conjugate_numbers(model), "middles": middles, "halves": halves, "spread": model.spread}
+
+
+def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
+    pm, tensor = tools()
+    variance, own = _conjugate_prior(numbers, width + 1)
+    middles, halves, size = numbers["middles"], numbers["halves"], numbers["spread"]
+    spread = tensor.diag(size * pm.HalfNormal("feature_scale_scaled", shape=width))
     if width > 1:
         below = np.tril_indices(width, -1)
-        cross = pm.Normal("feature_cross_scaled", 0.0, model.spread / 2, shape=len(below[0]))
+        cross = size / 2 * pm.Normal("feature_cross_scaled", shape=len(below[0]))
         spread = tensor.set_subtensor(spread[below], cross)
+    mean = middles + halves * size * pm.Normal("feature_mean_scaled", shape=width)
+    root = tensor.specify_shape(halves[:, None] * spread, (width, width))
     return {
         "coefficients": pm.Deterministic("coefficients", own[:width]),
         "intercept": pm.Deterministic("intercept", own[width]),
         "variance": variance,
-        "feature_mean": pm.Deterministic("feature_mean", middles + halves * mean),
-        "feature_root": pm.Deterministic("feature_root", halves[:, None] * spread),
+        "feature_mean": pm.Deterministic("feature_mean", mean),
+        "feature_root": pm.Deterministic("feature_root", root),
     }
 
 
-def _regression(
-    name: str,
-    release: Seen,
-    coefficients: Any,
-    intercept: Any,
-    variance: Any,
-    feature_mean: Any,
-    feature_root: Any,
-) -> tuple[Any, str]:
-    _, tensor = _tools()
-    nodes = _nodes(len(release.model.feature_bounds) + 1)
-    features = feature_mean + tensor.dot(nodes[:, :-1], feature_root.T)
-    target = intercept + tensor.dot(features, coefficients) + variance**0.5 * nodes[:, -1]
-    return _moments(name, release, tensor.concatenate([features, target[:, None]], axis=1))
+def _moments(build: Build) -> Callable[[Seen], Term]:
+    def term(release: Seen) -> Term:
+        own = release.model.moments
+        numbers = {"middles": own.middles, "units": own.units, "radius": own.radius, "weights": own.weights}
+        return release.limit(build, nodes=_nodes(len(own.bounds)), **numbers)
 
-
-def _moments(name: str, release: Seen, records: Any) -> tuple[Any, str]:
-    """The central limit of the second moments of clipped records, given one record at each node, (nodes, d)."""
-    pm, tensor = _tools()
-    moments: Moments = release.model.moments
-    scaled = tensor.clip((records - moments.middles) / moments.units, -moments.radius, moments.radius)
-    augmented = tensor.concatenate([tensor.ones_like(scaled[:, :1]), scaled], axis=1)
-    first, second = (np.eye(len(moments.bounds) + 1)[:, chosen] for chosen in moments.pairs)
-    terms = tensor.dot(augmented, first * moments.weights) * tensor.dot(augmented, second)
-    mean = terms.mean(axis=0)
-    off = terms - mean
-    covariance = tensor.dot(off.T, off) / _NODES
-    variances = noisy.noise_variances(pm, name, release.noise, len(moments.weights))
-    n = release.n
-    return noisy.correlated(tensor, release.statistic, n * mean, n * covariance, variances), _LIMIT
+    return term
 
 
 @cache
@@ -263,14 +238,48 @@ def _nodes(width: int) -> FloatArray:
     return np.asarray(points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / len(points))).T)
 
 
+def _one(_model: Any) -> int:
+    return 1
+
+
+def _fields(*names: str) -> Callable[[Any], Numbers]:
+    return lambda model: {name: getattr(model, name) for name in names}
+
+
 _MODELS: dict[type, InPyMC] = {
-    BetaBernoulli: InPyMC(("theta",), _beta_prior, _beta),
-    DirichletCategorical: InPyMC(("theta",), _dirichlet_prior, _dirichlet),
-    GammaPoisson: InPyMC(("rate",), _gamma_prior, _poisson),
-    GammaExponential: InPyMC(("rate",), _gamma_prior, _exponential),
-    NormalKnownVariance: InPyMC(("mean",), _normal_prior, _normal),
-    NormalUnknownVariance: InPyMC(("mean", "variance"), _unknown_prior, _unknown),
+    BetaBernoulli: InPyMC({"theta": 0}, _one, _fields("alpha", "beta"), _beta_prior, _beta),
+    DirichletCategorical: InPyMC(
+        {"theta": 1}, lambda model: len(model.alpha), _fields("alpha"), _dirichlet_prior, _dirichlet
+    ),
+    GammaPoisson: InPyMC(
+        {"rate": 0},
+        _one,
+        _fields("shape", "rate"),
+        _gamma_prior,
+        lambda seen: seen.limit(terms.clipped_poisson, upper=seen.model.upper, counts=np.arange(seen.model.upper)),
+    ),
+    GammaExponential: InPyMC(
+        {"rate": 0},
+        _one,
+        _fields("shape", "rate"),
+        _gamma_prior,
+        lambda seen: seen.limit(terms.clipped_exponential, upper=seen.model.upper),
+    ),
+    NormalKnownVariance: InPyMC(
+        {"mean": 0},
+        _one,
+        lambda model: {"mean": model.mean, "deviation": model.variance**0.5},
+        _normal_prior,
+        _normal,
+    ),
+    NormalUnknownVariance: InPyMC(
+        {"mean": 0, "variance": 0}, _one, _conjugate_numbers, _unknown_prior, _moments(terms.normal_moments)
+    ),
     LinearRegression: InPyMC(
-        ("coefficients", "intercept", "variance", "feature_mean", "feature_root"), _regression_prior, _regression
+        {"coefficients": 1, "intercept": 0, "variance": 0, "feature_mean": 1, "feature_root": 2},
+        lambda model: len(model.feature_bounds),
+        _regression_numbers,
+        _regression_prior,
+        _moments(terms.regression_moments),
     ),
 }

@@ -20,48 +20,57 @@ def window(copies: FloatArray, noise: Noise, most: float) -> FloatArray | None:
     """The counts in {0, ..., most} from which noise leads to the copies (k,), but for the chance LOST for each count.
 
     Around the nearest possible counts, where the noise has carried a copy out of the range: all that a window around
-    the copy holds, and never nothing. None, if there are more than LARGEST.
+    the copy holds, and never nothing. None, if there are more than LARGEST, or some that
+    a float cannot tell apart.
     """
     reach, nearest = noise.reach(np.log(LOST / len(copies))), np.clip(copies, 0.0, most)
     low, high = max(np.floor(nearest.min() - reach), 0.0), min(np.ceil(nearest.max() + reach), most)
-    return None if high - low >= LARGEST else np.arange(low, high + 1)
+    return np.arange(low, high + 1) if high - low < LARGEST and high < 2.0**53 else None
 
 
-def binomial(tensor: Any, log_masses: FloatArray, counts: FloatArray, n: int, p: Any) -> Any:
-    """log of sum_s Binomial(n, p)(s) e^log_masses[s], s over the consecutive `counts`."""
-    inside = tensor.clip(p, 1e-300, 1 - 2.0**-53)
-    steps = np.log(n - counts[:-1]) - np.log(counts[1:])  # of log binomial coefficients: exact where they are huge
+def binomial_weights(counts: FloatArray, n: int) -> FloatArray:
+    """Log binomial coefficients of consecutive `counts`: their steps are exact where they are huge."""
+    steps = np.log(n - counts[:-1]) - np.log(counts[1:])
     first = special.gammaln(n + 1) - special.gammaln(counts[0] + 1) - special.gammaln(n - counts[0] + 1)
-    weights = first + np.concatenate([[0.0], np.cumsum(steps)]) + log_masses
-    failure = tensor.log1p(-inside)
-    return _tilted(tensor, weights, counts[0], tensor.log(inside) - failure) + n * failure
+    return np.asarray(first + np.concatenate([[0.0], np.cumsum(steps)]))
 
 
-def poisson(tensor: Any, log_masses: FloatArray, counts: FloatArray, mean: Any) -> Any:
-    """log of sum_s Poisson(mean)(s) e^log_masses[s], s over the consecutive `counts`."""
+def poisson_weights(counts: FloatArray) -> FloatArray:
+    """-log s! of consecutive `counts` s."""
     steps = -np.log(counts[1:])
-    weights = np.concatenate([[0.0], np.cumsum(steps)]) - special.gammaln(counts[0] + 1) + log_masses
+    return np.asarray(np.concatenate([[0.0], np.cumsum(steps)]) - special.gammaln(counts[0] + 1))
+
+
+def binomial(tensor: Any, weights: Any, first: Any, n: Any, p: Any) -> Any:
+    """log of sum_s e^weights[s] p^s (1 - p)^(n - s), s over consecutive counts from `first`."""
+    inside = tensor.clip(p, 1e-300, 1 - 2.0**-53)
+    failure = tensor.log1p(-inside)
+    return _tilted(tensor, weights, first, tensor.log(inside) - failure) + n * failure
+
+
+def poisson(tensor: Any, weights: Any, first: Any, mean: Any) -> Any:
+    """log of sum_s e^weights[s] mean^s e^-mean, s over consecutive counts from `first`."""
     positive = tensor.maximum(mean, 1e-300)
-    return _tilted(tensor, weights, counts[0], tensor.log(positive)) - positive
+    return _tilted(tensor, weights, first, tensor.log(positive)) - positive
 
 
-def _tilted(tensor: Any, weights: FloatArray, first: float, slope: Any) -> Any:
+def _tilted(tensor: Any, weights: Any, first: Any, slope: Any) -> Any:
     """log sum_k e^(weights[k] + (first + k) slope), without the cancellation of large first or the overflow of exp."""
-    exponents = weights + np.arange(float(len(weights))) * slope
+    exponents = weights + tensor.arange(weights.shape[0]) * slope
     largest = exponents.max()
     return largest + tensor.log(tensor.exp(exponents - largest).sum()) + first * slope
 
 
-def normal(tensor: Any, observed: Any, mean: Any, variance: Any, noise: Noise) -> Any:
-    """log density of N(mean, variance) plus noise, elementwise; discrete noise as the continuous law of its variance.
+def normal(tensor: Any, observed: Any, mean: Any, variance: Any, noise_variance: Any, laplace: bool) -> Any:
+    """log density of N(mean, variance) plus normal noise or, with `laplace`, Laplace noise of this variance.
 
     Normal plus Laplace has a closed form in erfcx, whose two terms are written so that neither overflows.
     """
     off = observed - mean
-    if not laplacian(noise):
-        total = variance + noise.variance
+    if not laplace:
+        total = variance + noise_variance
         return -0.5 * (off**2 / total + tensor.log(2 * np.pi * total))
-    scale, deviation = np.sqrt(noise.variance / 2), tensor.sqrt(variance)
+    scale, deviation = tensor.sqrt(noise_variance / 2), tensor.sqrt(variance)
 
     def side(z: Any) -> Any:
         """log of e^(-z^2 / (2 variance)) erfcx(x)."""
@@ -71,7 +80,7 @@ def normal(tensor: Any, observed: Any, mean: Any, variance: Any, noise: Noise) -
         return tensor.switch(x >= 0, near, far)
 
     above, below = side(off), side(-off)
-    return tensor.maximum(above, below) + tensor.softplus(-abs(above - below)) - np.log(4 * scale)
+    return tensor.maximum(above, below) + tensor.softplus(-abs(above - below)) - tensor.log(4 * scale)
 
 
 def correlated(tensor: Any, observed: Any, mean: Any, covariance: Any, noise_variances: Any) -> Any:
@@ -98,10 +107,3 @@ def _half_log_two_pi(observed: Any) -> Any:
 def laplacian(noise: Noise) -> bool:
     """Whether the noise has Laplace tails."""
     return isinstance(noise, LaplaceNoise | DiscreteLaplaceNoise)
-
-
-def noise_variances(pm: Any, name: str, noise: Noise, size: int) -> Any:
-    """Variances (size,) given which the noise is normal: of Laplace noise they are exponential, and latent."""
-    if not laplacian(noise):
-        return np.full(size, noise.variance)
-    return noise.variance * pm.Exponential(f"{name}_noise", 1.0, shape=size)

@@ -4,6 +4,8 @@ Neither needs a C compiler; PyMC's default mode does, and hangs without one.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module, util
 from typing import Any
 
@@ -30,13 +32,10 @@ def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Genera
 
     It warns of nothing: a warning would speak of the data. Raises: KeyboardInterrupt, the run was stopped.
     """
-    limits = import_module("threadpoolctl").threadpool_limits
     pm, _ = libraries("sampling by NUTS")
     name = sampler()
     own: dict[str, Any] = {"cores": 1, "compile_kwargs": {"mode": "NUMBA"}} if name == "pymc" else {}
-    # One thread for each product of small matrices: their threads would wait for each other and for the chains.
-    with model, warnings.catch_warnings(), limits(1, user_api="blas"):
-        warnings.simplefilter("ignore")
+    with model, quiet():
         trace = pm.sample(
             draws=draws,
             tune=tune,
@@ -48,7 +47,23 @@ def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Genera
             compute_convergence_checks=False,
             **own,
         )
+    return finished(trace, draws, chains)
+
+
+def finished(trace: Any, draws: int, chains: int) -> Any:
+    """The trace, if it is whole. Raises: KeyboardInterrupt: a stopped run returns what it has."""
     sizes = trace.posterior.sizes
     if (sizes["chain"], sizes["draw"]) != (chains, draws):
-        raise KeyboardInterrupt  # a stopped run returns what it has
+        raise KeyboardInterrupt
     return trace
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings, which would speak of the data, and with one thread for each product of small matrices:
+
+    their threads would wait for each other and for the chains.
+    """
+    with warnings.catch_warnings(), import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,78 @@
+"""Fits of the models that come along: compiled once for each structure, then run on any numbers.
+
+Structure is what decides the graph: the model, the likelihood, the tails of the noise, and the number of categories or
+features. Data, sizes, scales, bounds and the numbers of the prior are filled in for each fit.
+"""
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.interop.pymc_models import Term, in_pymc
+from privsample.interop.pymc_sampling import finished, quiet, run, sampler
+from privsample.interop.pymc_terms import Build, Place, tools
+
+_OPEN = {"seen_weights", "seen_counts"}
+
+
+class Structure(NamedTuple):
+    """What decides a graph; `shapes` are those of all numbers by name, None for an axis as long as data make it."""
+
+    kind: type
+    width: int
+    build: Build
+    laplace: bool
+    shapes: tuple[tuple[str, tuple[int | None, ...]], ...]
+
+
+def fit(model: Any, term: Term, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:
+    """Chains from the posterior of this likelihood with the prior of `model`, by the fastest NUTS that is installed.
+
+    Returns: an InferenceData or, with ArviZ 1, a DataTree. Raises: KeyboardInterrupt, the run was stopped.
+    """
+    entry = in_pymc(type(model))
+    given = {f"prior_{name}": at for name, at in entry.numbers(model).items()}
+    given |= {f"seen_{name}": at for name, at in term.numbers.items()}
+    numbers = {name: np.asarray(at, dtype=np.float64) for name, at in given.items()}
+    shapes = tuple((name, (None,) if name in _OPEN else at.shape) for name, at in numbers.items())
+    structure = Structure(type(model), entry.width(model), term.build, term.laplace, shapes)
+    if sampler() == "pymc":
+        return run(_graph(structure, numbers), draws=draws, tune=tune, chains=chains, rng=rng)
+    seed = int(rng.integers(2**31))
+    with quiet():
+        trace = import_module("nutpie").sample(
+            _compiled(structure).with_data(**numbers),
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            seed=seed,
+            progress_bar=False,
+            save_warmup=False,
+        )
+    return finished(trace, draws, chains)
+
+
+@lru_cache(maxsize=32)  # a pure function of its argument, which takes seconds: what it returns is never changed
+def _compiled(structure: Structure) -> Any:
+    """The structure's graph and its gradient, compiled by nutpie; it holds no number of any release."""
+    blank = {name: np.ones([1 if size is None else size for size in shape]) for name, shape in structure.shapes}
+    return import_module("nutpie").compile_pymc_model(_graph(structure, blank))
+
+
+def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> Any:
+    """The model in PyMC, all its numbers replaceable."""
+    pm, _ = tools()
+    entry = in_pymc(structure.kind)
+    with pm.Model() as model:
+        data = {name: pm.Data(name, numbers[name], shape=shape) for name, shape in structure.shapes}
+        parameters = entry.prior(_named(data, "prior_"), structure.width)
+        place = Place("released", structure.laplace)
+        pm.Potential("released", structure.build(place, _named(data, "seen_"), *parameters.values()))
+    return model
+
+
+def _named(data: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): at for name, at in data.items() if name.startswith(prefix)}
