@@ -18,6 +18,7 @@ _ULP = float(np.finfo(np.float64).eps)
 _FEW = 1 << 16  # outcomes that are listed one by one
 _WIDE = 1 << 13  # noise_std from which the privacy curve is a bound in closed form
 _PLACES = np.arange(1.0, 10.0)
+_COUNTED = 1e15  # beyond it outcomes cannot be told apart
 _LEFT_OUT = -100.0  # log of the mass beyond the outcomes listed, in `dots`
 
 
@@ -62,7 +63,9 @@ class DiscreteLaplacePair(LossPair):
         middle = np.floor((inside * self.scale + self.shift) / 2)
         mass = np.zeros(e.shape)
         for j in (np.maximum(middle, 1.0), np.clip(middle + 1.0, 1.0, self.shift)):  # no other j gives more
-            mass = np.maximum(mass, -np.exp(-u) * np.expm1(-(self.shift - j) * u) - np.expm1(inside - j * u - lost))
+            with np.errstate(over="ignore"):
+                beyond = np.expm1(inside - j * u - lost)
+            mass = np.maximum(mass, -np.exp(-u) * np.expm1(-(self.shift - j) * u) - beyond)
         with np.errstate(divide="ignore"):
             result = np.where(e < -z, log1mexp(np.minimum(e, 0.0)), np.log(mass) - np.log1p(np.exp(-u)))
         return np.where(e >= z, -np.inf, _up(result))
@@ -179,6 +182,9 @@ class DiscreteGaussianPair(LossPair):
         for i, (at, e) in enumerate(zip(threshold, epsilon.ravel(), strict=True)):
             first = np.floor(at) - shift  # of the outcomes, seen from the middle of P
             if first < -12 * sigma - 1:  # all but 1e-30
+                continue
+            if first > _COUNTED:
+                result[i] = law.log_tail(first)
                 continue
             k = shift + np.arange(first, 2.0 + np.ceil(np.hypot(max(first, 0.0), 10 * sigma)))
             gap, lost = e - self._loss(k), 4 * _ULP * (1 + e + shift * (np.abs(k) / sigma) / sigma)

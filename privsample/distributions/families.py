@@ -172,6 +172,8 @@ class DirichletCategorical(Model):
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """The nearest nonnegative vector that adds up to n: what is too much is taken off evenly, down to zero."""
+        with np.errstate(over="ignore"):  # n would not count beside very large entries: only their differences matter
+            statistic = np.maximum(statistic - statistic.max(), -float(n))
         falling = -np.sort(-statistic)
         surplus = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
         return np.maximum(statistic - surplus[np.flatnonzero(falling > surplus)[-1]], 0.0)

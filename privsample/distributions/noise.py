@@ -83,7 +83,7 @@ class LaplaceNoise(Noise):
     @property
     def variance(self) -> float:
         """Twice the squared scale."""
-        return 2 * self.scale**2
+        return 2 * self.scale * self.scale
 
     def log_mass(self, x: FloatArray) -> FloatArray:
         """Log density."""
@@ -129,7 +129,7 @@ class GaussianNoise(Noise):
     @property
     def variance(self) -> float:
         """noise_std squared."""
-        return self.noise_std**2
+        return self.noise_std * self.noise_std
 
     def log_mass(self, x: FloatArray) -> FloatArray:
         """Log density."""
@@ -267,7 +267,7 @@ class DiscreteGaussianNoise(Noise):
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
         """Rejection from discrete Laplace draws (Algorithm 3), all that are missing at once."""
         size, s = int(np.prod(shape)), self.noise_std
-        proposals = DiscreteLaplaceNoise(scale=np.floor(s) + 1)
+        proposals = DiscreteLaplaceNoise(scale=min(np.floor(s) + 1, LARGEST_DISCRETE))
         drawn, have = np.empty(size), 0
         while have < size:
             some = proposals.sample((2 * (size - have) + 16,), rng)

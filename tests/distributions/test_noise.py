@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from privsample import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
-from privsample.distributions.noise import NAMES, noise_law
+from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, noise_law
 
 SPREADS = [1e-6, 0.05, 0.3, 0.99, 1.0, 1.7, 40.0]
 
@@ -118,3 +118,9 @@ def test_what_is_too_wide_or_unknown_is_refused():
         noise_law("cauchy", 1.0)
     assert noise_law("laplace", 2) == LaplaceNoise(scale=2.0)
     assert noise_law("gaussian", 2) == GaussianNoise(noise_std=2.0)
+
+
+def test_the_widest_discrete_gaussian_can_be_drawn(rng):
+    drawn = noise_law("discrete gaussian", LARGEST_DISCRETE).sample((1000,), rng)
+    assert 0.8 < drawn.std() / LARGEST_DISCRETE < 1.2
+    assert noise_law("gaussian", 1e200).variance == noise_law("laplace", 1e200).variance == np.inf
