@@ -4,15 +4,18 @@ import sys
 
 from benchmarks import (
     audit,
+    bernoulli,
     calibration,
     composition,
     draws,
     gibbs,
     imports,
     peers,
+    postprocessing,
     profiles,
     search,
     selection,
+    sgd,
     statistics,
 )
 from benchmarks.measure import HEADER
@@ -29,6 +32,9 @@ ALL = {
     "gibbs": gibbs.rows,
     "audit": audit.rows,
     "draws": draws.rows,
+    "postprocessing": postprocessing.rows,
+    "bernoulli": bernoulli.rows,
+    "sgd": sgd.rows,
 }
 
 
