@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray, positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair, LaplacePair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -49,6 +49,7 @@ class StatisticsAccountant(Accountant):
         fitting(self.noise, self.differences)
         put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        positive(**{"half the squared ratio of difference and noise": self.zcdp})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
                 f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; "
@@ -111,8 +112,10 @@ class StatisticsAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
-        longest = min(float((self._vectors**2).sum(axis=1).max()), (self.group_size * self.differences.length) ** 2)
-        return longest / self.noise.spread**2 / 2 * self.draws
+        with np.errstate(over="ignore", under="ignore"):
+            square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
+        longest = self.group_size * self.differences.length / self.noise.spread
+        return min(square, longest * longest) / 2 * self.draws
 
     @property
     def max_loss(self) -> float:

@@ -41,7 +41,8 @@ class Differences:
         put(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
         if not self.length > 0:
             raise ValueError(f"length must be > 0, got {self.length}")
-        put(self, length=min(float(self.length), float(np.linalg.norm(kept, axis=1).max())))
+        longest = kept.max() * np.linalg.norm(kept / kept.max(), axis=1).max()  # squares neither overflow nor vanish
+        put(self, length=min(float(self.length), float(longest)))
 
     def __mul__(self, times: int) -> "Differences":
         """What so many records can do together."""

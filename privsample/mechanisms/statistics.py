@@ -17,12 +17,12 @@ from privsample.distributions.noise_aware import NoiseAware, noise_aware
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.inference import PosteriorDraws
-from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior import ConjugateMechanism, Sampled
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
+_FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
@@ -90,15 +90,6 @@ class NoisyStatistics(ConjugateMechanism):
             opendp()
         return ConjugateMechanism.release(self, data, rng=rng)
 
-    def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
-        problems = getattr(self.model, "problems", None)
-        if problems is None:
-            return ConjugateMechanism.validate(self, data)
-        facts = problems(data)  # of a model whose records are rows
-        self._statistic(data)
-        return CuratorNotes(title=f"{self.n} records, expected {self.domain.words}", facts=facts)
-
     def _law(self, statistic: FloatArray) -> Sampled:
         return _Noisy(statistic=statistic, noise=self.law, exact=self.sampler == "opendp")
 
@@ -118,10 +109,9 @@ class NoisyStatistics(ConjugateMechanism):
         reach = float(model.differences.vectors.max())
 
         def build(ratio: float) -> Any:
-            scale = max(reach * ratio, np.finfo(np.float64).tiny)
             discrete = noise.startswith("discrete") if noise else model.differences.whole
-            most = LARGEST_DISCRETE if discrete else _LARGEST
-            return cls(model=model, n=n, scale=min(scale, most), noise=noise, draws=draws, unit=unit, sampler=sampler)
+            scale = min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
+            return cls(model=model, n=n, scale=scale, noise=noise, draws=draws, unit=unit, sampler=sampler)
 
         return smallest(build, lambda made: made.accountant, target, advice=_ADVICE)
 
@@ -137,8 +127,8 @@ class _Noisy:
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Independent copies, shape (size, ...)."""
         shape = (size, *self.statistic.shape)
-        noise = exact_noise(self.noise, shape) if self.exact else self.noise.sample(shape, rng)
         with np.errstate(over="ignore"):
+            noise = exact_noise(self.noise, shape) if self.exact else self.noise.sample(shape, rng)
             return np.clip(self.statistic + noise, -_LARGEST, _LARGEST)
 
 

@@ -346,3 +346,12 @@ def test_noise_aware_posteriors_of_sums_are_calibrated(name, noise, rng, alpha):
     }[name]
     found = ranks(model, 30, noise, 8.0, rng, plug_in=False, pairs=600)
     assert stats.kstest(found, "uniform").pvalue > alpha
+
+
+def test_counts_beside_enormous_noise_are_brought_to_the_simplex():
+    model = DirichletCategorical(alpha=(1.0, 1.0, 1.0))
+    for seen in ([1e300, 5.0, -1e300], [1e20, 1e20, 3.0], [-1e308, -1e308, -1e308], [4.0, 3.0, 3.0]):
+        near = model.feasible(np.array(seen), 10)
+        assert near.sum() == pytest.approx(10)
+        assert (near >= 0).all()
+    assert model.feasible(np.array([4.0, 3.0, 3.0]), 10).tolist() == [4.0, 3.0, 3.0]
