@@ -165,7 +165,11 @@ def _posteriors() -> dict[str, Example]:
             samples=30_000,
         ),
         "beta-posterior": _broken(
-            "every record counts 10 % too much", 100_000, **diffused, model=_BETA, wrong={"data_weight": 0.55}
+            "every record counts 10 % too much",
+            150_000,
+            **diffused,
+            model=BetaBernoulli(alpha=0.6, beta=0.6),
+            wrong={"data_weight": 0.55},
         ),
         "dirichlet-posterior": _broken(
             _HEAVY, 30_000, **diffused, model=DirichletCategorical(alpha=(1, 2, 3)), wrong={"data_weight": 0.7}
@@ -219,7 +223,7 @@ def _models() -> dict[str, Example]:
         ),
         "gibbs-updates": _broken(
             "the updates are too cold",
-            1_500,
+            800,
             PrivateGibbsHMM,
             {"temperature": 1.0},
             states=1,
@@ -232,7 +236,7 @@ def _models() -> dict[str, Example]:
         ),
         "gradient-descent": _broken(
             _QUIET,
-            1_500,
+            900,
             NoisyProjectedSGD,
             {"noise_std": 0.3},
             loss=loss,
