@@ -1,6 +1,7 @@
 """Draws from a posterior that was made of a private release: post-processing, which costs nothing further."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
 from privsample.mechanisms.notes import refuse_notes
+from privsample.mechanisms.release import writable
 
 
 @value
@@ -56,3 +58,10 @@ class PosteriorDraws:
         account = json.dumps(self.account.to_dict(), allow_nan=False)
         attributes = {"privsample_account": account, "privsample_method": self.method}
         return arviz.to_arviz(self.draws, attributes, chains=self.chains)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write `.nc`, the netCDF file of `to_arviz`, with method and account; ArviZ reads it.
+
+        Raises: FileExistsError, unless force; ValueError, for another ending; ImportError, no netCDF library.
+        """
+        arviz.write_netcdf(self.to_arviz(), writable(path, force=force, endings=(".nc",)))

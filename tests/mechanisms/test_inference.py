@@ -1,10 +1,13 @@
 """Draws made of a private release: what they carry, and what is refused."""
 
+import json
+
 import numpy as np
 import pytest
 
 from privsample import CuratorNotes, GaussianAccountant, PosteriorDraws
 from privsample.errors import PrivateContent
+from privsample.interop.arviz import read_netcdf
 
 ACCOUNT = GaussianAccountant(sensitivity=1, noise_std=1)
 FIELDS = {"draws": {"theta": np.arange(6.0)}, "account": ACCOUNT, "method": "exact"}
@@ -19,6 +22,19 @@ def test_chains_go_to_arviz_one_by_one():
     assert not made["theta"].flags.writeable
     assert made == PosteriorDraws(**{**FIELDS, "chains": 2})
     assert "factor" in made.statement()
+
+
+def test_saved_draws_keep_account_and_method(tmp_path):
+    made = PosteriorDraws(**{**FIELDS, "chains": 2})
+    made.save(tmp_path / "draws.nc")
+    draws, attributes = read_netcdf(tmp_path / "draws.nc")
+    assert draws["theta"].tolist() == made["theta"].tolist()
+    assert attributes["privsample_method"] == "exact"
+    assert json.loads(attributes["privsample_account"]) == ACCOUNT.to_dict()
+    with pytest.raises(FileExistsError):
+        made.save(tmp_path / "draws.nc")
+    with pytest.raises(ValueError, match=r"\.nc"):
+        made.save(tmp_path / "draws.json")
 
 
 @pytest.mark.parametrize(
