@@ -13,7 +13,13 @@ from privsample.errors import RelationMismatch
 from privsample.relations import ProfileEdge
 
 _UNIT = float(np.finfo(np.float64).eps)
+_BLOCK = 1 << 16
 _EVALUATION = 32 * _UNIT  # relative error of a Renyi divergence as it is computed here
+
+
+def _parts(points: FloatArray, masses: int) -> list[FloatArray]:
+    """The points in blocks of shape (some, 1, 1), to be met with that many masses."""
+    return np.array_split(points.reshape(-1, 1, 1), points.size * masses // _BLOCK + 1)
 
 
 @value
@@ -65,8 +71,9 @@ class WorstPair(LossPair):
         """The largest sum of [p - e^eps q]_+."""
         e = np.asarray(epsilon, dtype=np.float64)
         loss, log_p = self.loss + self._error, self.log_p + self.slack
-        values = [np.logaddexp.reduce(log_p + log1mexp(np.minimum(x - loss, 0.0)), axis=1).max() for x in e.ravel()]
-        return np.minimum(np.reshape(values, e.shape), 0.0)
+        terms = (log_p + log1mexp(np.minimum(part - loss, 0.0)) for part in _parts(e, loss.size))
+        values = np.concatenate([np.logaddexp.reduce(each, axis=2).max(axis=1) for each in terms])
+        return np.minimum(values.reshape(e.shape), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest log(sum p e^{(a-1) L}) / (a-1); near zero as log1p of positive terms (MATH section 1)."""
@@ -79,16 +86,19 @@ class WorstPair(LossPair):
         upward = np.where(present, loss + self._error, 0.0)
         never = np.exp(np.where(present, -np.inf, self.log_q) + self.slack).sum(axis=1)
         log_p = self.log_p + self.slack
-        values = [self._largest(s, log_p, outward, upward, never) for s in a.ravel() - 1.0]
-        return checked_divergence(np.reshape(values, a.shape) * (1 + _EVALUATION))
+        values = [self._largest(s, log_p, outward, upward, never) for s in _parts(a - 1.0, loss.size)]
+        return checked_divergence(np.concatenate(values).reshape(a.shape) * (1 + _EVALUATION))
 
     @staticmethod
-    def _largest(s: float, log_p: FloatArray, outward: FloatArray, upward: FloatArray, never: FloatArray) -> float:
+    def _largest(
+        s: FloatArray, log_p: FloatArray, outward: FloatArray, upward: FloatArray, never: FloatArray
+    ) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             terms = np.exp(log_p) * (expm1_excess(s * outward) + s * expm1_excess(-outward))
-            near = np.log1p(np.where(np.isneginf(log_p), 0.0, terms).sum(axis=1) + s * never)
-        far = np.logaddexp.reduce(log_p + s * upward, axis=1)
-        return float(np.where(near < 1.0, near, far).max() / s)
+            near = np.log1p(np.where(np.isneginf(log_p), 0.0, terms).sum(axis=2) + s[..., 0] * never)
+        far = np.logaddexp.reduce(log_p + s * upward, axis=2)
+        largest: FloatArray = np.where(near < 1.0, near, far).max(axis=1) / s[:, 0, 0]
+        return largest
 
     def reverse(self) -> "WorstPair":
         """Every pair with its laws exchanged."""
