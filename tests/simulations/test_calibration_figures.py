@@ -1,0 +1,24 @@
+"""The calibration experiment, its simulations replaced by ranks that are known: what it tests, tells and paints."""
+
+import numpy as np
+
+from privsample.simulations.experiments import calibration
+
+
+def test_uniform_ranks_pass_and_narrow_posteriors_fail(rng):
+    ranks = rng.integers(0, calibration.KEPT + 1, 2000)
+    assert calibration.uniformity(ranks) > 1e-6
+    assert calibration.uniformity(np.where(ranks % 4 == 0, 0, ranks)) < 1e-12
+
+
+def test_table_words_and_picture(monkeypatch, tmp_path):
+    """The first method is given even ranks, the second ranks at the ends."""
+    even = np.linspace(0, calibration.KEPT, calibration.REPEATS).round()
+    found = np.stack([even, np.where(even < 50, 0, calibration.KEPT)])[..., None].repeat(2, axis=-1)
+    monkeypatch.setattr(calibration, "ranks", lambda n, epsilon, repeats, rng: found)
+    picture, numbers, sentence = calibration.EXPERIMENT.write(tmp_path)
+    assert "noise-aware, 1 to 1, below 0.01 in 0 of 8" in sentence
+    assert "below 0.01 in 8 of 8" in sentence
+    assert picture.stat().st_size > 10_000
+    rows = 1 + calibration.REPEATS * len(calibration.SETTINGS) * 4
+    assert len(numbers.read_text().splitlines()) == rows
