@@ -26,7 +26,7 @@ Claim = Accountant | Callable[[float], float]
 
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0)
 _SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
-_LEARNING, _CHOOSING, _CHOOSING_KNOWN = 0.25, 0.15, 0.25
+_LEARNING, _CHOOSING, _CHOOSING_KNOWN = 0.25, 0.15, 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
