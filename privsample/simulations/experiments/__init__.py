@@ -57,6 +57,7 @@ NAMES = {
     "h-7": "selection_use:FIGURE_7",
     "h-8": "selection:FIGURE_8",
     "efficiency": "efficiency:EXPERIMENT",
+    "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
     "sgd-accuracy": "sgd:ACCURACY",
     "composed-draws": "composed_draws:EXPERIMENT",

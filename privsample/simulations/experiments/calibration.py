@@ -80,9 +80,9 @@ def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
             axes.set_title(f"{name}, n = {n}, ε = {epsilon:g}")
     figure.supxlabel(f"rank of the truth among {KEPT} draws")
     figure.supylabel(f"of {REPEATS} simulations")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
 
 
 EXPERIMENT = Experiment(
-    name="calibration", title="Calibration of the noise-aware posterior by simulation", run=run, size=(8.4, 4.6)
+    name="calibration", title="Calibration of the noise-aware posterior by simulation", run=run, size=(10.0, 4.8)
 )
