@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, Real, positive, positive_integer
-from privsample._logspace import expm1_excess, log1mexp
+from privsample._logspace import expm1_excess, log1mexp, ratio_up
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.dots import density_dots, exponential_dots, joined, shared_out
@@ -46,12 +46,13 @@ class GaussianPair(SmoothPair):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
-        above = self._log_delta_above(np.abs(e))
-        far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
-        lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
-        above = np.where(np.isneginf(above), above, np.minimum(above + lost - 2e-15 * above, 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):  # a tiny mu leads beyond the smallest number
+            above = self._log_delta_above(np.abs(e))
+            far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
+            lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
+            above = np.where(np.isneginf(above), above, np.minimum(above * (1 - 2e-15) + lost, 0.0))
         below = delta_below_zero(e, above)
-        return np.where(e >= 0, above, np.minimum(below + 2e-15 * (1.0 - below), 0.0))
+        return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
 
     def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """By quadrature of the density in each cell, where the cells are narrow."""
@@ -197,7 +198,7 @@ class LaplaceAccountant(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """One pair, its own reverse."""
-        return (LaplacePair(shift=self.sensitivity / self.scale),)
+        return (LaplacePair(shift=ratio_up(self.sensitivity, self.scale)),)
 
     def group(self, size: int) -> "LaplaceAccountant":
         """`size` times the sensitivity: exact."""

@@ -90,6 +90,7 @@ def test_edges():
     ):
         assert hardly.epsilon(0.0) == np.inf  # a shift too small for a double is not none
         assert hardly.zcdp > 0
+        assert hardly.delta([0.0, 1.0, 1e6])[0] > 0
 
 
 @pytest.mark.parametrize(
