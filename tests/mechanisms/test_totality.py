@@ -12,6 +12,7 @@ import pytest
 
 from privsample import (
     AddRemove,
+    BernoulliSampling,
     BetaBernoulli,
     CuratorNotes,
     DirectPosterior,
@@ -20,11 +21,14 @@ from privsample import (
     GaussianAccountant,
     GaussianMechanism,
     LaplaceAccountant,
+    LogisticLoss,
+    NoisyProjectedSGD,
     NormalKnownVariance,
     PureAccountant,
     RandomizedResponse,
     Release,
     ReplaceOne,
+    SquaredLoss,
     TemperedPosterior,
 )
 from privsample._entropy import SystemBits, undisturbed
@@ -73,6 +77,20 @@ def test_records_of_any_kind_are_taken(data):
     assert DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3).release(data)["theta"].shape == (1,)
     tempered = TemperedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, temperature=2, truncation=0.1)
     assert tempered.release(data)["theta"].shape == (1,)
+    coins = BernoulliSampling(base=DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3), margin=0.1, draws=2)
+    assert coins.release(data)["bits"].shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "odd", [SECRET, b"x", 1j, None, Decimal(1), 2**2000, -(2**2000), np.inf, np.nan, 1e308], ids=str
+)
+@pytest.mark.parametrize("loss", [LogisticLoss, SquaredLoss])
+def test_descent_takes_records_of_any_kind(odd, loss):
+    bounds = {"norm": 1.0, "radius": 2.0} | ({"target": 1.0} if loss is SquaredLoss else {})
+    descent = NoisyProjectedSGD(loss=loss(features=1, **bounds), n=3, rate=0.5, noise_std=1.0)
+    release = descent.release(([[0.5], [odd], [1.0]], [odd, 1, 0]))
+    assert np.isfinite(release["coefficients"]).all()
+    assert Release.from_json(release.to_json()) == release
 
 
 @pytest.mark.parametrize("column", [[0, 1, SECRET], [1, 2**70, 0]])
