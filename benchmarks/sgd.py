@@ -1,8 +1,7 @@
 """Private gradient descent: time for a million records, brute force, and accuracy beside other learners in one run.
 
-Fewer splits than `privsample reproduce sgd-accuracy`, which takes 20 of each, so that all ends within eight minutes.
 diffprivlib 0.6.6 does not import beside the scikit-learn of this environment: it runs in one of its own, made in
-build/, and reads the same splits from files.
+build/, and reads the same splits from files; on the large data only a few of them, so that all ends within minutes.
 """
 
 import subprocess
@@ -40,8 +39,7 @@ for path in sys.argv[1:]:
         found.append(float((model.fit(rows, labels).predict(test) == truth).mean()))
     print(*found)
 """
-SPLITS = {"breast cancer": 20, "late arrivals": 8}
-PEER_SPLITS = {"breast cancer": 20, "late arrivals": 4}
+PEER_SPLITS = {"breast cancer": sgd.SPLITS, "late arrivals": 4}
 PEER_EPSILONS = {"breast cancer": sgd.EPSILONS, "late arrivals": (4.0,)}
 CASES = 10_000
 
@@ -52,7 +50,7 @@ def rows() -> Iterator[Row]:
     yield _cases(np.random.default_rng(1))
     tasks = {}
     for task in (breast_cancer(), late_arrivals()):
-        tasks[task.name] = scores = dict(sgd.measured(task, SPLITS[task.name]))
+        tasks[task.name] = scores = dict(sgd.measured(task))
         scores[PEER] = peer(task, PEER_EPSILONS[task.name], PEER_SPLITS[task.name])
         free = scores[sgd.FREE].mean()
         at = sgd.EPSILONS.index(4.0)
