@@ -14,20 +14,26 @@ from privsample import (
     AddRemove,
     BernoulliSampling,
     BetaBernoulli,
+    BrownianMotion,
     CuratorNotes,
     DirectPosterior,
     DirichletCategorical,
     GammaExponential,
     GaussianAccountant,
     GaussianMechanism,
+    Hierarchy,
     LaplaceAccountant,
     LogisticLoss,
+    NoiseAfter,
+    NoisyContraction,
     NoisyProjectedSGD,
+    NoisyStep,
     NormalKnownVariance,
     PureAccountant,
     RandomizedResponse,
     Release,
     ReplaceOne,
+    Scaling,
     SquaredLoss,
     TemperedPosterior,
 )
@@ -102,9 +108,13 @@ def test_a_table_that_arrow_cannot_make_shows_no_record(column):
 
 @pytest.mark.parametrize("statistic", [5, 2**70, np.longdouble("1e400"), np.inf, -np.inf, np.nan, None, 1.7e308])
 def test_noise_takes_any_statistic(statistic):
-    release = GaussianMechanism(sensitivity=1, noise_std=1e307).release(statistic)
-    assert np.isfinite(release["statistic"]).all()
-    assert Release.from_json(release.to_json()) == release
+    loud = GaussianMechanism(sensitivity=1, noise_std=1e307)
+    path = Hierarchy(base=BrownianMotion(sensitivity=1, time=0.5), times=(1.0, 9.0))
+    chain = NoisyContraction(base=loud, steps=[NoisyStep(map=Scaling(factor=3.0), noise_std=1e307)])
+    for mechanism in (loud, NoiseAfter(base=loud, noise=1e307), chain, path):
+        release = mechanism.release(statistic)
+        assert np.isfinite(release["statistic"]).all()
+        assert Release.from_json(release.to_json()) == release
 
 
 def test_a_failure_of_the_systems_entropy_is_not_a_draw(monkeypatch):
