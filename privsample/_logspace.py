@@ -1,5 +1,8 @@
 """Elementary functions without cancellation or overflow."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -107,3 +110,11 @@ def complex_log_gamma_growth(x: float, w: ComplexArray) -> ComplexArray:
     logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))
     leading = (w - 0.5) * logarithm - x * excess
     return leading + complex_stirling_remainder(x + w) - complex_stirling_remainder(np.array(x + 0j))
+
+
+def ratio_up(a: float, b: float) -> float:
+    """a / b for a, b > 0, never below it."""
+    ratio = a / b
+    if not (0.0 < ratio < math.inf) or Fraction(ratio) * Fraction(b) >= Fraction(a):
+        return ratio
+    return math.nextafter(ratio, math.inf)

@@ -7,7 +7,7 @@ Gaussian). Proofs are in docs/notes/statistics.md.
 import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
-from privsample._logspace import expm1_excess, log1mexp
+from privsample._logspace import expm1_excess, log1mexp, ratio_up
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.dots import shared_out
@@ -38,7 +38,7 @@ class DiscreteLaplacePair(LossPair):
     @property
     def max_loss(self) -> float:
         """shift / scale."""
-        return self.shift / self.scale
+        return ratio_up(self.shift, self.scale)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """log of (A e^((a-1)z) + B e^(-az))/(1+q), q = e^(-u), u = 1/scale, z = u shift: log1p of a positive sum."""

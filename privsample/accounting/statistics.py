@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer
+from privsample._logspace import ratio_up
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair, LaplacePair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -177,7 +178,7 @@ def _shifted(noise: Noise, size: float) -> LossPair:
     """The pair of one coordinate."""
     match noise:
         case LaplaceNoise(scale=scale):
-            return LaplacePair(shift=size / scale)
+            return LaplacePair(shift=ratio_up(size, scale))
         case DiscreteLaplaceNoise(scale=scale):
             return DiscreteLaplacePair(shift=round(size), scale=scale)
         case _:

@@ -32,7 +32,8 @@ class NoisyStatistics(ConjugateMechanism):
 
     `noise` is "laplace", "gaussian", "discrete laplace" or "discrete gaussian", `scale` its scale or standard
     deviation, in the statistic's unit; left out, it is discrete Laplace for whole statistics and Laplace for others.
-    `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account.
+    `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account where
+    sums stay below 2^53.
     Wrap the release in PrivateStatistics to infer from it.
     """
 
@@ -68,7 +69,8 @@ class NoisyStatistics(ConjugateMechanism):
     @property
     def accountant(self) -> Accountant:
         """From the model's differences of records, under ReplaceOne(n)."""
-        ideal = frozenset({Assumption.IDEAL_REALS} if self.sampler == "numpy" else ())
+        whole = self.n * float(self.model.differences.vectors.max()) < 2**53  # sums that a float holds exactly
+        ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.differences,
             n=self.n,

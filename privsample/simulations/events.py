@@ -34,31 +34,50 @@ class Choice:
     strength: float
 
 
-def weakest(first: FloatArray, second: FloatArray, factors: FloatArray, claims: FloatArray) -> Choice:
-    """The epsilon and the event at which the claims look weakest; factors are e^epsilon."""
+def weakest(
+    first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray, *, loss: bool
+) -> tuple[Choice, ...]:
+    """The epsilon and the event at which the claims look weakest, and the event at the first epsilon, if it is another.
+
+    Most faults show at the first epsilon as well, where frequencies are least at the mercy of chance.
+    Where the scores are losses, log density ratios, only the best event for each epsilon is tried, a loss above it.
+    """
     found = []
     for turned in (False, True):
-        thresholds, excess, error = _table(first, second, factors, turned)
+        own = (-epsilons if turned else epsilons) if loss else _cuts(first, second)
+        excess, error = _table(first, second, np.exp(epsilons), own, turned)
         strength = (excess - claims) / error
-        row, at = np.unravel_index(np.argmax(strength), strength.shape)
-        event = Event(threshold=float(thresholds[row]), turned=turned)
-        found.append(Choice(at=int(at), event=event, strength=float(strength[row, at])))
-    return max(found, key=lambda choice: choice.strength)
+        if loss:
+            strength = np.where(np.eye(len(epsilons), dtype=bool), strength, -np.inf)
+        for at, row in enumerate(np.argmax(strength, axis=0)):
+            event = Event(threshold=float(own[row]), turned=turned)
+            found.append(Choice(at=at, event=event, strength=float(strength[row, at])))
+    best = max(found, key=_strength)
+    return (best,) if best.at == 0 else (best, max((choice for choice in found if choice.at == 0), key=_strength))
+
+
+def _strength(choice: Choice) -> float:
+    return choice.strength
 
 
 def telling(first: FloatArray, second: FloatArray, factors: FloatArray, turned: bool) -> Sequence[Event]:
     """For each factor the event from which the best lower limit is to be expected."""
-    thresholds, excess, error = _table(first, second, factors, turned)
+    thresholds = _cuts(first, second)
+    excess, error = _table(first, second, factors, thresholds, turned)
     rows = np.argmax(excess - 3 * error, axis=0)
     return [Event(threshold=float(thresholds[row]), turned=turned) for row in rows]
 
 
-def _table(first: FloatArray, second: FloatArray, factors: FloatArray, turned: bool) -> tuple[FloatArray, ...]:
-    """Thresholds, shape (k,); estimates of p - factor q and their standard errors, shape (k, factors)."""
-    pooled = np.concatenate([first, second])
-    values = np.unique(np.quantile(pooled, _SHARES))
-    middles = (values[1:] + values[:-1]) / 2  # an atom lies wholly on one side
-    thresholds = np.unique(np.concatenate([values, middles]))
+def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Thresholds at quantiles of the scores and between them, so that an atom lies wholly on one side."""
+    values = np.unique(np.quantile(np.concatenate([first, second]), _SHARES))
+    return np.unique(np.concatenate([values, (values[1:] + values[:-1]) / 2]))
+
+
+def _table(
+    first: FloatArray, second: FloatArray, factors: FloatArray, thresholds: FloatArray, turned: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates of p - factor q and their standard errors, shape (thresholds, factors)."""
     side, other = (-second, -first) if turned else (first, second)
     cuts = -thresholds if turned else thresholds
     p, q = (1 - np.searchsorted(np.sort(law), cuts, side="right") / len(law) for law in (side, other))
@@ -66,4 +85,4 @@ def _table(first: FloatArray, second: FloatArray, factors: FloatArray, turned: b
     error = np.sqrt(
         (p * (1 - p) + 1 / len(side)) / len(side) + factors**2 * (q * (1 - q) + 1 / len(other)) / len(other)
     )
-    return thresholds, p - factors * q, error
+    return p - factors * q, error

@@ -173,7 +173,7 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
     assert 0.7 < verdict.mu < 1.0
     assert verdict.epsilon_at(0.0) == 0.5
     assert verdict.epsilon_at(0.5) == 0.0
-    assert "40,000 draws" in verdict.words
+    assert "45,000 draws" in verdict.words
     assert "no proof" in verdict.words
     assert "proved" not in verdict.words
     few = ps.audit(gaussian, epsilons=[0.5], samples=10, rng=rng)
@@ -196,7 +196,7 @@ def test_the_number_of_workers_changes_nothing(monkeypatch):
     alone = ps.audit(noise, epsilons=[0.1], samples=1001, rng=np.random.default_rng(3))
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert ps.audit(noise, epsilons=[0.1], samples=1001, rng=np.random.default_rng(3)) == alone
-    assert alone.samples == 801
+    assert alone.samples == 901
 
 
 class Unknown(Mechanism):

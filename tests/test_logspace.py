@@ -1,0 +1,22 @@
+"""Arithmetic that errs on one side."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privsample._logspace import ratio_up
+
+
+def test_ratios_are_the_least_floats_that_are_not_below(rng):
+    for a, b in np.exp(rng.uniform(-300, 300, (500, 2))):
+        ratio = ratio_up(a, b)
+        assert Fraction(ratio) * Fraction(b) >= Fraction(a) > Fraction(math.nextafter(ratio, 0.0)) * Fraction(b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ratio"), [(1e300, 1e-300, math.inf), (3.0, 2.0, 1.5), (1.0, 3.0, 0.33333333333333337)]
+)
+def test_ratios(a, b, ratio):
+    assert ratio_up(a, b) == ratio
