@@ -62,10 +62,6 @@ OTHERS = [
         scheme=ps.WithoutReplacement(n=8, m=4),
     ),
     ps.RepeatedSelection(base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), runs=ps.Poisson(mean=1)),
-    ps.RepeatedSelection(
-        base=ps.Subsampled(base=ps.DirectPosterior(model=BETA, n=2), scheme=ps.WithoutReplacement(n=6, m=2)),
-        runs=ps.TruncatedNegativeBinomial.logarithmic(mean=2),
-    ),
     ps.MarkovKernel(base=ps.MarkovKernel(base=ANSWER, matrix=STIR), matrix=STIR),
     ps.MarkovKernel(base=ps.OneBit(graph=GRAPH, epsilon=0.3), matrix=STIR),
     ps.OneBit(graph=GRAPH, epsilon=0.3, observations=3),
@@ -118,9 +114,9 @@ def test_losses_are_log_ratios_of_densities(rng):
     [
         (ps.GaussianSum(bounds=(0, 1), noise_std=1, relation=TWO), 3, ValueError, "no larger than n = 2"),
         (OTHERS[1], 2, ValueError, "group must be 1"),
-        (OTHERS[10], 2, ValueError, "group must be 1"),
+        (OTHERS[9], 2, ValueError, "group must be 1"),
         (ps.Subsampled(base=ANSWER, scheme=ps.WithoutReplacement(n=2, m=1)), 1, TypeError, "on a sample are not known"),
-        (OTHERS[12], 4, ValueError, "no larger than n = 3"),
+        (OTHERS[11], 4, ValueError, "no larger than n = 3"),
         (ps.OneBit(graph=ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}), epsilon=1), 1, ValueError, "have an edge"),
     ],
 )
