@@ -252,3 +252,11 @@ def test_bad_matrices(matrix, error, match):
 def test_bad_base():
     with pytest.raises(TypeError, match="must be an account"):
         KernelAccountant(base=ps.RandomizedResponse(log_odds=1.0, relation=RELATION), matrix=np.eye(2))
+
+
+def test_groups_of_profiles_go_through_the_kernel_by_their_own_account():
+    graph = ps.ProfileGraph(profiles={"a": 0.2, "b": 0.4, "c": 0.7}, edges=[("a", "b"), ("b", "c")])
+    base = ps.OneBitCluster(graph=graph, epsilon=0.2).accountant
+    account = KernelAccountant(base=base, matrix=((0.7, 0.3), (0.2, 0.8)))
+    assert account.group(2) == KernelAccountant(base=base.group(2), matrix=account.matrix)
+    assert account.group(2).delta(0.1) > account.delta(0.1)
