@@ -17,9 +17,10 @@ from privsample.mechanisms.base import Mechanism
 from privsample.simulations.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
 from privsample.simulations.draws import Sampler, drawn
 from privsample.simulations.events import Choice, telling, weakest
-from privsample.simulations.neighbours import Neighbours, neighbours, pair_of
+from privsample.simulations.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.renyi import clipped, from_curves
 from privsample.simulations.scores import learned
+from privsample.simulations.search import Scores, narrowed
 from privsample.simulations.verdict import Verdict
 
 Claim = Accountant | Callable[[float], float]
@@ -42,7 +43,7 @@ class _Scored:
 def audit(
     subject: Mechanism | Sampler,
     *,
-    datasets: tuple[Any, Any] | None = None,
+    datasets: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
     claim: Claim | None = None,
     loss: Callable[[FloatArray], FloatArray] | None = None,
     group: int = 1,
@@ -56,7 +57,9 @@ def audit(
     Parameters:
     subject: a mechanism, audited on its worst neighbours as far as they are known here; or any function of
         (data, rng) that returns one output, a number or an array of fixed shape.
-    datasets: two neighbouring inputs; needed for a function and for mechanisms whose worst neighbours are not known.
+    datasets: two neighbouring inputs, or a list of such pairs (`neighbouring_pairs` makes some); needed for a function
+        and for mechanisms whose worst neighbours are not known. Of three or more pairs the one that comes nearest to
+        the claim is audited, found on further draws: `samples` a side shared by all, or some 200 a pair and round.
     claim: an accountant, or a function from epsilon to delta; the mechanism's own account unless told.
     loss: log density ratio of the first over the second dataset's law, from outputs of shape (draws, ...) to (draws,);
         without it a score is learned.
@@ -74,6 +77,7 @@ def audit(
     cases = _cases(subject, datasets, loss, size)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
     claims = np.array([_delta(curve(float(e))) for e in points])
+    cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, points, claims, source))
     scored = max((found for case in cases for found in _scores(case, count, points, claims, source)), key=_strength)
     share = _CHOOSING_KNOWN if scored.case.loss else _LEARNING + _CHOOSING
     evidence = max(count - round(count * share), 1)
@@ -95,9 +99,15 @@ def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbou
         if loss is not None:
             raise TypeError("loss needs datasets: it is the log density ratio of their two laws")
         return neighbours(subject, group)
-    if not (isinstance(datasets, tuple) and len(datasets) == 2):
-        raise TypeError(f"datasets must be a pair of neighbouring inputs, got {type(datasets).__name__}")
-    return (pair_of(subject, datasets, loss, group),)
+    pairs = datasets if isinstance(datasets, list) else [datasets]
+    if not (pairs and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)):
+        what = ", ".join(type(pair).__name__ for pair in pairs[:3]) or "nothing"
+        raise TypeError(
+            f"datasets must be a pair (first, second) of neighbouring inputs or a list of pairs, got {what}"
+        )
+    if loss is not None and len(pairs) > 1:
+        raise TypeError(f"loss needs one pair: it is the log density ratio of its two laws, got {len(pairs)} pairs")
+    return pairs_of(subject, pairs, loss, group)
 
 
 def _claimed(
@@ -148,6 +158,14 @@ def _scores(
         choices = weakest(first, second, epsilons, claims, loss=case.loss is not None)
         found.append(_Scored(case=case, score=score, choosing=(first, second), choices=choices))
     return found
+
+
+def _searched(
+    case: Neighbours, draws: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
+) -> list[Scores]:
+    """Scores of `draws` draws from each side, less those that teach."""
+    share = _CHOOSING_KNOWN if case.loss else _LEARNING + _CHOOSING
+    return [found.choosing for found in _scores(case, round(draws / share), epsilons, claims, rng)]
 
 
 def _finite(scores: FloatArray) -> FloatArray:

@@ -32,10 +32,12 @@ def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
         warnings.simplefilter("ignore")  # a learner that has not settled is a weaker score and nothing else
         linear.fit(_widened(rows), labels)
         trees.fit(rows, labels)
-    return (
-        lambda draws: linear.decision_function(_widened(_tame(draws))),
-        lambda draws: trees.decision_function(_tame(draws)),
-    )
+
+    def by_trees(draws: FloatArray) -> FloatArray:
+        with threadpool_limits(1):  # where others keep the processors busy, threads wait for one another
+            return np.asarray(trees.decision_function(_tame(draws)))
+
+    return lambda draws: linear.decision_function(_widened(_tame(draws))), by_trees
 
 
 def _tame(draws: FloatArray) -> FloatArray:

@@ -10,7 +10,8 @@ from privsample.simulations.neighbours import (
     subsampling,
     sums,
 )
-from privsample.simulations.neighbours.base import MOST_RECORDS, Neighbours, neighbours, pair_of
+from privsample.simulations.neighbours.base import Neighbours, neighbours, pairs_of
+from privsample.simulations.pairs import MOST_RECORDS
 
 _REGISTERED = (additive, codes, models, posterior, postprocessing, selection, subsampling, sums)
-__all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pair_of"]
+__all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]

@@ -1,7 +1,7 @@
 """Neighbouring datasets for an audit, with a way to draw and, where it is known, a density ratio."""
 
-from collections.abc import Callable
-from functools import singledispatch
+from collections.abc import Callable, Sequence
+from functools import partial, singledispatch
 from typing import Any
 
 from privsample._checks import FloatArray
@@ -10,8 +10,8 @@ from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.distance import check_neighbours
 from privsample.simulations.draws import Draw, Sampler, sampler
+from privsample.simulations.pairs import MOST_RECORDS
 
-MOST_RECORDS = 20_000_000
 Dataset = Callable[[], Any]
 
 
@@ -39,23 +39,35 @@ def neighbours(mechanism: Mechanism, group: int = 1) -> tuple[Neighbours, ...]:
     """
     del group
     raise TypeError(
-        f"the worst neighbours of {type(mechanism).__name__} are not known to the audit: pass datasets=(first, second)"
+        f"the worst neighbours of {type(mechanism).__name__} are not known to the audit: pass datasets=(first, second) "
+        "or a list of such pairs, as neighbouring_pairs makes them"
     )
 
 
-def pair_of(subject: Mechanism | Sampler, datasets: tuple[Any, Any], loss: Any, group: int) -> Neighbours:
-    """The caller's own two datasets. Raises: ValueError, they are not neighbours."""
+def pairs_of(
+    subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], loss: Any, group: int
+) -> tuple[Neighbours, ...]:
+    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours."""
     draw, account = sampler(subject)
-    first, second = datasets
-    if account is not None:
-        check_neighbours(account.relation, first, second, group)
-    return Neighbours(
-        account=account,
-        words=("the first dataset", "the second"),
-        datasets=(lambda: first, lambda: second),
-        draw=draw,
-        loss=loss,
-    )
+    found = []
+    for place, (first, second) in enumerate(pairs, start=1):
+        if account is not None:
+            check_neighbours(account.relation, first, second, group)
+        which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
+        found.append(
+            Neighbours(
+                account=account,
+                words=(f"the first dataset{which}", "the second"),
+                datasets=(partial(_same, first), partial(_same, second)),
+                draw=draw,
+                loss=loss,
+            )
+        )
+    return tuple(found)
+
+
+def _same(data: Any) -> Any:
+    return data
 
 
 def counted(size: int) -> None:

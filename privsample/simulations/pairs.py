@@ -1,0 +1,86 @@
+"""Pairs of neighbouring datasets made of a few records, for an audit to search where nobody knows the worst."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import positive_integer
+from privsample._value import value
+from privsample.relations import AddRemove, Relation, ReplaceOne
+
+MOST_RECORDS = 20_000_000
+_MOST_PAIRS = 64
+
+
+@value
+class Recipe:
+    """Two neighbours, by the places of their records in a list: `shared` of them in both, and then `group` more.
+
+    common: the place of all shared records, or None: all records in turn. second: None where the others are left out.
+    """
+
+    common: int | None
+    first: int
+    second: int | None
+    shared: int
+    group: int
+
+    def places(self, side: int, count: int) -> NDArray[np.int64]:
+        """Of the records of the first (0) or the second (1) dataset; the list has `count` records."""
+        common = np.arange(self.shared) % count if self.common is None else np.full(self.shared, self.common)
+        own = (self.first, self.second)[side]
+        return common if own is None else np.append(common, np.full(self.group, own))
+
+
+def recipes(count: int, relation: Relation, *, size: int | None, group: int, most: int) -> list[Recipe]:
+    """As `neighbouring_pairs`, of `count` records. Raises: TypeError, ValueError."""
+    pairs: Sequence[tuple[int, int | None]]
+    if isinstance(relation, ReplaceOne):
+        n, pairs = relation.n, list(combinations(range(count), 2))
+    elif isinstance(relation, AddRemove):
+        if size is None:
+            raise TypeError("size must be given under AddRemove: how many records the larger dataset holds")
+        n, pairs = positive_integer(size=size), [(at, None) for at in range(count)]
+    else:
+        raise TypeError(f"relation must be ReplaceOne or AddRemove, got {relation!r}")
+    if not pairs:
+        raise ValueError("two different records are needed at least: one is replaced by the other")
+    if group > n:
+        raise ValueError(f"a group must be no larger than n = {n}, got {group}")
+    commons = [*range(count), *([None] if count > 1 else [])] if n > group else [0]
+    found = [Recipe(common=c, first=x, second=y, shared=n - group, group=group) for c in commons for x, y in pairs]
+    if len(found) <= most:
+        return found
+    chosen = np.random.default_rng(0).choice(len(found), most, replace=False)
+    return [found[at] for at in np.sort(chosen)]
+
+
+def neighbouring_pairs(
+    records: Any, relation: Relation, *, size: int | None = None, group: int = 1, most: int = _MOST_PAIRS
+) -> list[tuple[Any, Any]]:
+    """Pairs of neighbouring datasets made of these records, to be passed to `audit` as `datasets`.
+
+    Parameters:
+    records: the most telling that are allowed, as far as you know: ends of bounds, each category, a missing one. An
+        array with a record in each row, or a tuple of such arrays, as the datasets will be.
+    relation: ReplaceOne(n): one record becomes another; AddRemove(): one is left out of `size`.
+    group: how many records differ; they are equal, and the last ones.
+    most: how many pairs; where there are more, a choice that is the same each time.
+    The shared records are all equal, or all of `records` in turn. Raises: TypeError, ValueError.
+    """
+    columns = [np.asarray(part) for part in (records if isinstance(records, tuple) else (records,))]
+    if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns) or not len(columns[0]):
+        raise ValueError("records must be an array with a record in each row, or a tuple of equally long arrays")
+    count = len(columns[0])
+    found = recipes(count, relation, size=size, group=positive_integer(group=group), most=positive_integer(most=most))
+    if 2 * len(found) * (found[0].shared + found[0].group) > MOST_RECORDS:
+        raise ValueError(f"{len(found)} pairs hold more than {MOST_RECORDS:,} records: lower most, or n")
+
+    def dataset(places: NDArray[np.int64]) -> Any:
+        taken = tuple(column[places] for column in columns)
+        return taken if isinstance(records, tuple) else taken[0]
+
+    return [(dataset(made.places(0, count)), dataset(made.places(1, count))) for made in found]
