@@ -76,7 +76,7 @@ def _mass(ks: FloatArray, n: int, p: float) -> FloatArray:
 
 def _at_most(ks: FloatArray, m: int, q: float) -> FloatArray:
     inside = np.clip(ks, 0, m - 1)
-    return np.where(ks < 0, 0.0, np.where(ks >= m, 1.0, special.betainc(m - inside, inside + 1, 1 - q)))
+    return np.where(ks < 0, 0.0, np.where(ks >= m, 1.0, special.betaincc(inside + 1, m - inside, q)))
 
 
 def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> tuple[float, float]:
@@ -88,14 +88,17 @@ def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> t
 
 def excess_lower(hits: Counts, draws: Counts, factor: float, level: float) -> float:
     """A lower limit of p - factor q: the largest excess that `excess_p_value` refutes at `level`, or a little less."""
-    low, _ = excess_limits(hits, draws, factor, level)
-    high = max(hits[0] / draws[0] - factor * hits[1] / draws[1], low)
-    if low == 0.0 and excess_p_value(hits, draws, factor, 0.0) > level:
-        return 0.0
+
+    def refuted(excess: float) -> bool:
+        return excess_p_value(hits, draws, factor, excess) <= level
+
+    low, _ = excess_limits(hits, draws, factor, level)  # a guess; only what the test refutes counts
+    high = hits[0] / draws[0] - factor * hits[1] / draws[1]
+    if not refuted(low):
+        low, high = 0.0, low
+        if not refuted(low):
+            return 0.0
     for _ in range(10):
         middle = (low + high) / 2
-        if excess_p_value(hits, draws, factor, middle) <= level:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if refuted(middle) else (low, middle)
     return low

@@ -50,12 +50,48 @@ def test_p_values_are_as_often_small_as_they_say(rng):
         assert (found <= level).mean() > level / 3
 
 
+@pytest.mark.parametrize("draws", [(5, 9), (9, 5), (10, 10)])
+@pytest.mark.parametrize(("factor", "excess"), [(1.0, 0.0), (1.0, 0.6), (2.5, 0.1), (200.0, 1e-3)])
+def test_no_law_that_the_claim_allows_is_refuted_more_often_than_the_level_says(draws, factor, excess):
+    """By summing over all outcomes of both binomials; some levels are nearly reached."""
+    (n, m), grid = draws, np.append(np.linspace(0, 1, 101), excess)
+    every = list(itertools.product(range(n + 1), range(m + 1)))
+    found = np.array([excess_p_value(hits, draws, factor, excess) for hits in every])
+    for p in grid:
+        q = max(p - excess, 0) / factor
+        law = np.outer(stats.binom.pmf(range(n + 1), n, p), stats.binom.pmf(range(m + 1), m, q)).ravel()
+        assert all(law[found <= level].sum() <= level for level in (0.01, 0.05, 0.2, 0.5))
+
+
+def test_limits_of_an_event_are_as_often_wrong_as_they_say():
+    draws, factor, level = (8, 8), 1.0, 0.2
+    every = list(itertools.product(range(9), range(9)))
+    lower = np.array([excess_lower(hits, draws, factor, level) for hits in every])
+    both = np.array([excess_limits(hits, draws, factor, level) for hits in every])
+    for p, q in itertools.product(np.linspace(0, 1, 21), np.linspace(0, 1, 21)):
+        weights = np.outer(stats.binom.pmf(range(9), 8, p), stats.binom.pmf(range(9), 8, q)).ravel()
+        true = min(max(p - factor * q, 0.0), 1.0)
+        for wrong in (lower > true, both[:, 0] > true, both[:, 1] < true):
+            assert weights[wrong].sum() <= level
+
+
 def test_lower_limits_are_where_the_p_value_crosses_the_level():
     hits, draws = (700, 300), (1000, 1000)
     low = excess_lower(hits, draws, 1.0, 1e-3)
     assert excess_limits(hits, draws, 1.0, 1e-3)[0] <= low < 0.4
     assert excess_p_value(hits, draws, 1.0, low) <= 1e-3 < excess_p_value(hits, draws, 1.0, low + 0.005)
     assert excess_lower((5, 5), (10, 10), 1.0, 1e-3) == 0.0
+
+
+@pytest.mark.parametrize(("hits", "level"), [((5, 0), 0.2), ((9, 0), 0.05)])
+def test_no_lower_limit_is_given_that_the_test_does_not_refute(hits, level):
+    """Clopper and Pearson's limits of both probabilities exceed it here: two limits to choose from would be wrong."""
+    draws = (60, 60)
+    guess = excess_limits(hits, draws, 1.0, level)[0]
+    assert excess_p_value(hits, draws, 1.0, guess) > level
+    low = excess_lower(hits, draws, 1.0, level)
+    assert low == 0.0 or excess_p_value(hits, draws, 1.0, low) <= level
+    assert low < guess
 
 
 def test_draws_needed_are_those_of_perfect_separation():
