@@ -39,6 +39,8 @@ def recipes(count: int, relation: Relation, *, size: int | None, group: int, mos
     """As `neighbouring_pairs`, of `count` records. Raises: TypeError, ValueError."""
     pairs: Sequence[tuple[int, int | None]]
     if isinstance(relation, ReplaceOne):
+        if size is not None:
+            raise TypeError(f"size goes with AddRemove: under ReplaceOne the relation says it, n = {relation.n}")
         n, pairs = relation.n, list(combinations(range(count), 2))
     elif isinstance(relation, AddRemove):
         if size is None:
@@ -50,8 +52,9 @@ def recipes(count: int, relation: Relation, *, size: int | None, group: int, mos
         raise ValueError("two different records are needed at least: one is replaced by the other")
     if group > n:
         raise ValueError(f"a group must be no larger than n = {n}, got {group}")
-    commons = [*range(count), *([None] if count > 1 else [])] if n > group else [0]
-    found = [Recipe(common=c, first=x, second=y, shared=n - group, group=group) for c in commons for x, y in pairs]
+    shared = n - group
+    commons = [*range(count), *([None] if min(count, shared) > 1 else [])] if shared else [0]
+    found = [Recipe(common=c, first=x, second=y, shared=shared, group=group) for c in commons for x, y in pairs]
     if len(found) <= most:
         return found
     chosen = np.random.default_rng(0).choice(len(found), most, replace=False)
@@ -74,13 +77,15 @@ def neighbouring_pairs(
     columns = [np.asarray(part) for part in (records if isinstance(records, tuple) else (records,))]
     if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns) or not len(columns[0]):
         raise ValueError("records must be an array with a record in each row, or a tuple of equally long arrays")
-    count = len(columns[0])
-    found = recipes(count, relation, size=size, group=positive_integer(group=group), most=positive_integer(most=most))
-    if 2 * len(found) * (found[0].shared + found[0].group) > MOST_RECORDS:
+    different = {tuple(column[at].tobytes() for column in columns): at for at in reversed(range(len(columns[0])))}
+    places = np.sort(list(different.values()))
+    most, group = positive_integer(most=most), positive_integer(group=group)
+    found = recipes(len(places), relation, size=size, group=group, most=most)
+    if 2 * len(found) * (found[0].shared + group) > MOST_RECORDS:
         raise ValueError(f"{len(found)} pairs hold more than {MOST_RECORDS:,} records: lower most, or n")
 
-    def dataset(places: NDArray[np.int64]) -> Any:
-        taken = tuple(column[places] for column in columns)
+    def dataset(recipe: Recipe, side: int) -> Any:
+        taken = tuple(column[places[recipe.places(side, len(places))]] for column in columns)
         return taken if isinstance(records, tuple) else taken[0]
 
-    return [(dataset(made.places(0, count)), dataset(made.places(1, count))) for made in found]
+    return [(dataset(recipe, 0), dataset(recipe, 1)) for recipe in found]

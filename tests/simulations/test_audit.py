@@ -229,7 +229,7 @@ class Unknown(Mechanism):
         (MECHANISMS[0], {"datasets": [1, 2]}, TypeError, "pair"),
         (MECHANISMS[0], {"datasets": (np.zeros(100), np.ones(100))}, ValueError, "not neighbours.*group=100"),
         (MECHANISMS[0], {"datasets": (np.zeros(99), np.ones(99))}, ValueError, "public n = 100"),
-        (MECHANISMS[10], {"group": 2}, ValueError, "group must be 1"),
+        (MECHANISMS[10], {"group": 8}, ValueError, "no larger than n = 7"),
         (ps.DirectPosterior(model=BETA, n=MOST_RECORDS + 1), {}, ValueError, "too many to simulate"),
         (ps.RandomizedResponse(log_odds=1, relation=ps.AddRemove(), slots=2), {}, ValueError, "slots = 1"),
         (Broken(sensitivity=1, noise_std=1), {}, ValueError, "finite numbers"),

@@ -109,22 +109,6 @@ def test_losses_are_log_ratios_of_densities(rng):
             assert abs(ratios.mean() - 1.0) < 6 * ratios.std() / np.sqrt(len(ratios)) + 1e-9, name
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "group", "error", "message"),
-    [
-        (ps.GaussianSum(bounds=(0, 1), noise_std=1, relation=TWO), 3, ValueError, "no larger than n = 2"),
-        (OTHERS[1], 2, ValueError, "group must be 1"),
-        (OTHERS[9], 2, ValueError, "group must be 1"),
-        (ps.Subsampled(base=ANSWER, scheme=ps.WithoutReplacement(n=2, m=1)), 1, TypeError, "on a sample are not known"),
-        (OTHERS[11], 4, ValueError, "no larger than n = 3"),
-        (ps.OneBit(graph=ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}), epsilon=1), 1, ValueError, "have an edge"),
-    ],
-)
-def test_what_has_no_known_neighbours_gets_a_clear_error(mechanism, group, error, message):
-    with pytest.raises(error, match=message):
-        neighbours(mechanism, group)
-
-
 def test_a_cluster_gives_the_same_verdicts():
     """One verdict for one seed, alone and on a dask cluster."""
     distributed = pytest.importorskip("distributed")

@@ -51,9 +51,9 @@ def pairs_of(
     draw, account = sampler(subject)
     found = []
     for place, (first, second) in enumerate(pairs, start=1):
+        which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
         if account is not None:
             check_neighbours(account.relation, first, second, group)
-        which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
         found.append(
             Neighbours(
                 account=account,
@@ -68,6 +68,14 @@ def pairs_of(
 
 def _same(data: Any) -> Any:
     return data
+
+
+def sized(n: int, group: int) -> int:
+    """How many of n records are left beside a group. Raises: ValueError, none are, or too many to simulate."""
+    counted(n)
+    if group > n:
+        raise ValueError(f"a group must be no larger than n = {n}, got {group}")
+    return n - group
 
 
 def counted(size: int) -> None:

@@ -8,6 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.mechanisms.base import Mechanism
@@ -16,6 +17,9 @@ from privsample.mechanisms.profile_base import ProfileMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import ReplaceOne
 from privsample.simulations.neighbours.base import Neighbours, neighbours
+from privsample.simulations.neighbours.sums import records
+
+_BLOCK = 1_000  # pairs of laws compared at once
 
 
 @singledispatch
@@ -26,7 +30,7 @@ def output_laws(mechanism: Mechanism) -> FloatArray:
 
 @output_laws.register
 def _(mechanism: RandomizedResponse) -> FloatArray:
-    truth = np.eye(2, mechanism.categories)
+    truth = np.eye(mechanism.categories)
     weights = np.exp(mechanism.log_odds * (truth - 1.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -64,25 +68,32 @@ def _(mechanism: MarkovKernel, group: int = 1) -> tuple[Neighbours, ...]:
 
 
 def _answers(mechanism: Mechanism, inner: RandomizedResponse, group: int) -> tuple[Neighbours, ...]:
-    """One answer."""
-    if group != 1:
-        raise ValueError(f"one answer is audited, whatever the group: group must be 1, got {group}")
-    if not isinstance(inner.relation, ReplaceOne) and inner.slots != 1:
-        raise ValueError("answers in random order are not audited here; audit the same mechanism with slots = 1")
+    """The answers of a group, all of one category or all of another; without a kernel any two are alike."""
+    assert inner.slots is not None
+    if not isinstance(inner.relation, ReplaceOne) and (inner.slots, group) != (1, 1):
+        raise ValueError("answers in random order are not audited here; audit one record with slots = 1")
+    if group > inner.slots:
+        raise ValueError(f"a group must be no larger than n = {inner.slots}, got {group}")
 
     def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-        many = _around(mechanism, replace(inner, relation=ReplaceOne(n=count), slots=None))
-        return many.release(np.broadcast_to(data, (count,)), rng=rng)["answers"][0]
+        many = _around(mechanism, replace(inner, relation=ReplaceOne(n=count * group), slots=None))
+        return many.release(np.broadcast_to(data[:1], (count * group,)), rng=rng)["answers"].reshape(count, group)
 
-    return (
-        Neighbours(
+    def pair(a: int, b: int) -> Neighbours:
+        return Neighbours(
             account=mechanism.accountant,
-            words=("a record of 0", "a record of 1"),
-            datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
+            words=(records(group, np.array(a)), records(group, np.array(b))),
+            datasets=(lambda: np.full(group, a), lambda: np.full(group, b)),
             draw=draw,
-            loss=_loss(*output_laws(mechanism)),
-        ),
-    )
+            loss=_loss(laws[a], laws[b]),
+            width=group,
+        )
+
+    if mechanism is inner:
+        laws, ends = output_laws(replace(inner, categories=min(inner.categories, 3))), np.array([[0, 1]])
+    else:
+        laws, ends = output_laws(mechanism), np.transpose(np.triu_indices(inner.categories, 1))
+    return tuple(pair(*found) for found in _worst(laws, ends))
 
 
 def _around(mechanism: Mechanism, inner: Mechanism) -> Mechanism:
@@ -99,10 +110,11 @@ def _loss(p: FloatArray, q: FloatArray) -> Any:
 
 
 def _profiles(mechanism: Mechanism, inner: ProfileMechanism, group: int) -> tuple[Neighbours, ...]:
-    """The ends of the edges that differ most; a dataset is a profile, whose observations are drawn afresh each time."""
-    if group != 1:
-        raise ValueError(f"the two ends of one edge are audited: group must be 1, got {group}")
-    graph, laws = inner.graph, output_laws(mechanism)
+    """The ends of the edges, or for a group of that many edges, that differ most.
+
+    A dataset is a profile, whose observations are drawn afresh each time.
+    """
+    graph, laws = inner.graph.within(group), output_laws(mechanism)
     if not len(graph.ends):
         raise ValueError("the graph must have an edge: without one nothing is promised")
 
@@ -121,10 +133,18 @@ def _profiles(mechanism: Mechanism, inner: ProfileMechanism, group: int) -> tupl
             width=inner.observations,
         )
 
-    first, second = laws[graph.ends[:, 0]], laws[graph.ends[:, 1]]
-    apart = np.abs(_log_ratios(first, second)).max(axis=1)
-    worst = [int(np.argmax(apart)), int(np.argmax(np.abs(first - second).sum(axis=1)))]
-    return tuple(pair(*map(int, graph.ends[at])) for at in dict.fromkeys(worst))
+    return tuple(pair(*found) for found in _worst(laws, graph.ends))
+
+
+def _worst(laws: FloatArray, ends: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Of pairs of rows the one with the largest log ratio, and the one farthest in total variation."""
+    ratio, variation = (np.empty(len(ends)) for _ in range(2))
+    for block in np.array_split(np.arange(len(ends)), -(-len(ends) // _BLOCK)):
+        first, second = laws[ends[block, 0]], laws[ends[block, 1]]
+        ratio[block] = np.abs(_log_ratios(first, second)).max(axis=1)
+        variation[block] = np.abs(first - second).sum(axis=1)
+    worst = dict.fromkeys([int(np.argmax(ratio)), int(np.argmax(variation))])
+    return [(int(ends[at, 0]), int(ends[at, 1])) for at in worst]
 
 
 def _log_ratios(p: FloatArray, q: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from privsample.mechanisms.gibbs import PrivateGibbsHMM
 from privsample.mechanisms.glm import LogisticPosterior
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.draws import released
-from privsample.simulations.neighbours.base import Dataset, Neighbours, counted, neighbours
+from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
 
 
 @neighbours.register
@@ -62,7 +62,7 @@ def _rows(
     n: int, features: int, norm: float, group: int, targets: tuple[float, float], *, last: bool = False
 ) -> tuple[Dataset, Dataset]:
     """Rows of zeros, and `group` at one end that are `norm` long in the first coordinate, with either target."""
-    _sizes(n, group)
+    sized(n, group)
 
     def dataset(target: float) -> Dataset:
         def build() -> tuple[FloatArray, FloatArray]:
@@ -79,7 +79,7 @@ def _rows(
 @neighbours.register
 def _(mechanism: PrivateGibbsHMM, group: int = 1) -> tuple[Neighbours, ...]:
     """Records of zeros only, and the first of them replaced by one of the last categories."""
-    _sizes(mechanism.n, group)
+    sized(mechanism.n, group)
     cells = mechanism.states * (sum(mechanism.categories) + mechanism.states) + len(mechanism.entries)
 
     def dataset(changed: int) -> Dataset:
@@ -99,12 +99,6 @@ def _(mechanism: PrivateGibbsHMM, group: int = 1) -> tuple[Neighbours, ...]:
             width=mechanism.kept * cells + 1,
         ),
     )
-
-
-def _sizes(n: int, group: int) -> None:
-    counted(n)
-    if group > n:
-        raise ValueError(f"a group must be no larger than n = {n}, got {group}")
 
 
 def _words(n: int, group: int, first: str, second: str) -> tuple[str, str]:

@@ -17,11 +17,14 @@ from privsample.distributions.families import (
     Model,
     NormalKnownVariance,
 )
+from privsample.distributions.moments import NormalUnknownVariance
+from privsample.distributions.regression import LinearRegression
 from privsample.distributions.truncated import HeldNumber
 from privsample.mechanisms.posterior import ConjugateMechanism, PosteriorMechanism
 from privsample.mechanisms.statistics import NoisyStatistics
 from privsample.mechanisms.tempered import TemperedPosterior
-from privsample.simulations.neighbours.base import Dataset, Neighbours, counted, neighbours
+from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.neighbours.moments import moment_pairs
 
 Density = Callable[[FloatArray], FloatArray]
 Records = tuple[float, float, float]  # what all other records hold, x and x'
@@ -52,6 +55,8 @@ def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
 
 @neighbours.register
 def _(mechanism: NoisyStatistics, group: int = 1) -> tuple[Neighbours, ...]:
+    if isinstance(mechanism.model, (NormalUnknownVariance, LinearRegression)):
+        return moment_pairs(mechanism, group)
     law = mechanism.law
     return _pairs(mechanism, group, lambda at: lambda drawn: law.log_mass(drawn - at).sum(axis=1))
 
@@ -69,9 +74,7 @@ def _log_total(law: HeldNumber) -> float:
 def _pairs(
     mechanism: ConjugateMechanism, group: int, density: Callable[[FloatArray], Density] | None
 ) -> tuple[Neighbours, ...]:
-    counted(mechanism.n)
-    if group > mechanism.n:
-        raise ValueError(f"a group must be no larger than n = {mechanism.n}, got {group}")
+    sized(mechanism.n, group)
     return tuple(_pair(mechanism, records, group, density) for records in extreme_records(mechanism.model))
 
 
@@ -83,11 +86,14 @@ def _pair(
     model, rest = one.model, one.n - group
     others = rest * model.statistic(np.array(records[:1]))
     p, q = (others + group * model.statistic(np.array([x])) for x in records[1:])
-    common, first, second = _in_the_column(one, records)
+    common, first, second = in_the_column(one, records)
     loss = None
     if density is not None:
         here, there = density(p), density(q)
         loss = lambda drawn: here(drawn) - there(drawn)  # noqa: E731
+
+    def own(rng: np.random.Generator) -> np.random.Generator | None:
+        return None if getattr(one, "sampler", "numpy") == "opendp" else rng  # OpenDP draws from its own source
 
     def dataset(record: float) -> Dataset:
         return lambda: np.append(np.full(rest, common), np.full(group, record))
@@ -104,13 +110,13 @@ def _pair(
         account=one.accountant,
         words=(words(first), words(second)),
         datasets=(dataset(first), dataset(second)),
-        draw=lambda data, count, rng: replace(one, draws=count).release(data, rng=rng)[one.parameter],
+        draw=lambda data, count, rng: replace(one, draws=count).release(data, rng=own(rng))[one.parameter],
         loss=loss,
         width=int(np.size(model.empty)),
     )
 
 
-def _in_the_column(mechanism: ConjugateMechanism, records: Records) -> Records:
+def in_the_column(mechanism: ConjugateMechanism, records: Records) -> Records:
     """Records of the model as a column holds them: a query over [0, 1] reads a column within its own bounds."""
     own, column = mechanism.model.domain, mechanism.domain
     stretch = (column.high - column.low) / (own.high - own.low)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import Noise
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithReplacement
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.posterior import PosteriorMechanism
+from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.subsampling import Subsampled, for_size
 from privsample.mechanisms.sums import NoisySum
 from privsample.simulations.draws import one_draw, released
-from privsample.simulations.neighbours.base import Neighbours, counted, neighbours
+from privsample.simulations.neighbours.base import Neighbours, counted, neighbours, sized
+from privsample.simulations.neighbours.searched import candidate_records, searched
 from privsample.simulations.neighbours.sums import extremes, law_of, least, many, records, size_of
 
 
@@ -28,10 +30,8 @@ def _(mechanism: Subsampled, group: int = 1) -> tuple[Neighbours, ...]:
     inner, size = one.base, size_of(one.relation)
     while isinstance(inner, Subsampled):
         inner = inner.base
-    if size is None or not isinstance(inner, (NoisySum, PosteriorMechanism)):
-        raise TypeError(
-            f"the worst neighbours of {type(inner).__name__} on a sample are not known to the audit: pass datasets"
-        )
+    if size is None or isinstance(inner, RandomizedResponse):
+        return _searched(one, inner, group)
     return tuple(
         Neighbours(
             account=one.accountant, words=case.words, datasets=case.datasets, draw=released(one), width=case.width + 1
@@ -40,31 +40,47 @@ def _(mechanism: Subsampled, group: int = 1) -> tuple[Neighbours, ...]:
     )
 
 
+def _searched(one: Subsampled, inner: Any, group: int) -> tuple[Neighbours, ...]:
+    """Pairs to search; of answers, which come in random order, only how often each came."""
+    draw = released(one)
+    if isinstance(inner, RandomizedResponse):
+        draw, width = partial(_tallied, one, inner.categories), inner.categories
+    else:
+        width = 1 + int(np.size(extremes(inner)[0] if isinstance(inner, NoisySum) else inner.model.empty))
+    size = None if size_of(one.relation) else max(getattr(one.scheme, "n", group), group)
+    return searched(one, candidate_records(inner), group, size=size, draw=draw, width=width)
+
+
+def _tallied(one: Subsampled, categories: int, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    each = (one.release(data, rng=rng)["answers"].ravel() for _ in range(count))
+    return np.array([np.bincount(answers, minlength=categories) for answers in each], dtype=np.float64)
+
+
 def _alone(base: Mechanism) -> Mechanism:
     return replace(base, base=_alone(base.base)) if isinstance(base, Subsampled) else one_draw(base)
 
 
 def _sampled_sum(one: Subsampled, base: NoisySum, group: int) -> Neighbours:
     assert one.relation is not None
-    if group != 1:
-        raise ValueError(f"one record is audited on samples: group must be 1, got {group}")
     poisson = isinstance(one.scheme, PoissonSampling)
     size = size_of(one.relation)
     common, first, second = extremes(base)
     if poisson:
         common = least(base)  # so that the size of the sample tells nothing, where that is 0
-    rest = (0 if size is None else size - 1) if poisson else one.scheme.n - 1  # type: ignore[attr-defined]
-    counted(rest)
-    last = 0 if size is None else 1
+    if size is not None:
+        rest, last = sized(size, group), group
+    else:  # beside the group there are none, or as many as the scheme wants
+        rest, last = max(0 if poisson else one.scheme.n - group, 0), 0  # type: ignore[attr-defined]
+        counted(rest)
     others = f"{records(rest, common)} and " if rest else ""
     loss = None
-    if rest == 0 or not poisson or not np.any(common):
+    if group == 1 and (rest == 0 or not poisson or not np.any(common)):
         loss = _mixture_loss(one.scheme, law_of(base), common, first, second)
     return Neighbours(
         account=one.accountant,
-        words=(others + records(1, first), others + (records(1, second) if last else "none")),
+        words=(others + records(group, first), others + (records(last, second) if last else "none")),
         datasets=(
-            lambda: np.concatenate([many(common, rest), many(first, 1)]),
+            lambda: np.concatenate([many(common, rest), many(first, group)]),
             lambda: np.concatenate([many(common, rest), many(second, last)]),
         ),
         draw=released(one),

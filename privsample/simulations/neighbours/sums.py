@@ -9,7 +9,7 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.mechanisms.sums import ClippedSum, ColumnSum, LaplaceSum, NoisySum
 from privsample.relations import Relation, ReplaceOne
-from privsample.simulations.neighbours.base import Dataset, Neighbours, counted, neighbours
+from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
 from privsample.simulations.neighbours.noise import shifted
 
 
@@ -23,10 +23,7 @@ def _(mechanism: NoisySum, group: int = 1) -> tuple[Neighbours, ...]:
         datasets: tuple[Dataset, Dataset] = (lambda: many(first, group), lambda: many(first, 0))
         words, totals = (records(group, first), "no records"), (group * first, 0 * first)
     else:
-        counted(size)
-        rest = size - group
-        if rest < 0:
-            raise ValueError(f"a group must be no larger than n = {size}, got {group}")
+        rest = sized(size, group)
         datasets = (
             lambda: np.concatenate([many(common, rest), many(first, group)]),
             lambda: np.concatenate([many(common, rest), many(second, group)]),
