@@ -14,7 +14,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 120
 add_module_names = False
 
 html_theme = "furo"

@@ -6,10 +6,12 @@
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import privsample
+import privsample.errors
 from privsample import Accountant, Assumption
 from privsample.mechanisms.base import Mechanism
 
@@ -18,7 +20,7 @@ DOCS = ROOT / "docs"
 sys.path.append(str(ROOT / "tools"))
 
 from docs_examples import executed  # noqa: E402
-from docs_site import broken_links, moved  # noqa: E402
+from docs_site import broken_links, commands, examples, moved, reference  # noqa: E402
 
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((DOCS / "mechanisms").glob("[A-Z]*.md"))}
 
@@ -73,6 +75,25 @@ def test_links_between_files_lead_into_the_site():
     assert "](../notes/selection.md)" in moved("docs/guides/private_search.md")
 
 
+def test_every_public_name_stands_in_the_reference_once():
+    pages = dict(reference())
+    listed = re.findall(r"^\.\. auto\w+:: privsample\.(\S+)$", "\n".join(pages.values()), re.MULTILINE)
+    deeper = {
+        f"errors.{name}" for name in vars(privsample.errors) if isinstance(getattr(privsample.errors, name), type)
+    }
+    deeper |= {"interop.pymc.noisy_observation", "interop.pymc.noisy_count"}
+    assert sorted(listed) == sorted([*privsample.__all__, *deeper])
+    assert all(f"   {name.partition('.')[0]}\n" in pages["index.rst"] + "\n" for name in pages if name != "index.rst")
+
+
+def test_every_command_and_every_program_is_listed():
+    told = commands()
+    for name in ("release", "account", "compare", "validate", "ledger", "audit", "reproduce"):
+        assert f"## privsample {name}\n\n```text\nusage: privsample {name} " in told
+    for program in (ROOT / "examples").glob("*.py"):
+        assert re.search(rf"\[{program.name}\]\({program.stem}\.md\)\n: \w", examples())
+
+
 def test_broken_links_are_found(tmp_path):
     (tmp_path / "index.html").write_text(
         '<p id="here"><a href="#here">a</a><a href="other.html#there">b</a><a href="https://example.org">c</a></p>'
@@ -97,9 +118,29 @@ def test_broken_links_are_found(tmp_path):
         ("D_{e^{ε}}(P‖Q)", [("", "D"), ("_", "e^{ε}"), ("", "(P‖Q)")]),
         ("f^(−(1+η)t) = P_iA_i", [("", "f"), ("^", "−(1+η)t"), ("", " = P"), ("_", "i"), ("", "A"), ("_", "i")]),
         ("2^−j noise_std, IDEAL_REALS, a_share", [("", "2"), ("^", "−j"), ("", " noise_std, IDEAL_REALS, a_share")]),
-        ("an open e^{ε stays", [("", "an open e^{ε stays")]),
+        ("an open e^{ε stays, x_i not", [("", "an open e^{ε stays, x"), ("_", "i"), ("", " not")]),
+        ("∫₀^∞ [L^2]", [("", "∫₀"), ("^", "∞"), ("", " [L"), ("^", "2"), ("", "]")]),
     ],
 )
 def test_plain_formulas_are_raised_and_lowered(text, pieces):
     maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
     assert list(maths.scripts(text)) == pieces
+
+
+def test_formulas_of_docstrings_are_raised_and_lowered():
+    maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
+    from docs_docstrings import escaped
+    from docutils import nodes
+    from docutils.core import publish_doctree
+
+    document = publish_doctree(escaped("R_a <= |s_0|^2 for `noise_std`, not for noise_std"))
+    document.settings.env = SimpleNamespace(docname="reference/mechanisms")
+    maths.PlainFormulas(document).apply()
+    assert [each.astext() for each in document.findall(nodes.subscript)] == ["a", "0"]
+    assert [each.astext() for each in document.findall(nodes.superscript)] == ["2"]
+
+
+def test_a_prime_stands_beside_its_letter():
+    maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
+    assert "msup" not in maths.mathml(r"\delta'(x')", "inline")
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in maths.mathml("x^2", "block")

@@ -6,6 +6,7 @@ and in docstrings, what follows ^ and _ is raised and lowered, and an indented b
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -16,27 +17,27 @@ from sphinx.transforms import SphinxTransform
 _LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[\u0300-\u036f₀-₉′*]*"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
 _SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![a-z0-9_])|\d+\b)")
-_SHORT = re.compile(r"[−-]?(?:\d+|[^\W\d_][₀-₉]?)[′*]?")
+_SHORT = re.compile(r"[−-]?(?:\d+|∞|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
+_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
 _VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 
 
 def scripts(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces: ("", plain), ("^", what is raised), ("_", what is lowered)."""
-    start = 0
-    while start < len(text):
-        raised, lowered = _SUPER.search(text, start), _SUB.search(text[start:])  # a base may follow a script
-        ends = [raised.end()] if raised else []
-        ends += [start + lowered.end()] if lowered else []
-        for mark in sorted(ends):
-            content, end = _script(text, mark)
-            if content:
-                break
-        else:
+    start = place = 0
+    while place < len(text):
+        raised, lowered = _SUPER.search(text, place), _SUB.search(text[place:])  # a base may follow a script
+        marks = [raised.end()] if raised else []
+        marks += [place + lowered.end()] if lowered else []
+        if not marks:
             break
-        yield "", text[start : mark - 1]
-        yield text[mark - 1], content
-        start = end
+        place = min(marks)
+        content, end = _script(text, place)
+        if content:
+            yield "", text[start : place - 1]
+            yield text[place - 1], content
+            start = place = end
     if start < len(text):
         yield "", text[start:]
 
@@ -75,7 +76,7 @@ class PlainFormulas(SphinxTransform):
         for text in list(self.document.findall(nodes.Text)):
             parent = text.parent
             if not _in_code(text) and ("^" in text or "_" in text):
-                parent.replace(text, typeset(str(text)))
+                parent.replace(text, typeset(text.astext()))  # without the marks that escapes leave
 
 
 def _in_code(node: nodes.Node) -> bool:
@@ -91,13 +92,18 @@ def _displayed(text: str) -> nodes.Node:
     return nodes.line_block("", *lines, classes=["formula"])
 
 
+def mathml(tex: str, display: Literal["inline", "block"]) -> str:
+    """TeX as MathML. A prime stands beside its letter, since the font has it raised and small already."""
+    return _PRIME.sub(r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>', convert(tex, display=display))
+
+
 def _inline(self: object, node: nodes.math) -> None:
-    self.body.append(convert(node.astext()))  # type: ignore[attr-defined]
+    self.body.append(mathml(node.astext(), "inline"))  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 
 def _block(self: object, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')  # type: ignore[attr-defined]
+    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 

@@ -12,11 +12,16 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
+from importlib import import_module
+from io import StringIO
 from pathlib import Path
+from unittest import mock
 from urllib.parse import unquote
 
 import privsample
+from privsample import cli, errors
 
 ROOT = Path(__file__).resolve().parent.parent
 CONTENTS = """
@@ -46,7 +51,6 @@ All fields and methods: {{py:obj}}`privsample.{0}`.
 LISTS = {
     "guides": ("Guides", "Every example in them was executed when this site was built."),
     "notes": ("Proofs", "What goes beyond the literature, and what is sharper than it, with proofs."),
-    "examples": ("Examples", "Programs to run in a checkout."),
 }
 ROOMS = {
     "relations": "Neighbouring relations",
@@ -56,7 +60,16 @@ ROOMS = {
     "estimators": "Estimators",
     "simulations": "Simulations",
     "interop": "Other libraries",
+    "errors": "Errors",
 }
+BESIDE = {  # public names that do not stand at the top of the package
+    "interop": ["interop.pymc.noisy_observation", "interop.pymc.noisy_count"],
+    "errors": [f"errors.{name}" for name in vars(errors) if not name.startswith("_")],
+}
+COMMANDS = """# Command line
+
+`pip install '.[cli]'` in a checkout installs `privsample`; `make demo` and `make test` leave it in `.venv/bin`.
+"""
 
 
 def write_sources(folder: Path) -> None:
@@ -70,8 +83,9 @@ def write_sources(folder: Path) -> None:
         write(folder / "examples" / f"{example.stem}.md", listing(example))
     for room, (title, words) in LISTS.items():
         write(folder / room / "index.md", f"# {title}\n\n{words}\n\n:::{{toctree}}\n:glob:\n:maxdepth: 1\n\n*\n:::\n")
+    write(folder / "examples" / "index.md", examples())
     for name, text in reference():
-        write(folder / "reference" / f"{name}.rst", text)
+        write(folder / "reference" / name, text)
 
 
 def write(file: Path, text: str) -> None:
@@ -123,20 +137,44 @@ def overview(text: str) -> str:
     return re.sub(r":::\{toctree\}.*?^:::$", said, text, flags=re.DOTALL | re.MULTILINE)
 
 
-def listing(example: Path) -> str:
+def examples() -> str:
+    """The list of programs, each with what it says of itself."""
+    programs = sorted((ROOT / "examples").glob("*.py"))
+    lines = [f"[{program.name}]({program.stem}.md)\n: {about(program)}\n" for program in programs]
+    tree = "\n".join([":::{toctree}", ":hidden:", "", *(program.stem for program in programs), ":::"])
+    return "\n".join(["# Examples\n", "Programs to run in a checkout.\n", tree, "", *lines])
+
+
+def about(program: Path) -> str:
+    """The first line of what a program says of itself."""
+    return (ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def listing(program: Path) -> str:
     """A program as a page: what it says of itself, then its code."""
-    code = example.read_text(encoding="utf-8")
-    words, *_ = (ast.get_docstring(ast.parse(code)) or "").partition("\n")
-    return f"# {example.stem}\n\n{words}\n\n```python\n{code}```\n"
+    return f"# {program.name}\n\n{about(program)}\n\n```python\n{program.read_text(encoding='utf-8')}```\n"
 
 
 def reference() -> Iterator[tuple[str, str]]:
-    """The pages of the reference, one for each room of the package: name and reStructuredText."""
-    yield "index", "\n".join([*heading("Reference"), ".. toctree::", "", *(f"   {room}" for room in ROOMS)])
+    """The pages of the reference, one for each room of the package and one for the commands: file and text."""
+    rooms = [f"   {room}" for room in (*ROOMS, "commands")]
+    yield "index.rst", "\n".join([*heading("Reference"), ".. toctree::", "   :maxdepth: 2", "", *rooms])
     for room, title in ROOMS.items():
         names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1] == room]
+        names += BESIDE.get(room, [])
         assert names, f"no public name stands in {room}"
-        yield room, "\n".join([*heading(title), *(line for name in names for line in entry(room, name))])
+        yield f"{room}.rst", "\n".join([*heading(title), *(line for name in names for line in entry(room, name))])
+    yield "commands.md", commands()
+
+
+def commands() -> str:
+    """What each command says of itself."""
+    parts = [COMMANDS]
+    for words in ([], *([name] for name in cli._COMMANDS)):
+        with redirect_stdout(StringIO()) as said, mock.patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
+            cli.main([*words, "--help"])
+        parts.append(f"## {' '.join(['privsample', *words])}\n\n```text\n{said.getvalue()}```\n")
+    return "\n".join(parts)
 
 
 def heading(title: str) -> list[str]:
@@ -145,11 +183,14 @@ def heading(title: str) -> list[str]:
 
 
 def entry(room: str, name: str) -> list[str]:
-    """What Sphinx is asked to say of a public name."""
-    item = getattr(privsample, name)
+    """What Sphinx is asked to say of a name of the package."""
+    home, _, last = f"privsample.{name}".rpartition(".")
+    item = getattr(import_module(home), last)
     if not isinstance(item, type):
-        return [f".. autofunction:: privsample.{name}", ""]
-    lines = [f".. autoclass:: privsample.{name}", "   :members:"]
+        return [f".. autofunction:: {home}.{last}", ""]
+    if issubclass(item, Exception):
+        return [f".. autoexception:: {home}.{last}", ""]
+    lines = [f".. autoclass:: {home}.{last}", "   :members:"]
     if room in ("mechanisms", "estimators"):
         lines.append(f"   :inherited-members: {'Mechanism' if room == 'mechanisms' else 'BaseEstimator'}")
     if theirs := [member for member in dir(item) if made_by_sklearn(item, member)]:
