@@ -23,10 +23,38 @@ def test_panels_have_no_gap_and_keep_their_order(few, tmp_path):
         assert (lower <= upper * (1 + 1e-9)).all()
         assert (upper <= np.minimum(curves["post-processing bound"], curves["asymptote"]) * (1 + 1e-9)).all()
     assert "Algorithm 2" in panels[0].curves()
-    made = Experiment(name="x", title="", run=lambda: bernoulli._figure(panels, 2, "Words."))
+    made = Experiment(name="x", title="", run=lambda: bernoulli._figure(panels, 2))
     picture, _, sentence = made.write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert sentence.startswith("Words. The proven upper bound")
+    assert sentence.startswith("Between the paper's bounds lie at most ")
+    assert sentence.endswith("no curve breaks off, as some of the paper's do.")
+
+
+def test_a_curve_that_breaks_off_is_told(few):
+    panel = bernoulli.Panel(order=50.0, margin=0.1, dimension=1, draws=1)
+    curves = panel.curves()
+    assert "1 curves break off" in bernoulli._words([(panel, curves | {"Algorithm 2": np.full(4, np.nan)})], {})
+    assert "At ε = 5 the lower bound is less than 0.9 ε in 1 of 1 panels, the ones" in bernoulli._words(
+        [(panel, curves)], {}
+    )
+
+
+@pytest.mark.parametrize("order", [5.0, 50.0])
+def test_draws_cost_less_than_the_chances_where_the_paper_says_so(order):
+    panels = bernoulli._grid(order)
+    panels += [bernoulli.Panel(order=order, margin=0.1, dimension=d, draws=k) for d in (1, 3, 5) for k in (2, 4)]
+    assert {(p.dimension, p.draws, p.margin) for p in panels if p.least < bernoulli.CLOSE} == bernoulli.NAMED
+
+
+def test_searches_for_the_laws_of_two_coins(few, monkeypatch, tmp_path):
+    monkeypatch.setattr(bernoulli, "SEARCHED", (1.0,))
+    panel = bernoulli.Panel(order=5.0, margin=0.3, dimension=2, draws=1)
+    found = panel.searched()
+    assert found["found"] == pytest.approx(found["lower"], rel=1e-6)
+    made = Experiment(name="x", title="", run=lambda: bernoulli._figure([panel], 1, search=True))
+    _, numbers, sentence = made.write(tmp_path)
+    assert "searches for the best laws of two and three coins reach at most 1.000000 of the lower bound" in sentence
+    assert len(numbers.read_text(encoding="utf-8").splitlines()) == 1 + 4 * 4 + 1
 
 
 def test_a_search_finds_lower_bounds(tmp_path):

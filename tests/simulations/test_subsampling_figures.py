@@ -60,12 +60,12 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
 @pytest.mark.parametrize(
     ("name", "lines", "words"),
     [
-        ("s-table-1", 5, "costs 2.182 on a tenth"),
+        ("s-table-1", 5, "several times; our account is the same but for a share of "),
         ("s-1a", 3 * 201, "the Gaussian never does"),
         ("s-1b", 6 * 201, "higher from ε = "),
         ("s-1c", 6 * 201, "in place of"),
         ("s-1d", 6 * 201, "one for each further copy"),
-        ("s-1e", 3 * 201, "the white box is sharper"),
+        ("s-1e", 3 * 201, "2.12 times the δ of Laplace's own by the paper's rule"),
     ],
 )
 def test_files(tmp_path, name, lines, words):
@@ -86,3 +86,4 @@ def test_white_below_ours_below_the_printed_black_box(tmp_path):
     assert (white <= ours * (1 + 1e-12)).all()
     assert (ours <= paper * (1 + 1e-12)).all()
     assert figures.FLOOR < ours[0] < 1
+    assert {(row["noise"], row["n"], row["m"]) for row in table} == {("Laplace", "100", "20")}

@@ -22,11 +22,13 @@ RHO, DELTA, MEAN = 0.1, 1e-6, 10
 _SHARE = 0.1  # a of the three-point example
 BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
 ORDERS = np.sort(np.append(1.0 + np.geomspace(0.05, 30.0, 60), 10.0))
-MEANS = np.sort(np.append(np.geomspace(1.5, 1000.0, 22), MEAN))
+MEANS = np.sort(np.concatenate([np.geomspace(1.5, 60.0, 20), [MEAN], np.geomspace(90.0, 1000.0, 7)]))
+HALF = "η = ½"
 Family = Callable[[float], Runs]
 FAMILIES: dict[str, Family] = {
     "η = −½": lambda mean: TruncatedNegativeBinomial.from_mean(mean=mean, eta=-0.5),
     "logarithmic (η = 0)": lambda mean: TruncatedNegativeBinomial.logarithmic(mean=mean),
+    HALF: lambda mean: TruncatedNegativeBinomial.from_mean(mean=mean, eta=0.5),
     "geometric (η = 1)": lambda mean: TruncatedNegativeBinomial.geometric(mean=mean),
     "Poisson": lambda mean: Poisson(mean=mean),
 }
@@ -34,12 +36,16 @@ FAMILIES: dict[str, Family] = {
 
 @value
 class Curve:
-    """One line of a figure: which law, whose bound ("ours", "printed" or another), and its points."""
+    """One line of a figure: which law, whose bound ("ours", "printed" or another), and its points.
+
+    error: standard error of y, where it was simulated.
+    """
 
     label: str
     whose: str
     x: FloatArray
     y: FloatArray
+    error: FloatArray | None = None
 
 
 @value
@@ -144,18 +150,22 @@ def figure_6(known: Sequence[Cost]) -> list[Curve]:
     return [_use(cost, [law.success(0.01) for law in cost.laws]) for cost in known]
 
 
-def figure_7(known: Sequence[Cost], accuracies: FloatArray) -> list[Curve]:
-    """Mean accuracy of the winner against epsilon, runs drawn from a pool of accuracies; chance where none is made."""
-    pool = np.sort(accuracies)
-    better = np.linspace(1.0, 0.0, len(pool) + 1)
+def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200) -> list[Curve]:
+    """Mean accuracy of the winner against epsilon, runs drawn from a pool of accuracies; chance where none is made.
+
+    The standard error is the bootstrap's: that of the pool's runs, on one split of the data.
+    """
+    rng = np.random.default_rng(len(accuracies))
+    pools = np.sort(np.stack([accuracies, *rng.choice(accuracies, (resamples, len(accuracies)))]), axis=1)
+    better = np.linspace(1.0, 0.0, pools.shape[1] + 1)
     curves = []
     for cost in known:
-        mean = []
-        for law in cost.laws:
-            with np.errstate(divide="ignore"):
-                beaten = np.exp(law.log_success(better))
-            mean.append(-np.diff(beaten) @ pool + 0.1 * np.exp(law.log_none))
-        curves.append(_use(cost, mean))
+        with np.errstate(divide="ignore"):
+            beaten = np.array([np.exp(law.log_success(better)) for law in cost.laws])
+        none = np.array([np.exp(law.log_none) for law in cost.laws])
+        found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (laws, pools), the true pool first
+        error = found[:, 1:].std(axis=1)
+        curves.append(Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=found[:, 0], error=error))
     return curves
 
 

@@ -8,7 +8,9 @@ from privsample.simulations.experiments.selection_data import Curve
 from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
 
 SIZE = (4.8, 4.8)
-_PURPLE, _BLACK = "#8E4585", "#222222"
+# With blue, orange and green at least 17 (CIELAB) apart for every colour vision.
+_AMBER, _PLUM, _BLACK = "#E69F00", "#5B1A4F", "#222222"
+_COLOURS = (BLUE, ORANGE, _AMBER, GREEN, _PLUM)
 _LINES: dict[str, dict[str, Any]] = {
     "ours": {"linestyle": "-", "linewidth": 2.0},
     "printed": {"linestyle": (0, (4, 2)), "linewidth": 1.4},
@@ -18,18 +20,25 @@ _LINES: dict[str, dict[str, Any]] = {
 }
 
 
-def result(curves: Sequence[Curve], sentence: str, **axes: Any) -> Result:
-    """Curves with the sentence about them; `axes`: what Matplotlib's axes are set to, labels and title too."""
-    parts = [{"curve": curve.label, "bound": curve.whose, "x": curve.x, "y": curve.y} for curve in curves]
+def result(curves: Sequence[Curve], sentence: str, *, names: tuple[str, str], **axes: Any) -> Result:
+    """Curves with the sentence about them; names: the columns' of x and y; `axes`: what Matplotlib's are set to."""
+    parts: list[dict[str, Any]] = []
+    for curve in curves:
+        part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
+        parts.append(part if curve.error is None else part | {"standard_error": curve.error})
     return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, curves, axes))
 
 
 def _paint(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) -> None:
     axes = figure.subplots()
     labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
-    colours = dict(zip(labels, (BLUE, ORANGE, GREEN, _PURPLE), strict=False))
+    colours = dict(zip(labels, _COLOURS, strict=False))
     for curve in curves:
-        axes.plot(curve.x, curve.y, **{"color": colours.get(curve.label, GREY)} | _LINES[curve.whose])
+        style = {"color": colours.get(curve.label, GREY)} | _LINES[curve.whose]
+        axes.plot(curve.x, curve.y, **style)
+        if curve.error is not None:
+            low, high = curve.y - 2 * curve.error, curve.y + 2 * curve.error
+            axes.fill_between(curve.x, low, high, color=style["color"], alpha=0.15, linewidth=0)
     axes.set(**settings)
     figure.legend(handles=_handles(curves, colours), loc="outside lower left", ncols=2)
 

@@ -35,6 +35,16 @@ class Noise:
     name: str
     theta: float
 
+    @property
+    def title(self) -> str:
+        """Its name and strength."""
+        return f"{self.name} noise (Δ/{'b' if self.name == 'Laplace' else 'σ'} = {self.theta:g})"
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a table says of it, and of the records it is drawn from."""
+        return {"noise": self.name, "sensitivity_over_scale": self.theta, "n": N}
+
     def group(self, size: int) -> printed.Profile:
         """The profile of a group, as printed."""
         made = printed.laplace if self.name == "Laplace" else printed.gauss
@@ -63,9 +73,9 @@ class Line:
     dashes: Any = _SOLID
 
 
-def result(lines: Sequence[Line], sentence: str, *, title: str, log: bool = True) -> Result:
-    """The lines as a table and as a picture."""
-    parts = [{"curve": line.label, "epsilon": line.epsilon, "delta": line.delta} for line in lines]
+def result(lines: Sequence[Line], sentence: str, *, title: str, log: bool = True, **common: Any) -> Result:
+    """The lines as a table and as a picture; common: columns with what all lines share."""
+    parts = [common | {"curve": line.label, "epsilon": line.epsilon, "delta": line.delta} for line in lines]
     return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, lines, title, log=log))
 
 
@@ -132,7 +142,8 @@ def _comparison(noise: Noise, most: float) -> Result:
         f"{lines[-1].delta[0]:.3f} in place of {lines[-2].delta[0]:.3f} for {SIZES[-1]} of {N} records, and higher "
         f"from ε = {', '.join(f'{e:.2g}' for e in ahead)} on for {', '.join(map(str, SIZES))}; the paper compares them "
         f"in the picture alone, and our account and its Theorems 9 and 10 differ by at most {off:.0e}.",
-        title=f"{noise.name} on m of {N} records",
+        title=f"{noise.title} on m of {N} records",
+        **noise.columns,
     )
 
 
@@ -155,7 +166,8 @@ def _copies() -> Result:
         f"{', '.join(f'{end:.2f}' for end in ends)} on for {', '.join(map(str, SIZES))} draws from {N} records; with "
         f"the groups of the paper's Theorem 10 it is {', '.join(f'{f:.3f}' for f in factors)} times as large at ε = 0 "
         "and falls in steps instead, one for each further copy: the impact that the paper's caption speaks of.",
-        title=f"Laplace on m draws from {N} records",
+        title=f"{LAPLACE.title} on m draws from {N} records",
+        **LAPLACE.columns,
     )
 
 
@@ -175,8 +187,11 @@ def _boxes(m: int = 20) -> Result:
         f"At ε = {epsilon[at]:.2g} the groups of a mechanism known by its profile alone give "
         f"{paper[at] / white[at]:.2f} times the δ of Laplace's own by the paper's rule and "
         f"{black[at] / white[at]:.2f} times by ours, which also uses that the profile ends; at ε = 0 the factors are "
-        f"{paper[0] / white[0]:.3f} and {black[0] / white[0]:.3f}; so the white box is sharper, as in the paper.",
-        title=f"Laplace on {m} draws from {N} records",
+        f"{paper[0] / white[0]:.3f} and {black[0] / white[0]:.3f}: the impact of the black box, of which "
+        "the paper's caption speaks.",
+        title=f"{LAPLACE.title} on {m} draws from {N} records",
+        m=m,
+        **LAPLACE.columns,
     )
 
 
