@@ -7,11 +7,13 @@ import pytest
 from scipy import stats
 
 from privsample.simulations.binomials import (
+    _at_most,
     clopper_pearson,
     draws_needed,
     excess_limits,
     excess_lower,
     excess_p_value,
+    excess_refuted,
 )
 
 
@@ -39,6 +41,22 @@ def test_p_values_bound_every_law_that_the_claim_allows_and_are_nearly_reached(f
     assert worst <= found + 1e-12 or seen <= excess
     assert found <= max(1.15 * worst, 1e-12) or seen <= excess
     assert found == 1.0 or seen > excess
+
+
+@pytest.mark.parametrize(("factor", "excess"), [(1.0, 0.2), (2.5, 0.0), (0.7, 0.35)])
+def test_what_is_refuted_has_a_p_value_of_at_most_the_level(factor, excess):
+    for hits, level in itertools.product(itertools.product(range(1, 41, 3), range(0, 30, 7)), (0.3, 0.01, 1e-5)):
+        p_value = excess_p_value(hits, (40, 30), factor, excess)
+        assert excess_refuted(hits, (40, 30), factor, excess, level) == (p_value <= level)
+
+
+def test_tails_of_many_draws_are_those_of_the_beta_function():
+    ks = np.arange(310.0, 420.0, 3.0)
+    found = _at_most(ks, 1_200, 0.3)
+    true = stats.binom.cdf(ks, 1_200, 0.3)
+    assert np.all(found >= true)
+    assert found == pytest.approx(true, rel=1e-10)
+    assert _at_most(np.array([-3.0, -1.0, 5.0, 12.0]), 9, 0.5).tolist() == pytest.approx([0, 0, 0.74609375, 1])
 
 
 def test_p_values_are_as_often_small_as_they_say(rng):
