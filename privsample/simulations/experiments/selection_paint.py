@@ -51,8 +51,8 @@ def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
     entries = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
     if shared:
         entries += [
-            Line2D([], [], color=_BLACK, label="ours", **_LINES["ours"]),
-            Line2D([], [], color=_BLACK, label="as printed", **_LINES["printed"]),
+            Line2D([], [], color=_BLACK, label="ours, Gaussian base", **_LINES["ours"]),
+            Line2D([], [], color=_BLACK, label="as printed, any base", **_LINES["printed"]),
         ]
     else:
         whose = {curve.label: curve.whose for curve in curves}

@@ -49,8 +49,9 @@ def _figure_5() -> Result:
         curves,
         "The paper finds Poisson very good in an intermediate range, η = ½ more advantageous from ε = 4 at least, and "
         f"η = −½ very poor. By its bounds η = ½ is worth more than Poisson {_crossing(curves, 'printed')}, by our "
-        f"account {_crossing(curves, 'ours')}; the highest expected quantile is that of {_leaders(curves, 'printed')} "
-        f"by its bounds, of {_leaders(curves, 'ours')} by our account; η = −½ never exceeds {max(curves[0].y):.3f}.",
+        f"account of Gaussian noise {_crossing(curves, 'ours')}; the highest expected quantile is that of "
+        f"{_leaders(curves, 'printed')} by its bounds, of {_leaders(curves, 'ours')} by our account; η = −½ never "
+        f"exceeds {max(curves[0].y):.3f}.",
         names=("epsilon", "expected_quantile"),
         title=f"Expected quantile of the released run\n{_RANGE}",
         ylabel="expected quantile",
@@ -69,7 +70,8 @@ def _figure_6() -> Result:
         f"{', '.join(f'{chance:.3f} for {label}' for label, chance in last.items())}: the paper says that where "
         "success is to be likely smaller η do worse and Poisson does best, and so it is"
         f"{'' if agrees else ' not'}. At its price the chance is highest for {_leaders(curves, 'printed')} by its "
-        f"bounds, for {_leaders(curves, 'ours')} by our account: the tradeoff that the paper speaks of.",
+        f"bounds, for {_leaders(curves, 'ours')} by our account of Gaussian noise: the tradeoff that the paper "
+        "speaks of.",
         names=("epsilon", "success_probability"),
         title=f"Chance of a good run, one in a hundred being good\n{_RANGE}",
         ylabel="probability",
@@ -86,7 +88,8 @@ def _figure_7() -> Result:
         curves,
         "The paper finds the Poisson law best for its network on MNIST; on our stand-in, softmax regression on "
         f"handwritten digits, the highest mean accuracy is that of {_leaders(curves, 'printed')} by its bounds, of "
-        f"{_leaders(curves, 'ours')} by our account (from {len(accuracies)} runs; standard errors up to {most:.4f}).",
+        f"{_leaders(curves, 'ours')} by our account of Gaussian noise (from {len(accuracies)} runs; "
+        f"standard errors up to {most:.4f}).",
         names=("epsilon", "mean_accuracy"),
         title="Accuracy of the winner, ± 2 standard errors\n(digits, a stand-in for the network on MNIST)",
         ylabel="mean accuracy on public test digits",

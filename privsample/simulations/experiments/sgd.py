@@ -115,7 +115,7 @@ def _paint(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) 
             line = "--" if name == FREE else "-"
             axes.plot(x[known], middle, color=colour, label=name, linestyle=line, marker="o", markersize=3)
             axes.fill_between(x[known], low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵")
+        axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵, nats")
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
     panels[0].set_ylabel("test accuracy: median, middle 80 %")
