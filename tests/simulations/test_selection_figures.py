@@ -145,7 +145,10 @@ def test_files(tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("h-4", "costs ε = 2.74 by our account of Gaussian noise, 3.45 by the paper's, and 7.29"),
+        (
+            "h-4",
+            "costs ε = 2.74 by our account of Gaussian noise, 3.45 by the paper's of any run of 0.1-zCDP, and 7.29",
+        ),
         ("h-5", "By its bounds η = ½ is worth more than Poisson from ε = "),
         ("h-6", "1.000 for Poisson: the paper says that where success is to be likely smaller η do worse and Poisson "),
         ("h-7", "from 3 runs; standard errors up to 0."),
