@@ -9,9 +9,10 @@ from privsample.simulations.neighbours import (
     selection,
     subsampling,
     sums,
+    tempered,
 )
 from privsample.simulations.neighbours.base import Neighbours, neighbours, pairs_of
 from privsample.simulations.pairs import MOST_RECORDS
 
-_REGISTERED = (additive, codes, models, posterior, postprocessing, selection, subsampling, sums)
+_REGISTERED = (additive, codes, models, posterior, postprocessing, selection, subsampling, sums, tempered)
 __all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]

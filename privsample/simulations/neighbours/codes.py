@@ -30,9 +30,7 @@ def output_laws(mechanism: Mechanism) -> FloatArray:
 
 @output_laws.register
 def _(mechanism: RandomizedResponse) -> FloatArray:
-    truth = np.eye(mechanism.categories)
-    weights = np.exp(mechanism.log_odds * (truth - 1.0))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return _answers_of(mechanism, mechanism.categories)
 
 
 @output_laws.register
@@ -90,10 +88,17 @@ def _answers(mechanism: Mechanism, inner: RandomizedResponse, group: int) -> tup
         )
 
     if mechanism is inner:
-        laws, ends = output_laws(replace(inner, categories=min(inner.categories, 3))), np.array([[0, 1]])
+        laws, ends = _answers_of(inner, 2), np.array([[0, 1]])
     else:
         laws, ends = output_laws(mechanism), np.transpose(np.triu_indices(inner.categories, 1))
     return tuple(pair(*found) for found in _worst(laws, ends))
+
+
+def _answers_of(mechanism: RandomizedResponse, records: int) -> FloatArray:
+    """The laws of the answers to the first so many categories."""
+    truth = np.eye(records, mechanism.categories)
+    weights = np.exp(mechanism.log_odds * (truth - 1.0))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def _around(mechanism: Mechanism, inner: Mechanism) -> Mechanism:

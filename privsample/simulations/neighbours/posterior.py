@@ -6,7 +6,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import integrate
 
 from privsample._checks import FloatArray
 from privsample.distributions.families import (
@@ -19,10 +18,8 @@ from privsample.distributions.families import (
 )
 from privsample.distributions.moments import NormalUnknownVariance
 from privsample.distributions.regression import LinearRegression
-from privsample.distributions.truncated import HeldNumber
 from privsample.mechanisms.posterior import ConjugateMechanism, PosteriorMechanism
 from privsample.mechanisms.statistics import NoisyStatistics
-from privsample.mechanisms.tempered import TemperedPosterior
 from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
 from privsample.simulations.neighbours.moments import moment_pairs
 
@@ -42,18 +39,6 @@ def _(mechanism: PosteriorMechanism, group: int = 1) -> tuple[Neighbours, ...]:
 
 
 @neighbours.register
-def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
-    """The density is known for one number; for several a score is learned."""
-
-    def density(statistic: FloatArray) -> Density:
-        law: Any = mechanism._law(statistic)
-        total = _log_total(law)
-        return lambda drawn: law.log_density(drawn[:, 0]) - total
-
-    return _pairs(mechanism, group, density if np.size(mechanism.model.empty) == 1 else None)
-
-
-@neighbours.register
 def _(mechanism: NoisyStatistics, group: int = 1) -> tuple[Neighbours, ...]:
     if isinstance(mechanism.model, (NormalUnknownVariance, LinearRegression)):
         return moment_pairs(mechanism, group)
@@ -61,47 +46,48 @@ def _(mechanism: NoisyStatistics, group: int = 1) -> tuple[Neighbours, ...]:
     return _pairs(mechanism, group, lambda at: lambda drawn: law.log_mass(drawn - at).sum(axis=1))
 
 
-def _log_total(law: HeldNumber) -> float:
-    """The logarithm of what a density that is known up to a constant adds up to, by quadrature."""
-    at = np.linspace(law.low, law.high, 2_001)
-    top = float(law.log_density(at).max())
-    found = integrate.quad(
-        lambda x: np.exp(law.log_density(np.asarray(x)) - top), law.low, law.high, limit=500, epsabs=0, epsrel=1e-10
-    )
-    return float(np.log(found[0])) + top
-
-
 def _pairs(
     mechanism: ConjugateMechanism, group: int, density: Callable[[FloatArray], Density] | None
 ) -> tuple[Neighbours, ...]:
     sized(mechanism.n, group)
-    return tuple(_pair(mechanism, records, group, density) for records in extreme_records(mechanism.model))
+    return tuple(pair(mechanism, records, group, density) for records in extreme_records(mechanism.model))
 
 
-def _pair(
-    mechanism: ConjugateMechanism, records: Records, group: int, density: Callable[[FloatArray], Density] | None
+def pair(
+    mechanism: ConjugateMechanism,
+    records: Records,
+    group: int,
+    density: Callable[[FloatArray], Density] | None,
+    *,
+    raised: int = 0,
 ) -> Neighbours:
-    """All drawing goes through `release` on real records; the densities are of statistics worked out here."""
+    """All drawing goes through `release` on real records; the densities are of statistics worked out here.
+
+    raised: how many of the others hold the last of `records` in place of the first.
+    """
     one: Any = replace(mechanism, draws=1)  # type: ignore[type-var]
     model, rest = one.model, one.n - group
-    others = rest * model.statistic(np.array(records[:1]))
-    p, q = (others + group * model.statistic(np.array([x])) for x in records[1:])
+    shared, here, there = (model.statistic(np.array([x])) for x in records)
+    others = (rest - raised) * shared + raised * there
+    p, q = others + group * here, others + group * there
     common, first, second = in_the_column(one, records)
     loss = None
     if density is not None:
-        here, there = density(p), density(q)
-        loss = lambda drawn: here(drawn) - there(drawn)  # noqa: E731
+        above, below = density(p), density(q)
+        loss = lambda drawn: above(drawn) - below(drawn)  # noqa: E731
 
     def own(rng: np.random.Generator) -> np.random.Generator | None:
         return None if getattr(one, "sampler", "numpy") == "opendp" else rng  # OpenDP draws from its own source
 
     def dataset(record: float) -> Dataset:
-        return lambda: np.append(np.full(rest, common), np.full(group, record))
+        return lambda: np.repeat([common, second, record], [rest - raised, raised, group])
 
     def words(record: float) -> str:
         few = "one" if group == 1 else f"{group:,}"
         if rest == 0:
             return f"{few} {'record' if group == 1 else 'records'} of {record:g}"
+        if raised:
+            return f"{rest - raised:,} of {common:g}, {raised:,} of {second:g} and {few} of {record:g}"
         if record == common:
             return f"{one.n:,} records, all {record:g}"
         return f"{rest:,} {'records' if rest > 1 else 'record'} of {common:g} and {few} of {record:g}"
