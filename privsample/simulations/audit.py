@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, finite, generator, positive, positive_integer, renyi_orders
+from privsample._checks import FloatArray, generator, number, positive_integer, real_array, renyi_orders
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
-from privsample.simulations.draws import Sampler, drawn
+from privsample.simulations.draws import Sampler, drawn, holdable
 from privsample.simulations.events import Choice, telling, weakest
 from privsample.simulations.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.renyi import clipped, from_curves
-from privsample.simulations.scores import learned
+from privsample.simulations.scores import learned, values
 from privsample.simulations.search import Scores, narrowed
 from privsample.simulations.verdict import Verdict
 
@@ -28,6 +28,8 @@ Claim = Accountant | Callable[[float], float]
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0)
 _SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
 _LEARNING, _CHOOSING, _CHOOSING_KNOWN = 0.25, 0.15, 0.1
+_LEAST_LEVEL = 1e-11  # p-values are never below 3e-13
+_MOST_POINTS, _FARTHEST = 1_000, 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,35 +63,49 @@ def audit(
         and for mechanisms whose worst neighbours are not known. Of three or more pairs the one that comes nearest to
         the claim is audited, found on further draws: `samples` a side shared by all, or some 200 a pair and round.
     claim: an accountant, or a function from epsilon to delta; the mechanism's own account unless told.
-    loss: log density ratio of the first over the second dataset's law, from outputs of shape (draws, ...) to (draws,);
-        without it a score is learned.
-    group: how many units the datasets differ in; the claim is then the account's for such groups.
+    loss: log density ratio of the first over the second dataset's law, from outputs, one in each row and flat, shape
+        (draws, numbers), to (draws,); without it a score is learned. Only the Renyi limits trust it.
+    group: how many units the datasets differ in; the mechanism's own account is then that for such groups, and a claim
+        that is given has to speak of them.
     epsilons: where to look; unless told, from the epsilon of the largest delta to that of a fiftieth of it.
-    samples: draws from each dataset. level: the chance of calling a true claim violated.
+    samples: draws from each dataset. level: the chance of calling a true claim violated, at least 1e-11.
     Draws run through joblib: `joblib.parallel_config` spreads them, and equal generators give equal verdicts.
     Raises: TypeError, no worst neighbours are known and no datasets were given; ValueError, inputs that are not
-    neighbours, too large to simulate, or outputs that are not finite or change shape; RuntimeError, a draw raised.
+    neighbours, a claim about other neighbours, too many draws, or outputs that are not finite numbers or change
+    shape; RuntimeError, a draw raised.
     """
     source = np.random.default_rng() if rng is None else generator(rng)
     count, size = positive_integer(samples=samples), positive_integer(group=group)
-    if not 0.0 < positive(level=level) < 1.0:
-        raise ValueError(f"level must lie in (0, 1), got {level!r}")
+    if not _LEAST_LEVEL <= number(level=level) < 1.0:
+        raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
     cases = _cases(subject, datasets, loss, size)
+    holdable(count, max(case.width for case in cases))
+    _check_relation(claim, cases[0].account)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
-    claims = np.array([_delta(curve(float(e))) for e in points])
+    claims = np.array([_delta(float(e), curve(float(e))) for e in points])
     cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, points, claims, source))
     scored = max((found for case in cases for found in _scores(case, count, points, claims, source)), key=_strength)
     share = _CHOOSING_KNOWN if scored.case.loss else _LEARNING + _CHOOSING
     evidence = max(count - round(count * share), 1)
-    first, second = (scored.score(drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
-    return _weighed(scored, (first, second), points, claims, level)
+    first, second = (values(scored.score, drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
+    return _weighed(scored, (first, second), points, claims, level, 1 / (1 - share))
 
 
 def telling_epsilons(account: Accountant) -> tuple[float, ...]:
     """Epsilons at which one draw's delta is large enough for an audit to have power, and the pure guarantee."""
-    top = float(account.delta(0.0))
+    top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
     found = {float(account.epsilon(top * share)) for share in _SHARES}
-    return tuple(sorted(found | ({account.max_loss} if account.failure == 0.0 and account.max_loss < 30.0 else set())))
+    pure = {account.max_loss} if account.failure == 0.0 and account.max_loss < 30.0 else set()
+    return tuple(sorted(e for e in found | pure if e <= _FARTHEST)) or (0.0,)
+
+
+def _check_relation(claim: Any, account: Accountant | None) -> None:
+    """Refuse a claim about neighbours of another kind than the audit's."""
+    if isinstance(claim, Accountant) and account is not None and type(claim.relation) is not type(account.relation):
+        raise ValueError(
+            f"the claim is about datasets of which {claim.relation.words}; the audit's are the mechanism's, of which "
+            f"{account.relation.words}: claim something about these"
+        )
 
 
 def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
@@ -124,16 +140,18 @@ def _claimed(
         points, curve = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0) if epsilons is None else epsilons, claim
     else:
         raise TypeError(f"claim must be an accountant or a function from epsilon to delta, got {claim!r}")
-    checked = np.unique([finite(epsilon=e) for e in points])
-    if not (checked.size and checked[0] >= 0.0 and checked[-1] <= 700.0):
-        raise ValueError("epsilons must name at least one epsilon, each in [0, 700]")
+    checked = np.unique(real_array(epsilons=points))
+    if not (1 <= checked.size <= _MOST_POINTS and checked[0] >= 0.0 and checked[-1] <= _FARTHEST):
+        raise ValueError(f"epsilons must name 1 to {_MOST_POINTS:,} epsilons, each in [0, {_FARTHEST:g}]")
     return curve, checked
 
 
-def _delta(claim: Any) -> float:
-    if not 0.0 <= float(claim) <= 1.0:
-        raise ValueError(f"a claimed delta must lie in [0, 1], got {claim!r}")
-    return float(claim)
+def _delta(epsilon: float, claim: Any) -> float:
+    name = f"the delta claimed at epsilon = {epsilon:.4g}"
+    delta = number(**{name: claim})
+    if not 0.0 <= delta <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {claim!r}")
+    return delta
 
 
 def _strength(scored: _Scored) -> float:
@@ -154,7 +172,7 @@ def _scores(
     outputs = [drawn(case, data, few, rng) for data in case.datasets]
     found = []
     for score in scores:
-        first, second = (_finite(score(output)) for output in outputs)
+        first, second = (values(score, output) for output in outputs)
         choices = weakest(first, second, epsilons, claims, loss=case.loss is not None)
         found.append(_Scored(case=case, score=score, choosing=(first, second), choices=choices))
     return found
@@ -168,18 +186,15 @@ def _searched(
     return [found.choosing for found in _scores(case, round(draws / share), epsilons, claims, rng)]
 
 
-def _finite(scores: FloatArray) -> FloatArray:
-    """Scores among which infinite ones are merely extreme; one that is no number tells nothing.
-
-    They are rounded: the claim is about real numbers, and the last bits of a float tell more (Mironov 2012).
-    """
-    return np.asarray(np.round(np.clip(np.nan_to_num(scores, nan=0.0), -1e300, 1e300), 9), dtype=np.float64)
-
-
 def _weighed(
-    scored: _Scored, evidence: tuple[FloatArray, FloatArray], epsilons: FloatArray, claims: FloatArray, level: float
+    scored: _Scored,
+    evidence: tuple[FloatArray, FloatArray],
+    epsilons: FloatArray,
+    claims: FloatArray,
+    level: float,
+    overhead: float,
 ) -> Verdict:
-    first, second = map(_finite, evidence)
+    first, second = evidence
     factors = np.exp(epsilons)
     draws = (len(first), len(second))
 
@@ -191,6 +206,8 @@ def _weighed(
     p_value, choice = min(map(tested, scored.choices), key=lambda found: found[0])
     at, event = choice.at, choice.event
     hits = event.counts(first, second)
+    lower = excess_lower(hits, draws, float(factors[at]), level / tests)
+    needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in scored.choices]
     # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
     each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
     limits = [
@@ -204,16 +221,17 @@ def _weighed(
         epsilon=float(epsilons[at]),
         claim=float(claims[at]),
         p_value=min(tests * p_value, 1.0),
-        lower=excess_lower(hits, draws, float(factors[at]), level / tests),
+        lower=max(lower, float(claims[at])) if tests * p_value <= level else lower,
         samples=draws[0],
-        needed=draws_needed(float(factors[at]), float(claims[at]), level / tests),
+        needed=min(needed),
+        overhead=overhead,
         level=level,
         epsilons=epsilons,
         claims=claims,
         lowers=np.maximum(forward[:, 0], backward[:, 0]),
         uppers=np.maximum(forward[:, 1], backward[:, 1]),
         orders=renyi_orders(_ORDERS),
-        renyi=_renyi(scored, (first, second), epsilons, (forward[:, 0], backward[:, 0]), each),
+        renyi=_renyi(scored, evidence, epsilons, (forward[:, 0], backward[:, 0]), each),
     )
 
 

@@ -13,10 +13,11 @@ def from_curves(order: float, epsilons: FloatArray, forward: FloatArray, backwar
     """
     s, edges = order - 1.0, np.concatenate([[0.0], epsilons])
     here, there = (np.maximum.accumulate(curve[::-1])[::-1] for curve in (forward, backward))
-    with np.errstate(over="ignore"):
-        rising, falling = np.diff(np.expm1(s * edges)) / s, -np.diff(np.exp(-(s + 1) * edges)) / (s + 1)
-        total = s * (s + 1) * float((here * rising).sum() + (there * falling).sum())
-    return float(np.log1p(total) / s)
+    low, high, widths = edges[:-1], edges[1:], np.diff(edges)
+    with np.errstate(divide="ignore"):  # logarithms: e^(s epsilon) need not fit a float
+        rising = np.log(here * (s + 1)) + s * high + np.log(-np.expm1(-s * widths))
+        falling = np.log(there * s) - (s + 1) * low + np.log(-np.expm1(-(s + 1) * widths))
+    return float(np.logaddexp.reduce(np.concatenate([[0.0], rising, falling])) / s)
 
 
 def clipped(order: float, losses: FloatArray, ceiling: float, level: float) -> float:
@@ -25,6 +26,8 @@ def clipped(order: float, losses: FloatArray, ceiling: float, level: float) -> f
     `ceiling`, chosen without these losses, clips e^((order - 1) loss); the mean of the clipped values is bounded from
     below. Source: Maurer and Pontil 2009, Theorem 4 (empirical Bernstein).
     """
+    if len(losses) < 2:
+        return 0.0
     s = order - 1.0
     values, log = np.exp(np.minimum(s * (losses - ceiling), 0.0)), np.log(2 / level)
     low = values.mean() - np.sqrt(2 * values.var(ddof=1) * log / len(values)) - 7 * log / (3 * (len(values) - 1))

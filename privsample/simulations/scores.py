@@ -1,4 +1,4 @@
-"""Scores that tell two laws apart, learned from draws of both. A poor score makes an audit weak, never wrong."""
+"""Scores that tell two laws apart, told or learned. A poor score makes an audit weak, never wrong."""
 
 import warnings
 from collections.abc import Callable
@@ -9,7 +9,27 @@ from privsample._checks import FloatArray
 
 Score = Callable[[FloatArray], FloatArray]
 
-_LIMIT = 1e12
+_FAR = 1e150  # differences of outputs do not overflow below it
+_LIMIT = 1e6  # of these spreads, beyond which outputs are alike: their squares are kept small
+_EXTREME = 1e290  # rounding multiplies by 1e9
+
+
+def values(score: Score, outputs: FloatArray) -> FloatArray:
+    """The scores of outputs, shape (draws, width), as (draws,), infinite ones as very large.
+
+    They are rounded: the claim is about real numbers, and the last bits of a float tell more (Mironov 2012).
+    Raises: ValueError, a score that does not return one real number for each draw.
+    """
+    found, expected = np.asarray(score(outputs)), (len(outputs),)
+    if found.dtype.kind not in "biuf" or found.shape != expected:
+        raise ValueError(
+            f"loss must return one real number for each draw: from outputs of shape {outputs.shape}, an array of "
+            f"shape {expected}, got {found.dtype} of shape {found.shape}"
+        )
+    if np.isnan(found).any():
+        raise ValueError(f"loss must not return NaN; it did for {int(np.isnan(found).sum()):,} of {len(found):,} draws")
+    bounded: FloatArray = np.clip(found.astype(np.float64), -_EXTREME, _EXTREME)
+    return bounded.round(9)
 
 
 def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
@@ -24,7 +44,17 @@ def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
     from sklearn.preprocessing import StandardScaler
     from threadpoolctl import threadpool_limits
 
-    rows = _tame(np.concatenate([first, second]))
+    rows = np.clip(np.concatenate([first, second]), -_FAR, _FAR)
+    centre = np.median(rows, axis=0)
+    sizes = np.abs(rows - centre)
+    spread = np.quantile(sizes, 0.75, axis=0)
+    spread = np.where(spread > 0.0, spread, sizes.max(axis=0))
+    spread = np.where(spread > 0.0, spread, 1.0)
+
+    def scaled(draws: FloatArray) -> FloatArray:
+        return np.clip((np.clip(draws, -_FAR, _FAR) - centre) / spread, -_LIMIT, _LIMIT)
+
+    rows = scaled(rows)
     labels = np.repeat([1, 0], [len(first), len(second)])
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
     trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.2, random_state=0)
@@ -35,14 +65,9 @@ def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
 
     def by_trees(draws: FloatArray) -> FloatArray:
         with threadpool_limits(1):  # where others keep the processors busy, threads wait for one another
-            return np.asarray(trees.decision_function(_tame(draws)))
+            return np.asarray(trees.decision_function(scaled(draws)))
 
-    return lambda draws: linear.decision_function(_widened(_tame(draws))), by_trees
-
-
-def _tame(draws: FloatArray) -> FloatArray:
-    """Where squares do not overflow."""
-    return np.clip(draws, -_LIMIT, _LIMIT)
+    return lambda draws: np.nan_to_num(linear.decision_function(_widened(scaled(draws)))), by_trees
 
 
 def _widened(rows: FloatArray) -> FloatArray:

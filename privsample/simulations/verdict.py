@@ -4,12 +4,14 @@ from typing import Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, finite, positive_integer
+from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.simulations.words import small
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
+
+_MANY = 1e9  # draws that nobody makes
 
 
 @value
@@ -20,7 +22,8 @@ class Verdict:
     chance of such evidence under a true claim of `claim` at `epsilon`. The other limits hold together, with
     probability 1 - `level` over the audit's own draws: the true privacy curve at `epsilons` is at least `lowers`
     (`uppers` limit the worth of the same events, not the curve), and the Renyi curve at `orders` at least `renyi`.
-    With fewer than `needed` draws from each dataset no outcome at all could refute the claim.
+    With fewer than `needed` draws from each dataset no outcome at all could refute the claim. An audit takes `overhead`
+    times as many draws as it keeps for evidence.
     """
 
     pair: str
@@ -37,11 +40,16 @@ class Verdict:
     uppers: FloatArray
     orders: FloatArray
     renyi: FloatArray
+    overhead: float = 1.0
 
     def __post_init__(self) -> None:
         put(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
+        for name in ("epsilons", "claims", "lowers", "uppers", "orders", "renyi"):
+            array = np.array(real_array(**{name: getattr(self, name)}))
+            array.flags.writeable = False
+            put(self, **{name: array})
         for name in ("claim", "p_value", "lower", "claims", "lowers", "uppers"):
-            if not (np.min(getattr(self, name)) >= 0.0 and np.max(getattr(self, name)) <= 1.0):
+            if not np.all((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)):
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
 
     @property
@@ -61,28 +69,39 @@ class Verdict:
 
     def epsilon_at(self, delta: float) -> float:
         """A lower limit of epsilon at delta: no smaller one can be claimed."""
-        beaten = self.epsilons[self.lowers > delta]
+        beaten = self.epsilons[self.lowers > probability(delta=delta)]
         return float(beaten.max(initial=0.0))
 
     @property
     def words(self) -> str:
         """The verdict in plain words, with what it rests on."""
         basis = (
-            f"{self.samples:,} draws from each of two neighbouring datasets ({self.pair}) "
-            f"at epsilon = {self.epsilon:.4g}"
+            f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets "
+            f"({self.pair}) at epsilon = {self.epsilon:.4g}"
         )
         if self.violated:
             return (
                 f"VIOLATED: {basis} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
-                f"(p = {small(self.p_value)}). A true claim is called violated with probability at most "
+                f"(p = {self.p_value:.2g}). A true claim is called violated with probability at most "
                 f"{small(self.level)}."
             )
-        reach = "they are too few to refute any smaller claim"
+        return (
+            f"CONSISTENT: {basis} do not refute the claimed delta of {self.claim:.4g}{self._reach}. This is no proof."
+        )
+
+    @property
+    def _reach(self) -> str:
+        """What the draws could have said."""
+        if self.needed == np.inf:
+            return "; no draws could"
         if self.samples < self.needed:
-            reach = f"they are too few to say anything: at least {self.needed:,.0f} such draws are needed"
-        elif self.lower > 0.0:
-            reach = f"they would have refuted a claim below {self.lower:.4g}"
-        return f"CONSISTENT: {basis} do not refute the claimed delta of {self.claim:.4g}; {reach}. This is no proof."
+            few, asked = "; they are too few to say anything: at least", np.ceil(self.needed * self.overhead)
+            if asked > _MANY:
+                return f"{few} {self.needed:.2g} such draws are needed"
+            return f"{few} {self.needed:,.0f} such draws are needed, which samples={asked:.0f} leaves"
+        if self.lower > 0.0:
+            return f"; they would have refuted a claim below {self.lower:.4g}"
+        return ", nor one of 0" if self.claim > 0.0 else ""
 
 
 def _least_mu(epsilon: float, delta: float) -> float:

@@ -20,6 +20,18 @@ def test_points_of_a_curve_bound_the_divergence_and_more_points_come_closer(pair
     assert last > 0.9 * true
 
 
+def test_limits_at_far_epsilons_are_numbers():
+    """A delta of at least 0.3 at epsilon = 290 makes E e^(s L) at least 0.3 (s + 1) e^(290 s), up to e^-290."""
+    points, none = np.array([0.0, 290.0]), np.zeros(2)
+    expected = 290 + np.log(0.3 * 16) / 15
+    assert from_curves(16.0, points, np.array([0.3, 0.3]), none) == pytest.approx(expected, rel=1e-12)
+    assert from_curves(16.0, points, none, none) == 0.0
+
+
+def test_one_draw_limits_nothing():
+    assert clipped(2.0, np.array([1.0]), 2.0, 0.1) == 0.0
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("order", [2.0, 8.0])
 def test_clipped_estimates_stay_below_the_divergence(order, rng, alpha):
