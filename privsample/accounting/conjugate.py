@@ -4,6 +4,7 @@ Source: docs/notes/posterior.md.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +46,14 @@ def rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArr
 
 def rising_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
     """What a Gamma coordinate adds to log M(t) that is base + step under P and base under Q."""
-    whole = complex_log_gamma_growth(base, np.array(step + 0j))
-    return complex_log_gamma_growth(base, (t + 1) * step) - (t + 1) * whole
+    return complex_log_gamma_growth(base, (t + 1) * step) - (t + 1) * _whole_step(base, step)
 
 
 def falling_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
     """What a Gamma coordinate adds to log M(t) that is base under P and base + step under Q."""
-    return complex_log_gamma_growth(base, -t * step) + t * complex_log_gamma_growth(base, np.array(step + 0j))
+    return complex_log_gamma_growth(base, -t * step) + t * _whole_step(base, step)
+
+
+@lru_cache(maxsize=1024)
+def _whole_step(base: float, step: float) -> complex:
+    return complex(complex_log_gamma_growth(base, np.array(step + 0j)))

@@ -6,7 +6,6 @@ summation), so it errs upwards only. What is cut off is bounded by |M|, which fa
 Proof: docs/notes/contour.md. Source of the formula: MATH section 1; compare Koskela, Jalko and Honkela 2020.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,7 +47,7 @@ def _by_trapezoids(members: Members, order_limit: float, epsilon: float, c: floa
     log_m, error = _log_moment_with_error(members, t)
     terms = np.exp(log_m - t * epsilon - np.log(t) - np.log1p(t) - peak)
     total = step / np.pi * (terms[0].real / 2 + terms[1:].real.sum())
-    beyond = np.exp(_log_fall(members, c, width)) * c * (1 + c) / (np.pi * width)
+    beyond = np.exp(_log_fall(members, c, np.array([width]))[0]) * c * (1 + c) / (np.pi * width)
     exponents = 4 * (8 + abs(height) + abs(c * epsilon)) + np.abs(log_m.imag) + np.abs(t.imag * epsilon)
     lost = step / np.pi * (np.abs(terms) @ (1e-15 * exponents + np.expm1(error)))
     result = float(peak + np.log(total + beyond + lost))
@@ -65,9 +64,9 @@ def _log_moment_with_error(members: Members, t: ComplexArray) -> tuple[ComplexAr
     return sum((n * log_m for n, log_m, _ in found), start=zero), sum((n * e for n, _, e in found), start=zero.real)
 
 
-def _log_fall(members: Members, c: float, width: float) -> float:
-    """log of a bound of |M(c + iw)/M(c)| for every w from the width on."""
-    return float(sum(times * pair.log_fall(c, np.array([width]))[0] for pair, times in members))
+def _log_fall(members: Members, c: float, widths: FloatArray) -> FloatArray:
+    """log of a bound of |M(c + iw)/M(c)| for every w from each width on."""
+    return sum((times * pair.log_fall(c, widths) for pair, times in members), start=np.zeros(len(widths)))
 
 
 def _saddle(members: Members, order_limit: float, epsilon: float) -> float:
@@ -85,10 +84,16 @@ def _saddle(members: Members, order_limit: float, epsilon: float) -> float:
 
 def _cut(members: Members, c: float, depth: float = 3.0) -> float:
     """A width where |M| has fallen far enough below the peak, e^depth above delta; +inf where it does not."""
-    widths = np.geomspace(1e-9, 1e18, 27 * 32 + 1)
-    enough = 3.0 - depth - _EXPONENT + min(0.0, np.log(c)) - np.log(c * (1 + c) / widths)
-    at = bisect_left(range(len(widths)), True, key=lambda i: bool(_log_fall(members, c, float(widths[i])) < enough[i]))
-    return float(widths[at]) if at < len(widths) else np.inf
+    width, widths = np.inf, np.geomspace(1e-9, 1e18, 28)
+    for _ in range(2):  # a decade, then where in it
+        enough = 3.0 - depth - _EXPONENT + min(0.0, np.log(c)) - np.log(c * (1 + c) / widths)
+        fallen = _log_fall(members, c, widths) < enough
+        if not fallen.any():
+            return np.inf
+        at = int(np.argmax(fallen))
+        width = float(widths[at])
+        widths = np.geomspace(widths[max(at - 1, 0)], width, 33)
+    return width
 
 
 def _period(members: Members, order_limit: float, epsilon: float, c: float, log_delta: float) -> float:

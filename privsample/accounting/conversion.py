@@ -149,8 +149,8 @@ def safe_side(holds: Callable[[float], bool], start: float, *, upward: bool) -> 
 
 
 def least_epsilon(log_curve: Curve, draft: Curve, log_delta: float) -> float:
-    """The least epsilon >= 0 at which a falling log privacy curve is at most this; `draft`, close to it, guides."""
-    if log_curve(np.zeros(1))[0] <= log_delta:
+    """The least epsilon >= 0 at which a falling log privacy curve is at most this; `draft`, close below, guides."""
+    if draft(np.zeros(1))[0] <= log_delta and log_curve(np.zeros(1))[0] <= log_delta:
         return 0.0
     root = crossing(lambda e: float(draft(np.array([e]))[0] - log_delta), start=1.0)
     return safe_side(lambda e: bool(log_curve(np.array([e]))[0] <= log_delta), root, upward=True)
