@@ -49,6 +49,10 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
     assert all(isinstance(eval(account, names), Accountant) for account in accounts)
 
 
+def test_the_guide_to_budgets_runs():
+    assert executed("budget", (DOCS / "guides" / "budget.md").read_text(encoding="utf-8"))[1] == ""
+
+
 def test_an_example_that_fails_is_reported():
     assert "Expected" in executed("broken", ">>> 1 + 1\n3\n")[1]
 
