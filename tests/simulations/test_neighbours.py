@@ -211,3 +211,31 @@ def test_exact_noise_is_drawn_from_its_own_source(rng):
 def test_what_has_no_known_neighbours_gets_a_clear_error(mechanism, group, error, message):
     with pytest.raises(error, match=message):
         neighbours(mechanism, group)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "runs", [ps.TruncatedNegativeBinomial.geometric(mean=4), ps.Poisson(mean=2)], ids=lambda runs: type(runs).__name__
+)
+def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
+    """Of two answers either may rank first, or both alike; at each epsilon the pairs on offer show the worst of these."""
+    base = ps.RandomizedResponse(log_odds=1.5, relation=ONE)
+    high = special.expit(1.5)
+    low, none, draws = 1.0 - high, np.exp(runs.log_none), 3_000
+
+    def curve(epsilon):
+        """The top answer is truthful for one record and not for the other; or both answers rank alike."""
+        top, other, some = runs.success(high), runs.success(low), 1.0 - none
+        pairs = [(top, other), (some - top, some - other), (some * high, some * low)]
+        return max(max(a - np.exp(epsilon) * b, b - np.exp(epsilon) * a) for a, b in pairs)
+
+    cases = neighbours(ps.RepeatedSelection(base=base, runs=runs))
+    answers = [[drawn(case, data, draws, rng) for data in case.datasets] for case in cases]
+    for epsilon in (0.0, 1.0):
+        seen = 0.0
+        for first, second in answers:
+            for answer in (0.0, 1.0):
+                a, b = (np.mean((law[:, 0] == answer) & (law[:, 1] == 1.0)) for law in (first, second))
+                seen = max(seen, a - np.exp(epsilon) * b, b - np.exp(epsilon) * a)
+        assert seen == pytest.approx(curve(epsilon), abs=6 * np.exp(epsilon) / np.sqrt(draws))
+        assert seen > 0.1
