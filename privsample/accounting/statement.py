@@ -1,7 +1,5 @@
 """What a guarantee means, in words that can be published beside a release."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from privsample._checks import deltas
@@ -33,7 +31,6 @@ def shown_delta(delta: float) -> str:
     return f"{rounded_up(delta, 3):g}".replace("e-0", "e-") if delta else "0"
 
 
-@lru_cache(maxsize=256)  # a page says the same cost in many places
 def shown_epsilon(account: Accountant, delta: float) -> float:
     """epsilon(delta) with four digits: the nearest such number if the account certifies it, else the next above."""
     epsilon = float(account.epsilon(delta))
