@@ -15,7 +15,7 @@ from privsample._checks import FloatArray, generator, number, positive_integer, 
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
-from privsample.simulations.draws import Sampler, drawn, holdable
+from privsample.simulations.draws import Sampler, drawn, drawn_of_both, holdable
 from privsample.simulations.events import Choice, telling, weakest
 from privsample.simulations.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.renyi import clipped, from_curves
@@ -168,8 +168,8 @@ def _scores(
     else:
         teaching = max(round(samples * _LEARNING), 20)
         few = max(round(samples * _CHOOSING), 1)
-        scores = learned(*(drawn(case, data, teaching, rng) for data in case.datasets))
-    outputs = [drawn(case, data, few, rng) for data in case.datasets]
+        scores = learned(*drawn_of_both(case, teaching, rng))
+    outputs = drawn_of_both(case, few, rng)
     found = []
     for score in scores:
         first, second = (values(score, output) for output in outputs)

@@ -1,7 +1,7 @@
 """Whether two datasets are neighbours: how many records apart they are."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -10,47 +10,66 @@ from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
 def check_neighbours(relation: Relation, first: Any, second: Any, group: int) -> None:
-    """Refuse datasets farther apart than `group` units of the relation.
+    """Refuse datasets farther apart than `group` units of the relation, and datasets of the same records.
 
-    A dataset is an array with a record in each row, or a tuple of such arrays. Raises: ValueError.
+    A dataset is an array or a table with a record in each row, or a tuple of such arrays. Raises: ValueError.
     """
-    if isinstance(relation, AddRemove):
-        most, how = relation.members * group, "added or removed"
-        apart = _added_or_removed(first, second)
-    elif isinstance(relation, ReplaceOne):
-        most, how = relation.members * group, "replaced"
-        sizes = {_size(first), _size(second)}
-        if sizes != {relation.n}:
-            raise ValueError(
-                f"both datasets must have the public n = {relation.n} records, got {_size(first)} and {_size(second)}"
-            )
-        apart = sum(one != other for one, other in zip(_records(first), _records(second), strict=True))
-        apart = min(apart, _added_or_removed(first, second) // 2)
-    else:
+    if not isinstance(relation, AddRemove | ReplaceOne):
         return  # observations of profiles are not records: the mechanism itself checks their names
-    if apart > most:
+    here, there = _records(first, second)
+    apart = _added_or_removed(here, there)
+    if apart == 0:
+        raise ValueError("the datasets hold the same records: nothing can be learned from how their outputs differ")
+    how = "added or removed"
+    if isinstance(relation, ReplaceOne):
+        if {len(here), len(there)} != {relation.n}:
+            raise ValueError(
+                f"both datasets must have the public n = {relation.n} records, got {len(here)} and {len(there)}"
+            )
+        apart, how = apart // 2, "replaced"
+    if apart > relation.members * group:
         raise ValueError(
             f"the datasets are not neighbours under {relation}: {apart} records must be {how} to go from one to the "
-            f"other, at most {most} may; say group={-(-apart // relation.members)} to audit the claim for groups"
+            f"other, at most {relation.members * group} may; say group={-(-apart // relation.members)} to audit the "
+            "claim for groups"
         )
 
 
-def _added_or_removed(first: Any, second: Any) -> int:
-    here, there = Counter(_records(first)), Counter(_records(second))
+def _added_or_removed(first: list[Hashable], second: list[Hashable]) -> int:
+    here, there = Counter(first), Counter(second)
     return (here - there).total() + (there - here).total()
 
 
-def _size(data: Any) -> int:
-    return len(_columns(data)[0])
+def _records(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
+    """The records of both datasets, equal where their numbers are, whatever the type of the arrays."""
+    here, there = _columns(first), _columns(second)
+    if len(here) != len(there):
+        raise ValueError(f"both datasets must have the same columns, got {len(here)} and {len(there)}")
+    pairs = [_comparable(one, other) for one, other in zip(here, there, strict=True)]
+    return list(zip(*(pair[0] for pair in pairs), strict=True)), list(zip(*(pair[1] for pair in pairs), strict=True))
 
 
 def _columns(data: Any) -> list[Any]:
-    return [np.asarray(part) for part in (data if isinstance(data, tuple) else (data,))]
-
-
-def _records(data: Any) -> Iterable[Hashable]:
-    """Each record as bytes."""
-    columns = _columns(data)
-    if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
+    try:
+        columns = [np.asarray(part) for part in (data if isinstance(data, tuple) else (data,))]
+    except ValueError:  # ragged
+        columns = [np.array(None)]
+    if not columns or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns):
         raise ValueError("a dataset must be an array with a record in each row, or a tuple of equally long arrays")
-    return zip(*([np.ascontiguousarray(row).tobytes() for row in column] for column in columns), strict=True)
+    return columns
+
+
+def _comparable(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
+    """The rows of two columns as bytes; objects as they print."""
+    try:
+        common = np.result_type(first, second)
+    except TypeError:  # dates and numbers
+        common = np.dtype(object)
+    if common.hasobject:
+        return _printed(first), _printed(second)
+    here, there = (np.ascontiguousarray(column, dtype=common) for column in (first, second))
+    return [row.tobytes() for row in here], [row.tobytes() for row in there]
+
+
+def _printed(column: Any) -> list[Hashable]:
+    return [repr(row) for row in column.astype(object).tolist()]

@@ -1,7 +1,8 @@
 """Many independent outputs of a mechanism, or of any function, as a table of numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +33,27 @@ def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.rando
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
     blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+    _alike(blocks)
     table = np.concatenate(blocks)
     if not np.isfinite(table).all():
         raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
     return table
+
+
+def drawn_of_both(case: "Neighbours", count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """`count` outputs on each of the two datasets. Raises: as `drawn`."""
+    first, second = (drawn(case, data, count, rng) for data in case.datasets)
+    _alike((first, second))
+    return first, second
+
+
+def _alike(tables: Sequence[FloatArray]) -> None:
+    widths = sorted({table.shape[1] for table in tables})
+    if len(widths) > 1:
+        raise ValueError(
+            f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "
+            "that depends on the data gives it away"
+        )
 
 
 def holdable(count: int, width: int) -> None:
@@ -82,7 +100,7 @@ def _often(function: Sampler) -> Draw:
 
 
 def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    rows, shape = [], None
+    rows, shape, before = [], None, _held(data)
     for index in range(count):
         try:
             output = function(data, rng)
@@ -91,15 +109,35 @@ def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generat
                 f"draw {index + 1} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if "
                 "failing is part of the mechanism, return a number that says so"
             ) from error
-        try:
-            row = np.asarray(output, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"an output must be a number or an array of numbers, got {type(output).__name__}"
-            ) from None
+        row = _numbers(output)
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
         holdable(count, row.size)
         rows.append(row.ravel())
+    if _held(data) != before:
+        raise ValueError(
+            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
+        )
     return np.array(rows)
+
+
+def _numbers(output: Any) -> FloatArray:
+    """An output as an array of real numbers, not empty. Raises: ValueError."""
+    try:
+        found = np.asarray(output)
+        if found.dtype == object and all(isinstance(item, Real) for item in found.flat):
+            found = found.astype(np.float64)  # fractions, and integers of any length
+    except (TypeError, ValueError, OverflowError):  # ragged, no array at all, or beyond floats
+        found = np.array(None)
+    if found.dtype.kind not in "biuf":
+        what = type(output).__name__ + ("" if found.dtype == object else f" of {found.dtype}")
+        raise ValueError(f"an output must be a number or an array of real numbers, got {what}")
+    if not found.size:
+        raise ValueError(f"an output must hold a number at least, got an array of shape {found.shape}")
+    return found.astype(np.float64)
+
+
+def _held(data: Any) -> list[bytes]:
+    """The content of a dataset's arrays."""
+    return [part.tobytes() for part in (data if isinstance(data, tuple) else (data,)) if isinstance(part, np.ndarray)]
