@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from privsample.relations import AddRemove, ProfileEdge, ReplaceOne
     from privsample.simulations.audit import audit
     from privsample.simulations.compare import compare
+    from privsample.simulations.pairs import neighbouring_pairs
     from privsample.simulations.verdict import Verdict
 
 _HOMES = {
@@ -169,6 +170,7 @@ _HOMES = {
     "privsample.mechanisms.repetition": ("ConditionalSelection", "RepeatedSelection"),
     "privsample.simulations.audit": ("audit",),
     "privsample.simulations.compare": ("compare",),
+    "privsample.simulations.pairs": ("neighbouring_pairs",),
     "privsample.simulations.verdict": ("Verdict",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

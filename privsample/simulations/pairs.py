@@ -73,6 +73,10 @@ def neighbouring_pairs(
     group: how many records differ; they are equal, and the last ones.
     most: how many pairs; where there are more, a choice that is the same each time.
     The shared records are all equal, or all of `records` in turn. Raises: TypeError, ValueError.
+
+    >>> first, second = neighbouring_pairs([0.0, 1.0], ReplaceOne(n=3))[0]
+    >>> first.tolist(), second.tolist()
+    ([0.0, 0.0, 0.0], [0.0, 0.0, 1.0])
     """
     columns = [np.asarray(part) for part in (records if isinstance(records, tuple) else (records,))]
     if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns) or not len(columns[0]):

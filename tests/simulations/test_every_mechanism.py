@@ -1,5 +1,8 @@
 """Every mechanism of the library under audit: its account stands, and its broken twin is caught."""
 
+import importlib
+import inspect
+import pkgutil
 from dataclasses import replace
 
 import joblib
@@ -7,6 +10,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
+from privsample import mechanisms
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.catalogue import catalogue
 from privsample.simulations.neighbours import neighbours
@@ -33,9 +37,39 @@ def test_broken_twins_are_caught(name, rng):
 
 
 def test_no_mechanism_is_left_out():
-    public = {name for name in ps.__all__ if isinstance(getattr(ps, name), type)}
-    mechanisms = {name for name in public if issubclass(getattr(ps, name), Mechanism)}
-    assert mechanisms <= {type(example.mechanism).__name__ for example in EXAMPLES.values()}
+    """Every class of the library that can release, public or not, has an example."""
+    for module in pkgutil.iter_modules(mechanisms.__path__, mechanisms.__name__ + "."):
+        importlib.import_module(module.name)
+    kinds, found = [Mechanism], {getattr(ps, name) for name in ps.__all__}
+    while kinds:
+        found.add(kind := kinds.pop())
+        kinds += kind.__subclasses__()
+    released = {
+        kind.__name__
+        for kind in found
+        if isinstance(kind, type) and issubclass(kind, Mechanism) and not inspect.isabstract(kind)
+        if kind.__module__.startswith(mechanisms.__name__)
+    }
+    assert len(released) > 25
+    assert released == {type(example.mechanism).__name__ for example in EXAMPLES.values()}
+
+
+def test_the_four_faults_that_matter_most_are_among_the_twins():
+    def fields(name):
+        return EXAMPLES[name].mechanism, EXAMPLES[name].twin
+
+    posterior, heavy = fields("beta-posterior")
+    assert heavy.data_weight == pytest.approx(1.1 * posterior.data_weight)
+    selection, telling = fields("repeated-selection")
+    assert selection.runs == telling.runs
+    assert "runs" in telling.release(np.zeros(1)).draws
+    for name in ("poisson-sample", "sample-without-replacement", "sample-with-replacement"):
+        sampled, whole = fields(name)
+        assert sampled.base == whole.base
+        assert getattr(whole.scheme, "rate", 1) == 1
+        assert getattr(whole.scheme, "n", 3) == getattr(whole.scheme, "m", 3)
+    program, bold = fields("smooth-categorical")
+    assert bold.accountant.max_loss == pytest.approx(1.1 * program.accountant.max_loss, rel=1e-6)
 
 
 TWO, HIDDEN = ps.ReplaceOne(n=2), ps.LogisticLoss(features=1, norm=1, radius=5)

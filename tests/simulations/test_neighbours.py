@@ -218,7 +218,7 @@ def test_what_has_no_known_neighbours_gets_a_clear_error(mechanism, group, error
     "runs", [ps.TruncatedNegativeBinomial.geometric(mean=4), ps.Poisson(mean=2)], ids=lambda runs: type(runs).__name__
 )
 def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
-    """Of two answers either may rank first, or both alike; at each epsilon the pairs on offer show the worst of these."""
+    """Of two answers either may rank first, or both alike: the pairs on offer show the worst of these."""
     base = ps.RandomizedResponse(log_odds=1.5, relation=ONE)
     high = special.expit(1.5)
     low, none, draws = 1.0 - high, np.exp(runs.log_none), 3_000

@@ -6,7 +6,6 @@ from scipy import stats
 
 import privsample as ps
 from privsample.simulations.distance import check_neighbours
-from privsample.simulations.pairs import neighbouring_pairs
 from privsample.simulations.search import narrowed, reached
 
 LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
@@ -28,7 +27,7 @@ LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
     ],
 )
 def test_pairs_are_neighbours_and_all_different(relation, size, group, records, pairs):
-    made = neighbouring_pairs(records, relation, size=size, group=group)
+    made = ps.neighbouring_pairs(records, relation, size=size, group=group)
     assert len(made) == pairs
     seen = set()
     for first, second in made:
@@ -39,7 +38,7 @@ def test_pairs_are_neighbours_and_all_different(relation, size, group, records, 
             with pytest.raises(ValueError, match="not neighbours"):
                 check_neighbours(relation, first, second, group - 1)
     assert len(seen) == len(made)
-    again = neighbouring_pairs(records, relation, size=size, group=group)
+    again = ps.neighbouring_pairs(records, relation, size=size, group=group)
     assert all(map(_same, [pair[1] for pair in made], [pair[1] for pair in again]))
 
 
@@ -68,7 +67,7 @@ def _same(one, other):
 )
 def test_what_makes_no_pairs_gets_a_clear_error(records, relation, options, error, message):
     with pytest.raises(error, match=message):
-        neighbouring_pairs(records, relation, **options)
+        ps.neighbouring_pairs(records, relation, **options)
 
 
 def careless_sum(data, rng):
@@ -84,7 +83,7 @@ def careful_sum(data, rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("function", "caught"), [(careless_sum, True), (careful_sum, False)])
 def test_the_search_finds_the_one_record_that_leaks(function, caught, rng, alpha):
-    pairs = neighbouring_pairs([0.0, 1.0, np.nan], ps.ReplaceOne(n=6))
+    pairs = ps.neighbouring_pairs([0.0, 1.0, np.nan], ps.ReplaceOne(n=6))
     verdict = ps.audit(function, datasets=pairs, claim=LAPLACE, samples=2_000, rng=rng, level=alpha)
     assert verdict.violated == caught, verdict.words
     assert f"of {len(pairs)}" in verdict.pair
@@ -97,7 +96,7 @@ def test_the_search_finds_the_one_record_that_leaks(function, caught, rng, alpha
 def test_pairs_of_a_mechanism_are_searched(rng):
     """Of the pairs of a posterior the search takes one that is nearly the worst: half the account falls."""
     posterior = ps.DiffusedPosterior(model=ps.BetaBernoulli(alpha=2, beta=3, fractional=True), n=1, data_weight=0.5)
-    pairs = neighbouring_pairs([0.0, 0.4, 0.6, 1.0], posterior.accountant.relation)
+    pairs = ps.neighbouring_pairs([0.0, 0.4, 0.6, 1.0], posterior.accountant.relation)
     claim = lambda e: float(posterior.accountant.delta(e)) / 1.5  # noqa: E731
     assert ps.audit(posterior, datasets=pairs, claim=claim, epsilons=[0.0, 0.2], samples=6_000, rng=rng).violated
 
