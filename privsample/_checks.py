@@ -55,6 +55,11 @@ def finite(**named: Any) -> float:
     return result
 
 
+def how_many(count: int, noun: str) -> str:
+    """How many of a thing, in words: "1 record", "2 records"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def share(**named: Any) -> float:
     """A number in (0, 1]."""
     name, item = _single(named)

@@ -10,6 +10,7 @@ from scipy import special
 from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
+LEAST_LOSS = 2.0**-450
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -112,9 +113,20 @@ def complex_log_gamma_growth(x: float, w: ComplexArray) -> ComplexArray:
     return leading + complex_stirling_remainder(x + w) - complex_stirling_remainder(np.array(x + 0j))
 
 
+def resolved(loss: float) -> float:
+    """A loss >= 0; one below LEAST_LOSS is taken for it unless it is zero: its half and square are above zero too."""
+    return max(loss, LEAST_LOSS) if loss else 0.0
+
+
+def half_square(loss: float) -> float:
+    """loss^2 / 2 of a loss or shift >= 0: zero for zero alone, +inf where it overflows."""
+    least = resolved(float(loss))
+    return least * least / 2
+
+
 def ratio_up(a: float, b: float) -> float:
     """a / b for a, b > 0, never below it."""
     ratio = a / b
-    if not (0.0 < ratio < math.inf) or Fraction(ratio) * Fraction(b) >= Fraction(a):
+    if ratio == math.inf or Fraction(ratio) * Fraction(b) >= Fraction(a):
         return ratio
     return math.nextafter(ratio, math.inf)

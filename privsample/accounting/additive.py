@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, Real, positive, positive_integer
-from privsample._logspace import expm1_excess, log1mexp, ratio_up
+from privsample._logspace import expm1_excess, half_square, log1mexp, ratio_up, resolved
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.dots import density_dots, exponential_dots, joined, shared_out
@@ -24,7 +24,7 @@ class GaussianPair(SmoothPair):
     mu: float
 
     def __post_init__(self) -> None:
-        put(self, mu=positive(mu=self.mu))
+        put(self, mu=resolved(positive(mu=self.mu)))
 
     @property
     def max_loss(self) -> float:
@@ -100,7 +100,7 @@ class LaplacePair(LossPair):
     shift: float
 
     def __post_init__(self) -> None:
-        put(self, shift=positive(shift=self.shift))
+        put(self, shift=resolved(positive(shift=self.shift)))
 
     @property
     def max_loss(self) -> float:
@@ -150,7 +150,7 @@ class GaussianAccountant(Accountant):
     def __post_init__(self) -> None:
         put(self, relation=related(self.relation))
         put(self, sensitivity=positive(sensitivity=self.sensitivity), noise_std=positive(noise_std=self.noise_std))
-        positive(**{"sensitivity / noise_std": self.sensitivity / self.noise_std})
+        positive(**{"sensitivity / noise_std": ratio_up(self.sensitivity, self.noise_std)})
 
     @property
     def source(self) -> str:
@@ -160,12 +160,12 @@ class GaussianAccountant(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """One pair, its own reverse."""
-        return (GaussianPair(mu=self.sensitivity / self.noise_std),)
+        return (GaussianPair(mu=ratio_up(self.sensitivity, self.noise_std)),)
 
     @property
     def zcdp(self) -> float:
         """Half the squared ratio."""
-        return (self.sensitivity / self.noise_std) ** 2 / 2
+        return half_square(ratio_up(self.sensitivity, self.noise_std))
 
     def group(self, size: int) -> "GaussianAccountant":
         """`size` times the sensitivity: exact."""
@@ -188,7 +188,7 @@ class LaplaceAccountant(Accountant):
     def __post_init__(self) -> None:
         put(self, relation=related(self.relation))
         put(self, sensitivity=positive(sensitivity=self.sensitivity), scale=positive(scale=self.scale))
-        positive(**{"sensitivity / scale": self.sensitivity / self.scale})
+        positive(**{"sensitivity / scale": ratio_up(self.sensitivity, self.scale)})
 
     @property
     def source(self) -> str:

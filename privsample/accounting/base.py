@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, Real, deltas, real_array, renyi_orders
+from privsample._logspace import LEAST_LOSS, half_square
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.beta import beta_log_delta
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["exact", "upper bound"]
 View = Literal["rdp", "delta", "epsilon"]
+_LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
 
 
 class Assumption(Enum):
@@ -106,7 +108,7 @@ class Accountant(ABC):
     @property
     def zcdp(self) -> float:
         """The least rho known with rdp(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016)."""
-        return self.max_loss**2 / 2 if self.failure == 0.0 else np.inf
+        return half_square(self.max_loss) if self.failure == 0.0 else np.inf
 
     def kind(self, view: View) -> Kind:
         """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
@@ -176,7 +178,9 @@ class Accountant(ABC):
         alpha = renyi_orders(orders)
         if self.failure > 0:
             return np.full(alpha.shape, np.inf)[()]
-        return self._renyi(alpha)[()]
+        found = self._renyi(alpha)
+        lost = found < _LEAST_COST  # where squares of losses vanish in a double
+        return np.where(lost, np.minimum(self.zcdp * alpha, _LEAST_COST), found)[()] if lost.any() else found[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""

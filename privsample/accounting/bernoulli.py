@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, Real, number, positive_integer, renyi_orders
+from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, View
 from privsample.accounting.bernoulli_bounds import (
@@ -26,6 +27,7 @@ from privsample.accounting.loss import delta_below_zero
 from privsample.relations import Relation
 
 _UP = 1e-12
+_LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _SEARCHED = (1e-8, 500.0)  # epsilons between which the search for one coin is made
 
 
@@ -91,12 +93,12 @@ class BernoulliAccountant(Accountant):
         told = self.coins * evidence(self.margin)
         if self.base.failure > 0.0 or np.isinf(base):
             return told
-        return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP), base, told)
+        return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP) + _LEAST, base, told)
 
     @property
     def zcdp(self) -> float:
         """The base's, or half the square of `max_loss`."""
-        own = self.max_loss**2 / 2 if self.failure == 0.0 else np.inf
+        own = half_square(self.max_loss) if self.failure == 0.0 else np.inf
         return own if self.base.failure > 0.0 else min(own, self.base.zcdp)
 
     @property

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from privsample._checks import FloatArray, nonnegative, positive, positive_integer, real_array
+from privsample._checks import FloatArray, how_many, nonnegative, positive, positive_integer, real_array
+from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, GaussianPair
 from privsample.accounting.base import Accountant, Assumption
@@ -24,7 +25,6 @@ from privsample.accounting.composition import Composed
 from privsample.accounting.loss import LossPair, binary_pair
 from privsample.relations import AddRemove, Relation, related
 
-_TINY = 1e-150  # in deviations: a shift that vanishes in a double is charged as this
 _DOWN = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -77,18 +77,18 @@ class ContractionAccountant(Accountant):
     @property
     def _shift(self) -> float:
         """Of the one Gaussian pair; zero where a step forgets the start."""
-        return 0.0 if 0.0 in self.constants else max(self.sensitivity / self.noise_std, _TINY)
+        return 0.0 if 0.0 in self.constants else max(self.sensitivity / self.noise_std, LEAST_LOSS)
 
     @property
     def _curve_name(self) -> str:
         expanding = sum(constant > 1.0 for constant in self.constants)
-        remark = f"; {expanding} of them expand and bring no contraction" if expanding else ""
-        return f"best path through {len(self.constants)} steps{remark}"
+        remark = f"; no contraction in {expanding} of them" if expanding else ""
+        return f"best path through {how_many(len(self.constants), 'step')}{remark}"
 
     @property
     def zcdp(self) -> float:
         """Half the squared ratio."""
-        return self._shift**2 / 2
+        return half_square(self._shift)
 
     def group(self, size: int) -> "ContractionAccountant":
         """`size` times the sensitivity: exact."""

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from privsample._checks import positive, positive_integer, share
+from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -85,7 +86,7 @@ class LogisticAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """Half the squared shift."""
-        return self.shift**2 / 2
+        return half_square(self.shift)
 
     def _kind(self, view: View) -> Kind:  # noqa: ARG002 - the same for all
         return "upper bound"

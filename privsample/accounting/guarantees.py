@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
-from privsample._logspace import log1mexp
+from privsample._logspace import half_square, log1mexp, resolved
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, checked_divergence
@@ -156,7 +156,7 @@ class BoundedRangeAccountant(Accountant):
 
     def __post_init__(self) -> None:
         put(self, relation=related(self.relation))
-        put(self, loss_range=positive(loss_range=self.loss_range))
+        put(self, loss_range=resolved(positive(loss_range=self.loss_range)))
 
     @property
     def source(self) -> str:
@@ -171,7 +171,7 @@ class BoundedRangeAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """loss_range^2 / 8 (Cesar and Rogers 2021, Lemma 3.2)."""
-        return self.loss_range**2 / 8
+        return half_square(self.loss_range) / 4
 
     @property
     def _has_curve(self) -> bool:

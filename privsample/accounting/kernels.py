@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, Real, positive_integer
-from privsample._logspace import log1mexp
+from privsample._logspace import half_square, log1mexp
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption, Kind, Route, View
 from privsample.accounting.chosen import ChosenAccountant, pure_curve, pure_renyi
@@ -20,6 +20,7 @@ from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.kernels import iterated, normalised
 
 _ULP = float(np.finfo(np.float64).eps)
+_LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _MOST = 1 << 20  # masses of output laws that are compared
 
 
@@ -92,7 +93,7 @@ class KernelAccountant(ChosenAccountant):
     @property
     def zcdp(self) -> float:
         """The base's, or what the pure guarantee implies."""
-        return min(self.base.zcdp, self.max_loss**2 / 2) if self.failure == 0.0 else np.inf
+        return min(self.base.zcdp, half_square(self.max_loss)) if self.failure == 0.0 else np.inf
 
     @property
     def _renyi_limit(self) -> float:
@@ -210,7 +211,7 @@ def contracted_loss(epsilon: float, log_range: float) -> float:
         found = np.log1p(np.expm1(small) * -np.expm1(-large) / (1.0 + np.exp(small - large)))
     else:
         found = small + np.log1p(np.exp(-small - large)) - np.log1p(np.exp(small - large))
-    return float(min(found * (1 + 16 * _ULP), small))
+    return float(min(found * (1 + 16 * _ULP) + _LEAST, small))
 
 
 def _log_expm1(epsilon: float) -> float:

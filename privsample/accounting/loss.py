@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, real_array
-from privsample._logspace import expm1_excess, log1mexp
+from privsample._logspace import expm1_excess, log1mexp, resolved
 from privsample._value import put, value
 from privsample.accounting.conversion import least_epsilon
 from privsample.accounting.dots import joined_at, shared_out
@@ -231,5 +231,6 @@ def binary_pair(epsilon: float) -> DiscretePair:
 
     Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
     """
-    log_p = np.array([-np.logaddexp(0.0, -epsilon), -np.logaddexp(0.0, epsilon)])
-    return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=np.array([epsilon, -epsilon]))
+    e = resolved(epsilon)
+    log_p = np.array([-np.logaddexp(0.0, -e), -np.logaddexp(0.0, e)])
+    return DiscretePair(log_p=log_p, log_q=log_p[::-1], loss=np.array([e, -e]))

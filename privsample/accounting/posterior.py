@@ -10,6 +10,7 @@ from functools import singledispatch
 import numpy as np
 
 from privsample._checks import FloatArray, Real, positive_integer, share
+from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption
@@ -61,6 +62,7 @@ class PosteriorAccountant(Accountant):
                 f"group_size must be 1 where a prior of three or more categories is below prior_divisor, got "
                 f"{self.group_size}; .group({self.group_size}) bounds the group from the account of one"
             )
+        self._single  # noqa: B018 - building them checks the sizes
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -102,7 +104,7 @@ class PosteriorAccountant(Accountant):
         """Half the squared shift for the Normal; +inf for the others, whose order limit is finite."""
         match self.pairs:
             case (GaussianPair(mu=mu),):
-                return mu * mu / 2
+                return half_square(mu)
             case _:
                 return np.inf
 

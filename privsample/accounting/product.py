@@ -42,7 +42,8 @@ class ProductPair(LossPair):
         gaussian = [(pair.mu, times) for pair, times in self.members if isinstance(pair, GaussianPair)]
         if len(gaussian) < len(self.members):
             return self
-        return GaussianPair(mu=float(np.sqrt(sum(times * mu * mu for mu, times in gaussian))))
+        largest = max(mu for mu, _ in gaussian)
+        return GaussianPair(mu=largest * float(np.sqrt(sum(times * (mu / largest) ** 2 for mu, times in gaussian))))
 
     @property
     def order_limit(self) -> float:

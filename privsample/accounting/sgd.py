@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, positive, positive_integer
+from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -17,7 +18,6 @@ from privsample.relations import ReplaceOne
 _BINS = 600  # of the steps: each is charged as its latest
 _UP = 1 + 1e-12
 _LARGE = 500.0  # an exponent whose exponential is a float
-_TINY = 1e-150  # a shift that vanishes in a double is charged as this
 
 
 @value
@@ -145,7 +145,7 @@ class SGDAccountant(Accountant):
             raise ValueError(f"index must lie in 0, ..., {self.n - 1}, got {index}")
         shift = float(self._shift(self.steps - 1 - index // self.batch + self.public_tail))
         return GaussianAccountant(
-            sensitivity=max(shift, _TINY), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
+            sensitivity=max(shift, LEAST_LOSS), noise_std=1.0, relation=self.relation, assumptions=self.assumptions
         )
 
     @property
@@ -163,7 +163,7 @@ class SGDAccountant(Accountant):
     def _made(self) -> LossPair:
         if self.contraction == 0.0 and self.public_tail:
             return binary_pair(0.0)  # the last steps forget all that came before
-        worst = max(float(self._shift(self.public_tail)), _TINY)
+        worst = max(float(self._shift(self.public_tail)), LEAST_LOSS)
         if not self.hidden_order:
             return GaussianPair(mu=worst)
         ends = np.unique(np.floor(np.geomspace(1.0, self.steps, _BINS)).astype(np.int64))
@@ -176,7 +176,7 @@ class SGDAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """The worst position's: at large orders it rules."""
-        return float(self._shift(self.public_tail)) ** 2 / 2 * _UP
+        return half_square(float(self._shift(self.public_tail))) * _UP
 
     def _kind(self, view: View) -> Kind:
         del view

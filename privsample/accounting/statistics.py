@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample._logspace import ratio_up
+from privsample._logspace import LEAST_LOSS, ratio_up
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair, LaplacePair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -116,7 +116,7 @@ class StatisticsAccountant(Accountant):
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
         longest = self.group_size * self.differences.length / self.noise.spread
-        return min(square, longest * longest) / 2 * self.draws
+        return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
 
     @property
     def max_loss(self) -> float:

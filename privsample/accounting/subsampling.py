@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._logspace import log1p_excess, stirling_remainder
+from privsample._logspace import log1p_excess, resolved, stirling_remainder
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -99,7 +99,7 @@ class SubsampledAccountant(Accountant):
             case PoissonSampling(rate=rate), ReplaceOne(n=n):
                 return [(over_sizes(self.base, low, high), w, high / n) for low, high, w in _counts(n, rate)]
             case _:
-                return [(self.base, 0.0, self.scheme.rate)]  # type: ignore[attr-defined]
+                return [(self.base, 0.0, resolved(self.scheme.rate))]  # type: ignore[attr-defined]
 
     def _made(self) -> tuple[tuple[LossPair, ...], ...]:
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}

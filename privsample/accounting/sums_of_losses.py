@@ -3,6 +3,7 @@
 import numpy as np
 
 from privsample._checks import FloatArray, positive
+from privsample._logspace import resolved
 from privsample._value import put, value
 from privsample.accounting.additive import LaplacePair
 from privsample.accounting.discrete import DiscreteLaplacePair
@@ -20,7 +21,7 @@ class TwoLaplacePair(LossPair):
     shift: float
 
     def __post_init__(self) -> None:
-        put(self, shift=positive(shift=self.shift))
+        put(self, shift=resolved(positive(shift=self.shift)))
 
     @property
     def max_loss(self) -> float:

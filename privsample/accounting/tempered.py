@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from privsample._checks import FloatArray, Real, interval, number, positive_integer
+from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -147,7 +148,7 @@ class TemperedAccountant(Accountant):
     @property
     def zcdp(self) -> float:
         """The lesser of range^2 / 8 and shift^2 / 2."""
-        return min(self._bounded.zcdp, self.shift**2 / 2)
+        return min(self._bounded.zcdp, half_square(self.shift))
 
     @property
     def _has_curve(self) -> bool:

@@ -7,9 +7,11 @@ from privsample import (
     AddRemove,
     ApproximateAccountant,
     Assumption,
+    BernoulliAccountant,
     BetaBernoulli,
     BoundedRangeAccountant,
     Composed,
+    ContractionAccountant,
     Differences,
     DirichletCategorical,
     DiscreteGaussianNoise,
@@ -19,23 +21,30 @@ from privsample import (
     GaussianAccountant,
     GaussianNoise,
     Group,
+    KernelAccountant,
     LaplaceAccountant,
     LaplaceNoise,
     LogisticAccountant,
+    LogisticLoss,
     NormalKnownVariance,
     Parallel,
+    PoissonSampling,
     PosteriorAccountant,
     PureAccountant,
     RandomizedResponseAccountant,
     ReplaceOne,
+    SGDAccountant,
     StatisticsAccountant,
+    SubsampledAccountant,
     TemperedAccountant,
     ZCDPAccountant,
 )
 from privsample._value import value
 from privsample.accounting.loss import LossPair
 
-RELATIONS = [AddRemove(), ReplaceOne(n=5)]
+LOCAL = ReplaceOne(n=5)
+RELATIONS = [AddRemove(), LOCAL]
+LOSS = LogisticLoss(features=1, norm=1.0, radius=1.0)
 
 
 def positive(low=0.05, high=5.0):
@@ -144,6 +153,57 @@ def every(relation=None, *, failing=True):
     if relation is None:
         return st.sampled_from(RELATIONS).flatmap(lambda r: every(r, failing=failing))
     return st.one_of(accounts(relation, failing=failing), put_together(relation, failing=failing))
+
+
+def hardly_any():
+    """Accounts of mechanisms that hardly tell anything: each loss a product of one or two powers of ten."""
+    small = st.integers(1, 323).map(lambda k: max(10.0**-k, 5e-324))
+    rate, wide = small.map(lambda x: max(x, 1e-300)), small.map(lambda x: min(1 / x, 1e300) if x > 1e-300 else 1e300)
+    posterior = st.builds(
+        PosteriorAccountant,
+        model=st.sampled_from([BetaBernoulli(alpha=1, beta=2), GammaPoisson(shape=1, rate=1, upper=3)]),
+        n=st.just(5),
+        data_weight=rate,
+    )
+    at_once = st.one_of(
+        st.builds(PureAccountant, stated_epsilon=small),
+        st.builds(ZCDPAccountant, rho=small),
+        st.builds(GaussianAccountant, sensitivity=small, noise_std=wide),
+        st.builds(LaplaceAccountant, sensitivity=small, scale=wide),
+        st.builds(BoundedRangeAccountant, loss_range=small),
+        st.builds(RandomizedResponseAccountant, log_odds=small, categories=st.integers(2, 4), relation=st.just(LOCAL)),
+        st.builds(ContractionAccountant, sensitivity=small, noise_stds=wide.map(lambda x: (x,))),
+    )
+    kernel = st.just([[0.7, 0.3], [0.4, 0.6]])
+    pure = st.builds(PureAccountant, stated_epsilon=small)
+    return st.one_of(
+        at_once,
+        posterior,
+        st.builds(
+            StatisticsAccountant,
+            differences=st.just(Differences(vectors=[[1, 1]])),
+            n=st.just(5),
+            noise=st.builds(GaussianNoise, noise_std=wide) | st.builds(LaplaceNoise, scale=wide),
+        ),
+        st.builds(LogisticAccountant, n=st.just(5), features=st.just(2), norm=rate, prior_std=st.just(1.0)),
+        st.builds(SGDAccountant, loss=st.just(LOSS), n=st.just(5), rate=st.just(0.5), noise_std=wide),
+        st.builds(
+            TemperedAccountant,
+            model=st.just(NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1))),
+            n=st.just(5),
+            temperature=wide,
+            truncation=st.just((0.5, 4.0)),
+        ),
+        st.builds(Group, base=at_once, size=st.integers(2, 3)),
+        at_once.map(lambda account: 2 * account),
+        st.builds(BernoulliAccountant, base=pure, margin=st.just(0.3), draws=st.just(1), dimension=st.just(1)),
+        st.builds(KernelAccountant, base=at_once.filter(lambda a: not hasattr(a, "categories")), matrix=kernel),
+        st.builds(
+            SubsampledAccountant,
+            base=pure | st.just(PureAccountant(stated_epsilon=1.0)),
+            scheme=st.builds(PoissonSampling, rate=small),
+        ),
+    )
 
 
 @value

@@ -62,7 +62,7 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
         (lambda: DiscretePair(log_p=HALF, log_q=np.log([0.5, 0.6])), "adding up"),
         (lambda: DiscretePair(log_p=HALF[None], log_q=HALF), "adding up"),
         (lambda: DiscretePair(log_p=HALF, log_q=HALF, loss=np.ones(2)), "log_p - log_q"),
-        (lambda: GaussianAccountant(sensitivity=1e-300, noise_std=1e300), "must be finite and > 0"),
+        (lambda: GaussianAccountant(sensitivity=1e300, noise_std=1e-300), "must be finite and > 0"),
         (lambda: LaplaceAccountant(sensitivity=1e300, scale=1e-300), "must be finite and > 0"),
         (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
         (lambda: ApproximateAccountant(stated_epsilon=-1, stated_delta=0.1), "must be finite"),

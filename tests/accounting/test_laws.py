@@ -23,7 +23,7 @@ from privsample import (
     privacy_statement,
 )
 from privsample.errors import RelationMismatch
-from tests.accounting.strategies import RELATIONS, accounts, every, positive
+from tests.accounting.strategies import RELATIONS, accounts, every, hardly_any, positive
 
 ORDERS = np.array([1 + 1e-5, 1.01, 1.1, 1.5, 2.0, 2.5, 3.0, 5.0, 8.0, 16.0, 40.0, 300.0, 1e4, 1e6])
 EPSILONS = np.array([-6.0, -2.0, -0.5, -1e-3, 0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
@@ -112,6 +112,17 @@ def test_routes(account, delta):
     if "privacy curve" in found and account.kind("epsilon") == "exact":
         assert found["privacy curve"] <= found["Renyi curve at its best order"] * (1 + 1e-9)
         assert found["privacy curve"] <= found["pure guarantee"] * (1 + 1e-9)
+
+
+@given(hardly_any())
+def test_what_tells_anything_is_never_free(account):
+    """However small the parameters: squares, halves and products of losses vanish in a double."""
+    assert account.max_loss > 0
+    assert account.zcdp > 0
+    assert (account.rdp(ORDERS) > 0).all()
+    assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-9)).all()
+    assert account.delta(0.0) > 0
+    assert account.epsilon(0.0) > 0
 
 
 @given(every(), st.integers(1, 4))

@@ -105,8 +105,8 @@ def test_forgotten_positions_cost_next_to_nothing():
     forgets = LogisticLoss(features=1, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
     made = SGDAccountant(loss=forgets, n=2, rate=1.0, noise_std=1.0, public_tail=2000, hidden_order=False)
     assert made.contraction == pytest.approx(0.25)
-    assert 0.0 < made.rdp(5.0) < 1e-290
-    assert made.accountant_at(0).rdp(5.0) < 1e-290
+    assert 0.0 < made.rdp(5.0) < 1e-260
+    assert made.accountant_at(0).rdp(5.0) < 1e-260
     assert made.epsilon(1e-9) == 0.0
     assert made.max_loss == np.inf
 

@@ -343,8 +343,11 @@ def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
     pair = DiscreteGaussianPair(shift=1, noise_std=3.0)
     assert -4.6e34 < pair.log_delta(np.array([1e17]))[0] < -4.4e34
     assert np.isfinite(DiscreteLaplacePair(shift=1000, scale=1e-6).log_delta(np.array([0.999999e9]))[0])
-    for noise in (LaplaceNoise(scale=1e-200), GaussianNoise(noise_std=1e200), DiscreteLaplaceNoise(scale=1e-200)):
+    for noise in (LaplaceNoise(scale=1e-200), GaussianNoise(noise_std=1e-200), DiscreteLaplaceNoise(scale=1e-200)):
         with pytest.raises(ValueError, match="squared ratio of difference and noise must be finite and > 0"):
             StatisticsAccountant(differences=ONE, n=10, noise=noise)
     wide = Differences(vectors=[[1e200]])
     assert StatisticsAccountant(differences=wide, n=10, noise=GaussianNoise(noise_std=1e200)).zcdp == 0.5
+    for noise in (LaplaceNoise(scale=1e300), GaussianNoise(noise_std=1e300)):
+        hidden = StatisticsAccountant(differences=ONE, n=10, noise=noise)
+        assert min(hidden.zcdp, hidden.rdp(2.0), hidden.delta(0.0)) > 0.0
