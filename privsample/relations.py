@@ -7,7 +7,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import positive_integer
+from privsample._checks import how_many, positive_integer
 from privsample._value import put, value
 
 
@@ -142,7 +142,7 @@ class ProfileEdge(Relation):
     @property
     def words(self) -> str:
         """The relation in plain words."""
-        size = f"{len(self.graph)} profiles with {len(self.graph.edges)} edges"
+        size = f"{how_many(len(self.graph), 'profile')} with {how_many(len(self.graph.edges), 'edge')}"
         return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"
 
     def group(self, size: int) -> "ProfileEdge":

@@ -11,6 +11,7 @@ from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.bernoulli import BernoulliAccountant
 from privsample.accounting.targets import Target, largest
+from privsample.distributions.families import Model
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
@@ -88,10 +89,9 @@ class BernoulliSampling(Mechanism):
 
 def _width(base: Mechanism) -> int:
     """How many numbers the base releases, by its public fields. Raises: ValueError."""
-    shape = getattr(base, "shape", None)
-    model = getattr(base, "model", None)
-    if model is not None:
-        shape = np.shape(getattr(model, "alpha", 0.0))
+    shape, model = getattr(base, "shape", None), getattr(base, "model", None)
+    if isinstance(model, Model):
+        shape = model.empty.shape  # a parameter has as many numbers as the statistic that it is learned from
     if shape is None or not hasattr(base, "draws"):
         raise ValueError("dimension must be given: this base's fields do not say how many numbers it releases")
     return int(base.draws) * prod(shape)

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, number, positive, positive_integer
+from privsample._checks import FloatArray, generator, how_many, number, positive, positive_integer
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
@@ -141,7 +141,7 @@ class PrivateGibbsHMM(Mechanism):
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
             facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
-        return CuratorNotes(title=f"{self.n} rows of {len(self.categories)} codes", facts=facts)
+        return CuratorNotes(title=f"{how_many(self.n, 'row')} of {how_many(len(self.categories), 'code')}", facts=facts)
 
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
         """log likelihood of further histograms, (steps, cells), of steps that were left out; (steps,)."""

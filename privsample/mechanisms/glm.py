@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator
+from privsample._checks import FloatArray, generator, how_many
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
@@ -101,7 +101,9 @@ class LogisticPosterior(Mechanism):
         facts = {reason: count for reason, count in moved_rows(rows, self.norm).items() if count}
         if odd:
             facts["labels that are neither 0 nor 1"] = odd
-        return CuratorNotes(title=f"{len(rows)} rows of {self.features} numbers with labels", facts=facts)
+        return CuratorNotes(
+            title=f"{how_many(len(rows), 'row')} of {how_many(self.features, 'number')} with labels", facts=facts
+        )
 
     @classmethod
     def calibrate(

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, interval, positive, positive_integer, share
+from privsample._checks import FloatArray, generator, how_many, interval, positive, positive_integer, share
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -70,7 +70,7 @@ class ConjugateMechanism(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
-        return CuratorNotes(title=f"{count} records, expected {self.domain.words}", facts=facts)
+        return CuratorNotes(title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=facts)
 
     def _statistic(self, data: Any) -> FloatArray:
         statistic, count = self.model.summarize(data)

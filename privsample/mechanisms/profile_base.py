@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, positive, positive_integer, real_array
+from privsample._checks import FloatArray, generator, how_many, positive, positive_integer, real_array
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put
@@ -202,7 +202,7 @@ class ProfileMechanism(Mechanism):
         counts = np.bincount(profile, minlength=len(self.graph))
         silent = int((counts == 0).sum())
         facts = self.domain.counted(chunks(data["symbol"])) | {"profiles without observations": silent}
-        return CuratorNotes(title=f"{len(profile)} observations, expected {self.domain.words}", facts=facts)
+        return CuratorNotes(title=f"{how_many(len(profile), 'observation')}, expected {self.domain.words}", facts=facts)
 
     def _columns(self, data: Any) -> tuple[IntArray, IntArray]:
         try:

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, positive_integer
+from privsample._checks import FloatArray, generator, how_many, positive_integer
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -82,7 +82,7 @@ class RandomizedResponse(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         count = len(self._truth(data, every=True))
         return CuratorNotes(
-            title=f"{count} records, expected {self.domain.words}", facts=self.domain.counted(chunks(data))
+            title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=self.domain.counted(chunks(data))
         )
 
     def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:

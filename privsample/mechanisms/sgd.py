@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, positive_integer, real_array
+from privsample._checks import FloatArray, generator, how_many, positive_integer, real_array
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.sgd import SGDAccountant
@@ -100,7 +100,7 @@ class NoisyProjectedSGD(Mechanism):
         rows, targets = labelled(data, self.loss.features, self.n)
         facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
         return CuratorNotes(
-            title=f"{self.n} rows of {self.loss.features} numbers with targets",
+            title=f"{how_many(self.n, 'row')} of {how_many(self.loss.features, 'number')} with targets",
             facts={reason: count for reason, count in facts.items() if count},
         )
 

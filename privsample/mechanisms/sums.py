@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, interval, positive, positive_integer
+from privsample._checks import FloatArray, generator, how_many, interval, positive, positive_integer
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -70,7 +70,7 @@ class NoisySum(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         records = self._checked(data)
         facts = {reason: count for reason, count in self._facts(records).items() if count}
-        return CuratorNotes(title=f"{len(records)} records to add up", facts=facts)
+        return CuratorNotes(title=f"{how_many(len(records), 'record')} to add up", facts=facts)
 
     def _checked(self, data: Any) -> NDArray[Any]:
         records = self.records(data)

@@ -14,9 +14,13 @@ from privsample import (
     DirichletCategorical,
     GaussianMechanism,
     GaussianSum,
+    NoisyStatistics,
+    NormalKnownVariance,
+    NormalUnknownVariance,
     Release,
 )
 
+UNKNOWN = NormalUnknownVariance(mean=0, observations=1, shape=2, scale=1, bounds=(0, 1))
 NOISY = GaussianMechanism(sensitivity=0.1, noise_std=0.2, shape=(3,))
 
 
@@ -38,6 +42,8 @@ def test_wrapping_the_mechanism_wraps_its_account():
         (GaussianMechanism(sensitivity=1, noise_std=1, draws=2), 2),
         (DirectPosterior(model=BetaBernoulli(alpha=2, beta=2), n=3), 1),
         (DirectPosterior(model=DirichletCategorical(alpha=(2, 2, 2)), n=3, draws=2), 6),
+        (DirectPosterior(model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), n=3), 1),
+        (NoisyStatistics(model=UNKNOWN, n=3, scale=1.0, draws=2), 4),
     ],
 )
 def test_the_dimension_is_read_from_public_fields(base, dimension):

@@ -202,3 +202,10 @@ def test_bad_fields_are_refused(made, fields, words):
 def test_a_graph_is_asked_for():
     with pytest.raises(TypeError, match="ProfileGraph"):
         ps.OneBit(graph=[0.5, 0.6], epsilon=1.0)
+
+
+def test_one_of_a_thing_is_said_in_the_singular():
+    graph = ps.ProfileGraph(profiles=[[0.5, 0.5], [0.4, 0.6]], edges=[(0, 1)])
+    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).words
+    one = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=1)
+    assert one.validate([1]).title.startswith("1 record, expected")
