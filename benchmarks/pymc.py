@@ -15,6 +15,9 @@ KINDS = {
 }
 
 
+ALLOWED = 10.0  # seconds of a fit whose structure is compiled
+
+
 def rows() -> Iterator[Row]:
     """Wall time, with the processor time beside it: compiling and sampling both use it."""
     rng = np.random.default_rng(1)
@@ -24,10 +27,15 @@ def rows() -> Iterator[Row]:
         for which in ("first", "second"):
             private = ps.PrivateStatistics(release=mechanism.release(_data(name, n, rng), rng=rng))
             wall, processor, _ = timed(lambda private=private: private.mcmc(rng=rng))
-            goal = "under 10 s" if which == "second" else "none set: it compiles"
-            shown = f"{wall:.3g} s, {processor:.3g} s cpu"
-            yield Row(name=f"{which} fit of {name}, 4000 draws", ours=shown, peer="", ratio=None, target=goal)
-    yield latent(rng)
+            timed_goal = which == "second"  # the first one compiles
+            yield Row(
+                name=f"{which} fit of {name}, 4000 draws",
+                ours=f"{wall:.3g} s, {processor:.3g} s cpu",
+                peer=f"{ALLOWED:g} s allowed" if timed_goal else "",
+                ratio=wall / ALLOWED if timed_goal else None,
+                target="at most 1" if timed_goal else "none set: it compiles",
+            )
+    yield from latent(rng)
 
 
 def timed(function: Callable[[], object]) -> tuple[float, float, object]:
@@ -37,28 +45,42 @@ def timed(function: Callable[[], object]) -> tuple[float, float, object]:
     return time.perf_counter() - wall, time.process_time() - processor, found
 
 
-def latent(rng: np.random.Generator) -> Row:
-    """Effective draws per draw of the count summed out, beside PyMC's hidden count moved by Metropolis."""
+def latent(rng: np.random.Generator) -> Iterator[Row]:
+    """The count summed out beside PyMC's hidden count moved by Metropolis, on one release; both compiled already."""
     import arviz as az
     import pymc as pm
 
-    n, scale, seen = 300, 15.0, 90
-    options = {"draws": 1000, "tune": 1000, "chains": 4, "cores": 1, "progressbar": False, "random_seed": 1}
+    n, scale, held = 300, 15.0, 90
+    mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=2, beta=3), n=n, scale=scale, noise="gaussian")
+    release = mechanism.release(np.arange(n) < held, rng=rng)
+    private = ps.PrivateStatistics(release=release)
     with pm.Model():
         theta = pm.Beta("theta", 2, 3)
         count = pm.Binomial("count", n, theta)
-        pm.Normal("seen", count, scale, observed=seen)
-        trace = pm.sample(**options, compile_kwargs={"mode": "NUMBA"}, compute_convergence_checks=False)
-    model = ps.BetaBernoulli(alpha=2, beta=3)
-    mechanism = ps.NoisyStatistics(model=model, n=n, scale=scale, noise="gaussian")
-    private = ps.PrivateStatistics(release=mechanism.release(np.arange(n) < seen, rng=rng))
-    ours, theirs = (float(az.ess(tree.posterior["theta"].values)) for tree in (private.mcmc(rng=rng).to_arviz(), trace))
-    return Row(
+        pm.Normal("seen", count, scale, observed=float(np.ravel(release["statistic"])[0]))
+
+        def hidden() -> object:
+            options = {"draws": 1000, "tune": 1000, "chains": 4, "cores": 1, "progressbar": False, "random_seed": 1}
+            return pm.sample(**options, compile_kwargs={"mode": "NUMBA"}, compute_convergence_checks=False)
+
+        hidden()
+        peer_time, _, trace = timed(hidden)
+    private.mcmc(rng=rng)
+    own_time, _, fit = timed(lambda: private.mcmc(rng=rng).to_arviz())
+    ours, theirs = (float(az.ess(tree.posterior["theta"].values)) for tree in (fit, trace))
+    yield Row(
         name="effective draws of 4000, count summed out",
         ours=f"{ours:.0f}",
         peer=f"{theirs:.0f} PyMC's latent",
         ratio=ours / theirs,
         target="more than the peer",
+    )
+    yield Row(
+        name="  seconds for each thousand of them",
+        ours=f"{1000 * own_time / ours:.3g} s",
+        peer=f"{1000 * peer_time / theirs:.3g} s PyMC's latent",
+        ratio=own_time / ours * theirs / peer_time,
+        target="below 1",
     )
 
 
