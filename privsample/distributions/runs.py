@@ -16,6 +16,7 @@ from privsample._logspace import log1mexp
 from privsample._value import put, value
 
 _LEAST_GAMMA = 1e-15
+_MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
 _BLOCK = 1 << 20
 _FIXED = (
     "runs must be a law of the number of runs, got {}: a fixed number is refused, since the best of k runs can cost as "
@@ -123,9 +124,10 @@ class TruncatedNegativeBinomial(Runs):
         eta, gamma = finite(eta=self.eta), number(gamma=self.gamma)
         if not eta > -1.0:
             raise ValueError(f"eta must be > -1, got {self.eta!r}")
-        if not _LEAST_GAMMA <= gamma < 1.0:
+        if not (least := _least_gamma(eta)) <= gamma < 1.0:
             raise ValueError(
-                f"gamma must lie in (0, 1), and be at least {_LEAST_GAMMA:g} to draw from, got {self.gamma!r}"
+                f"gamma must lie in (0, 1), and be at least {least:.3g} to draw from with eta = {eta:g}, got "
+                f"{self.gamma!r}; a smaller one makes more than {_MOST_DRAWN:g} runs"
             )
         put(self, eta=eta, gamma=gamma)
 
@@ -139,9 +141,12 @@ class TruncatedNegativeBinomial(Runs):
         def excess(scale: float) -> float:
             return float(np.log(cls(eta=eta, gamma=np.exp(-scale)).mean) - goal)
 
-        low, high = 1e-12, -np.log(_LEAST_GAMMA) * (1 - 1e-15)
-        if not excess(low) <= 0.0 <= excess(high):
-            raise ValueError(f"no such law with eta = {eta:g} that can be drawn from has mean {mean!r}; raise eta")
+        low, high = 1e-12, -np.log(_least_gamma(finite(eta=eta))) * (1 - 1e-15)
+        if not (low < high and excess(low) <= 0.0 <= excess(high)):
+            raise ValueError(
+                f"no such law with eta = {eta:g} that can be drawn from has mean {mean!r}; raise eta if it is below "
+                "one, lower it if it is above a thousand"
+            )
         return cls(eta=eta, gamma=float(np.exp(-brentq(excess, low, high, xtol=1e-300, rtol=1e-14))))
 
     @classmethod
@@ -225,6 +230,12 @@ class TruncatedNegativeBinomial(Runs):
         return TruncatedNegativeBinomial(eta=self.eta, gamma=min(gamma, 1.0 - 2.0**-53))
 
 
+def _least_gamma(eta: float) -> float:
+    """The least gamma that leaves the number of runs a whole number that numpy draws, but for a chance of 1e-30."""
+    most = 1.0 + eta + 12.0 * np.sqrt(max(1.0 + eta, 0.0)) + 70.0  # of a Gamma(1 + eta) variable (Chernoff)
+    return float(max(_LEAST_GAMMA, most / (most + _MOST_DRAWN)))
+
+
 def _log_exprel(x: FloatArray) -> FloatArray:
     """log((e^x - 1)/x), also where e^x overflows."""
     large = np.maximum(x, 30.0)
@@ -296,6 +307,8 @@ class Binomial(Runs):
         if not 0.0 < rate < 1.0:
             raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: at 1 the number of runs would be fixed")
         put(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
+        if self.maximum > _MOST_DRAWN:
+            raise ValueError(f"maximum must be at most {_MOST_DRAWN:g} to draw from, got {self.maximum}")
 
     @property
     def mean(self) -> float:  # type: ignore[override]

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.runs import Runs, runs_law
+from privsample.distributions.runs import Runs, _least_gamma, runs_law
 from privsample.distributions.runs_listed import Thinned
 
 LAWS = {
@@ -146,6 +146,10 @@ def test_thinned(name):
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=np.nan), ValueError, "mean"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise eta"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such law"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-15), ValueError, "at least 1.15e-14 to draw from"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=1e300, gamma=0.5), ValueError, "makes more than 9e"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=1e300), ValueError, "lower it"),
+        (lambda: ps.Binomial(maximum=10**30, rate=0.5), ValueError, "at most 9e"),
         (lambda: ps.TruncatedNegativeBinomial.geometric(mean=0.5), ValueError, "mean must be > 1"),
         (lambda: ps.Poisson(mean=0), ValueError, "mean"),
         (lambda: ps.Poisson(mean=1e16), ValueError, "1e15"),
@@ -171,3 +175,9 @@ def test_bad_input(build, error, words):
 
 def test_hardly_any_run_kept_is_still_a_law():
     assert ps.TruncatedNegativeBinomial.geometric(mean=3).thinned(2.0**-53).gamma < 1.0
+
+
+@pytest.mark.parametrize("eta", [-0.99, 0.0, 100.0, 1e5, 1e10])
+def test_every_law_that_is_accepted_can_be_drawn_from(eta, rng):
+    law = ps.TruncatedNegativeBinomial(eta=eta, gamma=_least_gamma(eta))
+    assert all(1 <= law.sample(rng) < 2**63 for _ in range(200))
