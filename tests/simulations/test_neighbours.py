@@ -239,3 +239,39 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
                 seen = max(seen, a - np.exp(epsilon) * b, b - np.exp(epsilon) * a)
         assert seen == pytest.approx(curve(epsilon), abs=6 * np.exp(epsilon) / np.sqrt(draws))
         assert seen > 0.1
+
+
+LOGISTIC = [
+    (ps.LogisticPosterior(n=20, features=2, norm=1, prior_std=1), 0.62),
+    (ps.LogisticPosterior(n=3, features=2, norm=1, prior_std=1), 0.5),
+    (ps.LogisticPosterior(n=11, features=2, norm=1, prior_std=1, intercept_std=1), 0.6),
+    (ps.LogisticPosterior(n=1, features=1, norm=1, prior_std=1, intercept_std=1), 0.5),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("mechanism", "least"), LOGISTIC, ids=lambda one: f"{getattr(one, 'n', '')}")
+def test_logistic_posteriors_reach_most_of_a_bound_that_none_attains(mechanism, least, rng):
+    """Rows that mirror each other, and others that push: at epsilon 0, and the losses are those of the posteriors."""
+    case, *_ = neighbours(mechanism)
+    differ(mechanism, 1)
+    estimate, error = excess(case, np.array([0.0]), rng, 20_000)
+    assert estimate + 6 * error > least * float(case.account.delta(0.0))
+    for data, sign in ((case.datasets[1], 1), (case.datasets[0], -1)):
+        ratios = np.exp(sign * case.loss(drawn(case, data, 20_000, rng)))
+        assert abs(ratios.mean() - 1.0) < 7 * ratios.std() / np.sqrt(len(ratios))
+
+
+def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monkeypatch):
+    """Many draws at once cost more than the bound on exact work, and would be left to Markov chains."""
+    mechanism, made = ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=1), []
+    work = 300 * 40 * 16.0
+    monkeypatch.setattr("privsample.mechanisms.glm._WORK", work)
+    assert mechanism.exact
+    assert not ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=1, draws=200).exact
+    release = ps.LogisticPosterior.release
+    monkeypatch.setattr(ps.LogisticPosterior, "release", lambda one, *a, **k: made.append(one) or release(one, *a, **k))
+    case = neighbours(mechanism)[0]
+    assert case.draw(case.datasets[0](), 200, rng).shape == (200, 2)
+    assert len(made) > 1
+    assert all(one.exact for one in made)

@@ -3,6 +3,7 @@
 from privsample.simulations.neighbours import (
     additive,
     codes,
+    logistic,
     models,
     posterior,
     postprocessing,
@@ -14,5 +15,5 @@ from privsample.simulations.neighbours import (
 from privsample.simulations.neighbours.base import Neighbours, neighbours, pairs_of
 from privsample.simulations.pairs import MOST_RECORDS
 
-_REGISTERED = (additive, codes, models, posterior, postprocessing, selection, subsampling, sums, tempered)
+_REGISTERED = (additive, codes, logistic, models, posterior, postprocessing, selection, subsampling, sums, tempered)
 __all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]

@@ -1,42 +1,13 @@
-"""Logistic regression, hidden Markov chains and gradient descent: small datasets that differ in one extreme row."""
-
-from dataclasses import replace
-from typing import Any
+"""Hidden Markov chains and gradient descent: small datasets that differ in one extreme row."""
 
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.losses import SquaredLoss
 from privsample.mechanisms.gibbs import PrivateGibbsHMM
-from privsample.mechanisms.glm import LogisticPosterior
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.draws import released
 from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
-
-
-@neighbours.register
-def _(mechanism: LogisticPosterior, group: int = 1) -> tuple[Neighbours, ...]:
-    """The longest row with either label among rows of zeros, which tell nothing of the coefficients.
-
-    Without an intercept the two posteriors mirror each other, and the loss is data_weight times the score of the row.
-    """
-    one: Any = replace(mechanism, draws=1)
-    reach, slope = one.norm, group * one.data_weight * one.norm
-
-    def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-        draws = replace(one, draws=count).release(data, rng=rng).draws
-        return np.column_stack([draws[name] for name in sorted(draws)])
-
-    return (
-        Neighbours(
-            account=one.accountant,
-            words=_words(one.n, group, f"a row of norm {reach:g} and label 1", "label 0"),
-            datasets=_rows(one.n, one.features, reach, group, (1.0, 0.0)),
-            draw=draw,
-            loss=(lambda drawn: slope * drawn[:, 0]) if one.intercept_std is None else None,
-            width=one.features + (one.intercept_std is not None),
-        ),
-    )
 
 
 @neighbours.register
