@@ -49,6 +49,36 @@ def _binomial(hits, runs, rate=0.1):
     return stats.binom.sf(hits - 1, runs, rate)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", NAMES[2:])
+@pytest.mark.parametrize(("spread", "draws"), [(0.5, 2_000), (1_000.0, 100), (3e5, 100), (3e5, 30_000)])
+def test_whole_numbers_may_be_mostly_zero_or_far_and_wide(name, spread, draws, rng, alpha):
+    law = noise_law(name, spread)
+    found = law.sample((draws,), rng)
+    assert p_value(law, found) > alpha
+    assert p_value(noise_law(name, 4 * spread), found) < alpha
+
+
+@pytest.mark.parametrize("value", [1, 4])
+def test_sums_of_few_whole_numbers_are_held_to_their_own_law(value):
+    """The chance of a sum as large, by adding up one hundred laws, is far from the normal law's at 1e-6."""
+    law, n = noise_law("discrete laplace", SPREAD), 100
+    once = np.exp(law.log_mass(np.arange(200.0))) * np.append(1, np.full(199, 2))
+    sums = np.fft.irfft(np.fft.rfft(once, 20_000) ** n, 20_000)
+    above = np.cumsum(sums[::-1])[::-1]
+    total = int(np.argmax(above < 10.0**-value / 2))
+    draws = np.full(n, total // n) + (np.arange(n) < total % n)
+    assert scale_p_value(law, draws) == pytest.approx(2 * above[total], rel=0.3)
+    variance = sums @ np.arange(20_000) ** 2 - (sums @ np.arange(20_000)) ** 2
+    assert stats.norm.sf((total - sums @ np.arange(20_000)) / variance**0.5) < above[total] / (0.9 if value == 1 else 2)
+
+
+@pytest.mark.parametrize("test", [shape_p_value, scale_p_value, p_value])
+def test_noise_that_is_nearly_always_zero_takes_more_draws(test):
+    with pytest.raises(ValueError, match="100 draws are too few"):
+        test(noise_law("discrete laplace", 0.1), np.zeros(100))
+
+
 @pytest.mark.parametrize("draws", [np.zeros(99), np.full(100, np.inf)])
 def test_draws_that_tell_nothing_are_refused(draws):
     with pytest.raises(ValueError, match="at least 100 finite numbers"):
