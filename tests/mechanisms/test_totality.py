@@ -24,11 +24,13 @@ from privsample import (
     Hierarchy,
     LaplaceAccountant,
     LogisticLoss,
+    MarkovKernel,
     NoiseAfter,
     NoisyContraction,
     NoisyProjectedSGD,
     NoisyStep,
     NormalKnownVariance,
+    OrnsteinUhlenbeck,
     PureAccountant,
     RandomizedResponse,
     Release,
@@ -58,8 +60,10 @@ def test_bounds_are_not_narrowed_to_the_type_of_the_records(kind):
         clean = model.domain.clean(data)
         assert model.domain.low <= clean.min()
         assert clean.max() <= model.domain.high
-    answers = RandomizedResponse(log_odds=1, relation=ReplaceOne(n=4), categories=2052).release(data)["answers"]
-    assert answers.max() < 2052
+    local = RandomizedResponse(log_odds=1, relation=ReplaceOne(n=4), categories=2052)
+    for answering, most in ((local, 2052), (MarkovKernel(base=local, matrix=np.full((2052, 2), 0.5)), 2)):
+        answers = answering.release(data)["answers"]
+        assert 0 <= answers.min() <= answers.max() < most
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,10 @@ def test_records_of_any_kind_are_taken(data):
     assert tempered.release(data)["theta"].shape == (1,)
     coins = BernoulliSampling(base=DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3), margin=0.1, draws=2)
     assert coins.release(data)["bits"].shape == (2, 1)
+    local = RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3))
+    shaken = MarkovKernel(base=local, matrix=[[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]]).release(data)
+    assert shaken["answers"].shape == (1, 3)
+    assert set(shaken["answers"].ravel()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize(
@@ -110,8 +118,10 @@ def test_a_table_that_arrow_cannot_make_shows_no_record(column):
 def test_noise_takes_any_statistic(statistic):
     loud = GaussianMechanism(sensitivity=1, noise_std=1e307)
     path = Hierarchy(base=BrownianMotion(sensitivity=1, time=0.5), times=(1.0, 9.0))
+    reverting = OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1e306, time=2)
+    back = Hierarchy(base=reverting, times=(3.0, 4.0))
     chain = NoisyContraction(base=loud, steps=[NoisyStep(map=Scaling(factor=3.0), noise_std=1e307)])
-    for mechanism in (loud, NoiseAfter(base=loud, noise=1e307), chain, path):
+    for mechanism in (loud, NoiseAfter(base=loud, noise=1e307), chain, path, reverting, back):
         release = mechanism.release(statistic)
         assert np.isfinite(release["statistic"]).all()
         assert Release.from_json(release.to_json()) == release
