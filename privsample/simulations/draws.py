@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Real
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +26,21 @@ _MOST = 400_000_000  # numbers held at once
 def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
     """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
 
-    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised.
+    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
+    a function that joblib is to send to other processes and cannot.
     """
     from joblib import Parallel, delayed
 
     holdable(count, case.width)
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
-    blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+    try:
+        blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+    except PicklingError:
+        raise TypeError(
+            "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "
+            '(joblib.parallel_config(backend="threading"))'
+        ) from None
     _alike(blocks)
     table = np.concatenate(blocks)
     if not np.isfinite(table).all():

@@ -52,6 +52,9 @@ class Verdict:
             if not np.all((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)):
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
 
+    def __str__(self) -> str:
+        return self.words
+
     @property
     def violated(self) -> bool:
         """Whether the evidence refutes the claim at the level."""

@@ -163,7 +163,7 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
     assert verdict.epsilon_at(0.0) == 0.5
     assert verdict.epsilon_at(0.5) == 0.0
     assert "45,000 draws" in verdict.words
-    assert "no proof" in verdict.words
+    assert "no proof" in str(verdict)
     assert "proved" not in verdict.words
     with pytest.raises(ValueError, match="delta must lie in"):
         verdict.epsilon_at(np.nan)

@@ -1,7 +1,9 @@
 """Audits of what cannot be audited, and of what only just can: clear errors, and verdicts that say what they know."""
 
+import threading
 from fractions import Fraction
 
+import joblib
 import numpy as np
 import pytest
 
@@ -180,6 +182,13 @@ def test_functions_that_change_their_data_are_refused():
     claim = ps.LaplaceAccountant(sensitivity=1, scale=1)
     with pytest.raises(ValueError, match="changed the dataset"):
         ps.audit(noisy, datasets=(np.zeros(2), np.ones(2)), claim=claim, samples=200)
+
+
+def test_functions_that_stay_where_they_are_get_a_clear_error():
+    lock = threading.Lock()
+    locked = lambda data, rng: 0.0 if lock.locked() else rng.random()  # noqa: E731
+    with joblib.parallel_config(n_jobs=2), pytest.raises(TypeError, match=r'or in threads .*backend="threading"'):
+        ps.audit(locked, datasets=(0, 1), claim=lambda _: 0.1, samples=20)
 
 
 def test_blocks_of_draws_have_one_shape(monkeypatch):
