@@ -123,6 +123,10 @@ def test_broken_links_are_found(tmp_path):
         ("f^(−(1+η)t) = P_iA_i", [("", "f"), ("^", "−(1+η)t"), ("", " = P"), ("_", "i"), ("", "A"), ("_", "i")]),
         ("2^−j noise_std, IDEAL_REALS, a_share", [("", "2"), ("^", "−j"), ("", " noise_std, IDEAL_REALS, a_share")]),
         ("an open e^{ε stays, x_i not", [("", "an open e^{ε stays, x"), ("_", "i"), ("", " not")]),
+        (
+            "e^log_odds, e^-mean m, e^tP",
+            [("", "e"), ("^", "log_odds"), ("", ", e"), ("^", "-mean"), ("", " m, e"), ("^", "t"), ("", "P")],
+        ),
         ("∫₀^∞ [L^2]", [("", "∫₀"), ("^", "∞"), ("", " [L"), ("^", "2"), ("", "]")]),
     ],
 )

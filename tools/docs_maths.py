@@ -17,7 +17,7 @@ from sphinx.transforms import SphinxTransform
 _LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[\u0300-\u036f₀-₉′*]*"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
 _SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![a-z0-9_])|\d+\b)")
-_SHORT = re.compile(r"[−-]?(?:\d+|∞|[^\W\d_][₀-₉]?)[′*]?")
+_SHORT = re.compile(r"[−-]?(?:\d+|∞|[a-z]{2,}(?:_[a-z]+)*|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
 _PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
 _VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
