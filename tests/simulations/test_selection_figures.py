@@ -36,6 +36,7 @@ def test_cost_and_utility():
         assert (four[label, "ours"].x < four[label, "printed"].x).all()
         assert (np.diff(four[label, "ours"].x) > 0).all()
     assert four["logarithmic (η = 0)", "ours"].x[1] == pytest.approx(2.739, abs=1e-3)
+    assert by_label(data.figure_5(known))["Poisson", "ours"].runs == pytest.approx(means)
     quantile = by_label(data.figure_5(known))["Poisson", "ours"].y
     assert quantile == pytest.approx(1 - (1 - np.exp(-means)) / means)
     assert by_label(data.figure_6(known))["Poisson", "ours"].y == pytest.approx(-np.expm1(-means / 100))

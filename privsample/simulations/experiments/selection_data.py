@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
 from privsample._value import value
@@ -38,13 +39,15 @@ FAMILIES: dict[str, Family] = {
 class Curve:
     """One line of a figure: which law, whose bound ("ours", "printed" or another), and its points.
 
-    error: standard error of y, where it was simulated.
+    runs: how many are made on average, where each point is a law of its own. error: standard error of y, where it was
+    simulated.
     """
 
     label: str
     whose: str
     x: FloatArray
     y: FloatArray
+    runs: FloatArray | None = None
     error: FloatArray | None = None
 
 
@@ -56,6 +59,11 @@ class Cost:
     whose: str
     laws: tuple[Runs, ...]
     epsilon: FloatArray
+
+    @property
+    def means(self) -> FloatArray:
+        """How many runs the laws make on average, (laws,)."""
+        return np.array([law.mean for law in self.laws])
 
 
 def printed(law: Runs) -> Callable[[FloatArray], FloatArray]:
@@ -131,10 +139,7 @@ def costs(means: tuple[float, ...]) -> tuple[Cost, ...]:
 
 def figure_4(known: Sequence[Cost]) -> list[Curve]:
     """Expected number of runs against epsilon."""
-    curves = [
-        Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.array([law.mean for law in cost.laws]))
-        for cost in known
-    ]
+    curves = [Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=cost.means) for cost in known]
     runs = np.arange(1.0, 31.0)
     all_runs = [GaussianAccountant(sensitivity=(2 * RHO * k) ** 0.5, noise_std=1.0).epsilon(DELTA) for k in runs]
     return [*curves, Curve(label="all runs composed", whose="naive", x=np.array(all_runs), y=runs)]
@@ -164,13 +169,14 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
             beaten = np.array([np.exp(law.log_success(better)) for law in cost.laws])
         none = np.array([np.exp(law.log_none) for law in cost.laws])
         found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (laws, pools), the true pool first
-        error = found[:, 1:].std(axis=1)
-        curves.append(Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=found[:, 0], error=error))
+        curves.append(_use(cost, found[:, 0], found[:, 1:].std(axis=1)))
     return curves
 
 
-def _use(cost: Cost, of: list[float]) -> Curve:
-    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.array(of))
+def _use(cost: Cost, worth: ArrayLike, error: FloatArray | None = None) -> Curve:
+    """What each law is worth, (laws,), against what it costs."""
+    y = np.asarray(worth)
+    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=y, runs=cost.means, error=error)
 
 
 def figure_8() -> list[Curve]:

@@ -25,7 +25,8 @@ def result(curves: Sequence[Curve], sentence: str, *, names: tuple[str, str], **
     parts: list[dict[str, Any]] = []
     for curve in curves:
         part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
-        parts.append(part if curve.error is None else part | {"standard_error": curve.error})
+        more = {"expected_runs": curve.runs, "standard_error": curve.error}
+        parts.append(part | {name: column for name, column in more.items() if column is not None})
     return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, curves, axes))
 
 
