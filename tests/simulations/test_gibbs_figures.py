@@ -13,7 +13,6 @@ from privsample.simulations.experiments import experiment, gibbs, gibbs_likeliho
 from privsample.simulations.flights import DAYS, FEATURES, Flights
 from privsample.simulations.report import render
 
-
 NAMES = {"posterior", "both", "one", "tempered", "approximate"}
 
 
@@ -47,11 +46,18 @@ def test_states_follow_the_bad_weeks(year, tmp_path):
     found = np.array([int(row["state"]) for row in rows])
     assert np.mean((found == 3) == year) > 0.9
     assert "three kinds of days" in sentence
+    actual = np.array([float(row["late_in_the_records"]) for row in rows])
+    assert actual[year].min() > actual[~year].max()
+    kinds = [actual[found == state] for state in (1, 2, 3)]
+    counted = ", ".join(f"{kind.mean():.1%}" if kind.size else "none" for kind in kinds)
+    assert f"the public records of those days hold {counted}" in sentence
     for name in ("t-4.4", "t-4.5"):
         bars, words = written(name, tmp_path)
         late = {row["category"]: float(row["state"]) for row in bars if row["feature"] == "delay"}
         assert (late["60+ min"] > 0.5) == (name == "t-4.5")
         assert words.startswith("State 3" if name == "t-4.5" else "State 1")
+        apart = max(abs(float(row["state"]) - float(row["all_days"])) for row in bars if row["feature"] == "hour")
+        assert f"in hour and airport, which the schedule fixes, by up to {apart:.3f}" in words
 
 
 def test_tempered_states(year, tmp_path, monkeypatch):
@@ -64,7 +70,7 @@ def test_tempered_states(year, tmp_path, monkeypatch):
 
 def test_likelihoods(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs_likelihood, "EPSILONS", [0.1, 50.0])
-    monkeypatch.setattr(gibbs_likelihood, "SPLITS", 1)
+    monkeypatch.setattr(gibbs_likelihood, "SPLITS", 2)
     monkeypatch.setattr(gibbs_likelihood, "STATES", 2)
     monkeypatch.setattr(gibbs_likelihood, "SWEEPS", {"noisy": 20, "tempered": 2, "plain": 20})
     rows, sentence = written("t-4.6", tmp_path)
@@ -76,6 +82,9 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     assert float(chain["noisy"]) > float(table["HMM, 2 states", 0.1]["noisy"])
     assert float(chain["plain"]) > float(table["naive Bayes", 50.0]["plain"])
     assert "On days left out" in sentence
+    assert all(float(row[f"{name}_standard_error"]) > 0 for row in rows for name in ("noisy", "tempered"))
+    better = sum(float(row["noisy"]) > float(row["tempered"]) for row in rows)
+    assert f"do better than sweeps at {better} of 4 points" in sentence
 
 
 def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):

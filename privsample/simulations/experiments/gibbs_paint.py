@@ -68,9 +68,12 @@ def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Map
     for axes, (title, curves) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
         axes.axhline(curves["plain"][0], color=GREEN, linewidth=1.4, linestyle=":", label="not private")
         for name, (colour, style, label) in styles.items():
-            axes.plot(epsilons, curves[name], style, color=colour, markersize=5, label=label)
+            reach = 2 * np.array(curves[f"{name}_standard_error"])
+            axes.errorbar(
+                epsilons, curves[name], yerr=reach, fmt=style, color=colour, markersize=4, capsize=3, label=label
+            )
         axes.set(xscale="log", title=title, xlabel="ε, nats")
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    figure.axes[0].set_ylabel("log likelihood of a flight\non days left out")
+    figure.axes[0].set_ylabel("log likelihood of a flight\non days left out, nats")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
