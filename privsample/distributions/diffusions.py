@@ -10,7 +10,7 @@ from privsample._value import put, value
 
 
 class DiffusionLaw(ABC):
-    """From x, after a time t: shrink(t) x + N(0, variance(t) I). Times add: steps of s and t are one of s + t."""
+    """From x, after a time t: shrink(t) x + noise(t) N(0, I). Times add: steps of s and t are one of s + t."""
 
     __slots__ = ()
 
@@ -19,16 +19,21 @@ class DiffusionLaw(ABC):
         """What the starting point is multiplied by."""
 
     @abstractmethod
+    def noise(self, time: float) -> float:
+        """The deviation of each coordinate's noise; no square on the way, which a double may not hold."""
+
     def variance(self, time: float) -> float:
-        """Of each coordinate's noise."""
+        """Of each coordinate's noise; +inf or zero where a double does not hold it."""
+        deviation = self.noise(time)
+        return deviation * deviation
 
     @abstractmethod
     def noise_at_start(self, time: float) -> float:
-        """sqrt(variance)/shrink, rounded down: the noise's deviation in the unit of the starting point."""
+        """noise/shrink, rounded down: the noise's deviation in the unit of the starting point."""
 
     def step(self, x: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """Where x, any shape, is after this time."""
-        return self.shrink(time) * x + np.sqrt(self.variance(time)) * rng.standard_normal(x.shape)
+        return self.shrink(time) * x + self.noise(time) * rng.standard_normal(x.shape)
 
 
 _LOST = 8 * float(np.finfo(np.float64).eps)
@@ -43,13 +48,13 @@ class BrownianLaw(DiffusionLaw):
         del time
         return 1.0
 
-    def variance(self, time: float) -> float:
-        """2t."""
-        return 2.0 * time
+    def noise(self, time: float) -> float:
+        """sqrt(2t)."""
+        return float(np.sqrt(2.0) * np.sqrt(time))
 
     def noise_at_start(self, time: float) -> float:
         """sqrt(2t)."""
-        return float(np.sqrt(2.0 * time)) * (1 - _LOST)
+        return self.noise(time) * (1 - _LOST)
 
 
 @value
@@ -66,9 +71,9 @@ class OrnsteinUhlenbeckLaw(DiffusionLaw):
         """e^(-theta t)."""
         return float(np.exp(-self.theta * time))
 
-    def variance(self, time: float) -> float:
-        """rho^2/theta (1 - e^(-2 theta t))."""
-        return float(2 * self.rho**2 * time * exprel(-2 * self.theta * time))
+    def noise(self, time: float) -> float:
+        """rho sqrt((1 - e^(-2 theta t))/theta)."""
+        return float(self.rho * np.sqrt(2 * time * exprel(-2 * self.theta * time)))
 
     def noise_at_start(self, time: float) -> float:
         """rho sqrt((e^(2 theta t) - 1)/theta)."""

@@ -94,7 +94,7 @@ class DiffusionMechanism(Mechanism):
     def mean_squared_error(self, norm: float) -> float:
         """E|release - statistic|^2 for a statistic of this Euclidean norm (Balle et al. 2019, equation (4))."""
         kept = self.law.shrink(self.time)
-        return float((1.0 - kept) ** 2 * norm**2 + self._dimension * self.law.variance(self.time))
+        return float(((1.0 - kept) * norm) * ((1.0 - kept) * norm) + self._dimension * self.law.variance(self.time))
 
 
 def _forward(start: float, end: float) -> float:

@@ -163,3 +163,15 @@ def test_parameters():
         OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=1e4)
     with pytest.raises(ValueError, match="shape"):
         BrownianMotion(sensitivity=1, time=1, shape=(0,))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_noise_whose_square_no_double_holds_is_still_added(unit):
+    small = OrnsteinUhlenbeck(sensitivity=unit, theta=0.7, rho=unit, time=0.5, shape=(2,))
+    same = OrnsteinUhlenbeck(sensitivity=1.0, theta=0.7, rho=1.0, time=0.5, shape=(2,))
+    drawn, plain = (
+        made.diffuse(made.release([at, 2 * at], rng=np.random.default_rng(4)), time=2.0, rng=np.random.default_rng(5))
+        for made, at in ((small, unit), (same, 1.0))
+    )
+    assert drawn["statistic"] / unit == pytest.approx(plain["statistic"], rel=1e-12)
+    assert small.accountant.zcdp == pytest.approx(same.accountant.zcdp)
