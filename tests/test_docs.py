@@ -4,6 +4,7 @@
 """
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +56,18 @@ def test_the_guide_to_budgets_runs():
 
 def test_an_example_that_fails_is_reported():
     assert "Expected" in executed("broken", ">>> 1 + 1\n3\n")[1]
+
+
+def test_a_page_that_fails_ends_the_build_and_is_named(tmp_path):
+    pytest.importorskip("sphinx", reason="the packages that build the site")
+    page = "# Broken\n\n```python\n>>> 1 + 1\n3\n\n```\n\n```{account} unknown\n```\n"
+    (tmp_path / "index.md").write_text(page, encoding="utf-8")
+    flags = ["-W", "--keep-going", "-q", "-c", str(DOCS)]
+    words = [sys.executable, "-m", "sphinx", *flags, str(tmp_path), str(tmp_path / "html")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "index.md: WARNING: an example failed" in done.stderr
+    assert "index.md:9: ERROR: unknown gave NameError" in done.stderr
 
 
 def test_each_assumption_is_explained_among_the_limits():

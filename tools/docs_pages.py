@@ -42,9 +42,12 @@ class PageDirective(SphinxDirective):
     final_argument_whitespace = True
 
     def value(self) -> Any:
-        """What the expression gives."""
+        """What the expression gives. Raises: DirectiveError, which Sphinx reports with the page and the line."""
         names = _namespaces.get(self.env.docname, {})
-        return eval(self.arguments[0], names | {"figures": figures})  # the page's own code, like its examples
+        try:
+            return eval(self.arguments[0], names | {"figures": figures})  # the page's own code, like its examples
+        except Exception as error:
+            raise self.error(f"{self.arguments[0]} gave {type(error).__name__}: {error}") from error
 
     def picture(self, svg: bytes, words: str) -> nodes.Node:
         """The picture, stored beside the pages."""
