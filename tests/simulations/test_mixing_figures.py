@@ -32,10 +32,22 @@ def test_theorem_8_and_a_path(rng):
     assert np.interp(np.log(errors.at), np.log(errors.x), np.log(errors.ratio)) == pytest.approx(
         np.log(errors.drawn), abs=0.3
     )
+    assert errors.ratio == pytest.approx([diffusion.printed(30, rate) for rate in errors.x], rel=1e-9)
     times, drawn, costs = diffusion.path(rng)
     assert set(diffusion.TIERS) <= set(times.tolist())
     assert drawn.shape == (len(times), len(diffusion.VALUES))
     assert (np.diff(costs) < 0).all()
+
+
+@pytest.mark.parametrize(("excess", "holds"), [(0.5, True), (1.0, True), (2.0, False)])
+def test_theorem_8_over_time(excess, holds):
+    """Against equation (4) and the noise of equal cost, written out; the condition is needed."""
+    theta, t = 4 * excess, diffusion.TIMES
+    own = np.expm1(-theta * t) ** 2 - np.expm1(-2 * theta * t) / theta
+    found = diffusion.error_by_time(excess)
+    assert found == pytest.approx(own / (np.expm1(2 * theta * t) / theta), rel=1e-9)
+    assert (found.max() <= 1 + 1e-9) == holds
+    assert found[-1] < 0.01
 
 
 @pytest.mark.parametrize("name", ["d-mixing", "d-iteration", "d-8", "d-path"])
