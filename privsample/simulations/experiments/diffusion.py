@@ -112,8 +112,8 @@ def _theorem_8() -> Result:
         f"squared error falls to {left[1].ratio[-1]:.3g} of it in {DIMENSIONS[-1]:g} dimensions at rate "
         f"{SHOWN_RATES[1]:g}; every point is Theorem 8's 1/(1 + dΔ²/(2ϵR²)) to {gap:.0e}, which Gaussian noise "
         f"attains too by optimal postprocessing, and the mean of {RUNS // 10} to {RUNS} releases at each dot is "
-        f"within {worst:.0%} of its curve. By time the largest share is {most} times the θ that Theorem 8 allows, and at the "
-        f"end {times[1.0][-1]:.1g}: it says at most 1 up to once that θ, and 0 in the limit.",
+        f"within {worst:.0%} of its curve. By time the largest share is {most} times the θ that Theorem 8 allows, and "
+        f"at the end {times[1.0][-1]:.1g}: it says at most 1 up to once that θ, and 0 in the limit.",
         paint=lambda figure: _paint_errors(figure, left, right, times),
     )
 
