@@ -13,7 +13,7 @@ from privsample._logspace import LEAST_LOSS, half_square
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.beta import beta_log_delta
-from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
+from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi, safe_side
 from privsample.accounting.family import BetaFamily
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
 from privsample.errors import RelationMismatch
@@ -237,14 +237,16 @@ class Accountant(ABC):
         return routes
 
     def _curve_epsilon(self, delta: float) -> float:
-        goal = float(np.log(delta))
-        if self.family is None and self.pairs:
-            least = 0.0
-            for pair in self.pairs:
-                if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
-                    least = max(pair.least_epsilon(goal), least)
+        goal, family = float(np.log(delta)), self.family
+        least, beside = 0.0, goal - (family.slack if family else 0.0)
+        for pair in self.pairs:  # most often the first decides
+            if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
+                least = max(pair.least_epsilon(beside), least)
+        if family is None and self.pairs:
             return least
-        return least_epsilon(self._log_curve, self._log_curve_draft, goal)
+        if least == 0.0:
+            return least_epsilon(self._log_curve, self._log_curve_draft, goal)
+        return safe_side(lambda e: bool(self._log_curve(np.array([e]))[0] <= goal), least, upward=True)
 
     def group(self, size: int) -> "Accountant":
         """The guarantee for groups of `size` units; accountants that know their mechanism do better than this one.
