@@ -37,6 +37,11 @@ class PureAccountant(Accountant):
         """Randomized response, its own reverse."""
         return (binary_pair(self.stated_epsilon),)
 
+    @property
+    def max_loss(self) -> float:
+        """stated_epsilon."""
+        return self.stated_epsilon
+
     def group(self, size: int) -> "PureAccountant":
         """`size` times epsilon."""
         size = positive_integer(size=size)

@@ -107,6 +107,46 @@ def statistics():
     return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise)
 
 
+def processed(relation):
+    """Noise, guarantees and descent seen through kernels, coins and contractions."""
+    at = {"relation": st.just(relation)}
+    noisy = st.one_of(
+        st.builds(GaussianAccountant, sensitivity=positive(), noise_std=positive(), **at),
+        st.builds(PureAccountant, stated_epsilon=positive(), **at),
+    )
+    steps = st.lists(st.tuples(positive(), positive(0.0, 2.0)), max_size=3)
+    contracted = st.builds(
+        lambda sensitivity, first, steps: ContractionAccountant(
+            sensitivity=sensitivity,
+            noise_stds=(first, *(noise for noise, _ in steps)),
+            constants=tuple(constant for _, constant in steps),
+            relation=relation,
+        ),
+        positive(),
+        positive(),
+        steps,
+    )
+    rows = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=3).map(lambda shares: [[x, 1.0 - x] for x in shares])
+    return st.one_of(
+        contracted,
+        st.builds(KernelAccountant, base=noisy, matrix=rows),
+        st.builds(BernoulliAccountant, base=noisy, margin=st.floats(0.0, 0.49), draws=st.just(2), dimension=st.just(1)),
+    )
+
+
+def descents():
+    return st.builds(
+        SGDAccountant,
+        loss=st.just(LOSS),
+        n=st.just(5),
+        rate=st.floats(0.1, 2.0),
+        noise_std=positive(0.3),
+        batch=st.integers(1, 5),
+        public_tail=st.integers(0, 3),
+        hidden_order=st.booleans(),
+    )
+
+
 def accounts(relation, *, failing=True):
     """Accounts of one mechanism under this relation."""
     at = {"relation": st.just(relation)}
@@ -117,13 +157,14 @@ def accounts(relation, *, failing=True):
         st.builds(LaplaceAccountant, sensitivity=positive(), scale=positive(0.5), **at),
         st.builds(BoundedRangeAccountant, loss_range=positive(), **at),
         st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 6), **at),
+        processed(relation),
     ]
     if failing:
         kinds.append(
             st.builds(ApproximateAccountant, stated_epsilon=positive(), stated_delta=st.floats(1e-9, 0.2), **at)
         )
     if isinstance(relation, ReplaceOne):
-        kinds += [posteriors(), regressions(), tempered()]
+        kinds += [posteriors(), regressions(), tempered(), descents()]
     return st.one_of(kinds)
 
 
