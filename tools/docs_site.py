@@ -172,7 +172,8 @@ def commands() -> str:
     parts = [COMMANDS]
     for words in ([], *([name] for name in cli._COMMANDS)):
         with redirect_stdout(StringIO()) as said, mock.patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
-            cli.main([*words, "--help"])
+            code = cli.main([*words, "--help"])
+        assert code == 0, f"{words} does not say what it does"
         parts.append(f"## {' '.join(['privsample', *words])}\n\n```text\n{said.getvalue()}```\n")
     return "\n".join(parts)
 
