@@ -45,18 +45,23 @@ def test_chains_spread_wider_than_under_local_privacy(count):
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "words"),
+    ("name", "header", "lines", "words"),
     [
-        ("t-7.2", 3 * 95, "below the 0.269 of local privacy"),
-        ("t-7.3", 2 * 4 * 4, "At ε = 0.2"),
-        ("t-7.5", 2 * (6 + 21) * 4, "under local privacy over 0.100 and 0.100"),
+        (
+            "t-7.2",
+            ["difference", "largest_flip"],
+            3 * 95,
+            "below the 0.269 of local privacy; from point to point it never falls",
+        ),
+        ("t-7.3", ["epsilon", "largest_change"], 2 * 4 * 4, "At ε = 0.2"),
+        ("t-7.5", ["epsilon", "probability_of_one"], 2 * (6 + 21) * 4, "under local privacy over 0.100 and 0.100"),
     ],
 )
-def test_files(tmp_path, monkeypatch, name, lines, words):
+def test_files(tmp_path, monkeypatch, name, header, lines, words):
     monkeypatch.setattr(profiles, "EPSILONS", FEW)
     picture, numbers, sentence = experiment(name).write(tmp_path)
     rows = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
-    assert rows[0][:2] == ["panel", "curve"]
+    assert rows[0] == ["panel", "curve", *header]
     assert len(rows) == 1 + lines
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert words in sentence
@@ -65,7 +70,13 @@ def test_files(tmp_path, monkeypatch, name, lines, words):
 
 def test_tables_hold_every_point():
     curves = Curves(
-        title="t", across="x", along="y", x=np.array([1.0, 2.0]), labels=("a",), values=np.array([[3.0], [4]])
+        title="t",
+        names=("x", "y"),
+        across="x, nats",
+        along="y of it",
+        x=np.array([1.0, 2.0]),
+        labels=("a",),
+        values=np.array([[3.0], [4]]),
     )
     assert table([curves]) == {"panel": ["t", "t"], "curve": ["a", "a"], "x": [1.0, 2.0], "y": [3.0, 4.0]}
 

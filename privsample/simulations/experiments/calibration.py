@@ -14,7 +14,7 @@ from privsample.accounting.targets import DP
 from privsample.distributions.moments import NormalUnknownVariance
 from privsample.mechanisms.statistics import NoisyStatistics, PrivateStatistics
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, ORANGE
+from privsample.simulations.figures import BLUE, GREY, ORANGE
 
 MODEL = NormalUnknownVariance(mean=0.0, observations=1.0, shape=4.0, scale=2.0, bounds=(-3.0, 3.0))
 SETTINGS = tuple((n, epsilon) for n in (20, 1000) for epsilon in (0.3, 1.0))
@@ -62,15 +62,17 @@ def run() -> Result:
     return Result(
         columns=stacked(parts),
         sentence=f"Chi-square tests that the ranks of mean and variance are uniform have the p-values: {words}. Normal "
-        f"records, {REPEATS} simulations for each n and epsilon, delta = {DELTA:g}, Gaussian noise.",
+        f"records, {REPEATS} simulations for each n and ε, δ = {DELTA:g}, Gaussian noise.",
         paint=lambda figure: _paint(figure, parts),
     )
 
 
 def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+    low, high = stats.binom.ppf([0.005, 0.995], REPEATS, 1 / BINS)
     grid = figure.subplots(len(PARAMETERS), len(SETTINGS), sharex=True, sharey=True)
     for row, name in zip(grid, PARAMETERS, strict=True):
         for axes, (n, epsilon) in zip(row, SETTINGS, strict=True):
+            axes.axhspan(low, high, color=GREY, alpha=0.2, linewidth=0, label="99 % of even ranks, each bar")
             for part in parts:
                 if (part["records"], part["epsilon"], part["parameter"]) == (n, epsilon, name):
                     heights, edges = np.histogram(part["rank"], bins=BINS, range=(0, KEPT + 1))
@@ -78,9 +80,9 @@ def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
                     axes.stairs(heights, edges, color=colour, linewidth=1.5, label=part["method"])
             axes.axhline(REPEATS / BINS, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
             axes.set_title(f"{name}, n = {n}, ε = {epsilon:g}")
-    figure.supxlabel(f"rank of the truth among {KEPT} draws")
-    figure.supylabel(f"of {REPEATS} simulations")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.supxlabel(f"rank of the truth among {KEPT} draws", fontsize=10)
+    figure.supylabel(f"number of {REPEATS} simulations", fontsize=10)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 EXPERIMENT = Experiment(

@@ -24,8 +24,8 @@ def run() -> Result:
     saving = 1.0 - np.array(composed) / np.array(renyi)
     return Result(
         columns={"draws": DRAWS, "composed_loss": composed, "renyi_curve": renyi, "saving": saving.tolist()},
-        sentence=f"The composed loss saves {saving.min():.1%} to {saving.max():.1%} of the epsilon that the Renyi "
-        f"curve charges for 1 to {DRAWS[-1]} draws of a diffused Beta-Bernoulli posterior at delta = {DELTA:g}.",
+        sentence=f"The composed loss saves {saving.min():.1%} to {saving.max():.1%} of the ε that the Rényi "
+        f"curve charges for 1 to {DRAWS[-1]} draws of a diffused Beta-Bernoulli posterior at δ = {DELTA:g}.",
         paint=lambda figure: _paint(figure, np.array(composed), np.array(renyi), saving),
     )
 
@@ -36,14 +36,14 @@ def _paint(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
     above.loglog(DRAWS, composed, color=BLUE, label="composed loss")
     above.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     above.minorticks_off()
-    above.set(ylabel="ε at δ = 10⁻⁶", title="k draws of one private posterior")
+    above.set(ylabel="ε at δ = 10⁻⁶", title="k draws of a diffused posterior, r = 0.1, n = 569")
     above.legend()
     below.plot(DRAWS, 100 * saving, color=BLUE)
     below.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     below.minorticks_off()
-    below.set(xlabel="draws k", ylabel="saving, %", ylim=(0, None))
+    below.set(xlabel="draws k", ylabel="saving, %", ylim=(0, 1.15 * 100 * saving.max()))
 
 
 EXPERIMENT = Experiment(
-    name="composed-draws", title="k draws of a diffused posterior: composed loss against Renyi curve", run=run
+    name="composed-draws", title="k draws of a diffused posterior: composed loss against Rényi curve", run=run
 )

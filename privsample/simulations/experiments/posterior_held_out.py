@@ -101,7 +101,7 @@ def _paint(figure: Any, found: Sequence[Column]) -> None:
     grid[0, 0].set_ylabel("mean of\n−log Pr(new | θ), nats")
     grid[1, 0].set_ylabel("standard deviation,\nnats")
     handles = grid[0, 0].get_legend_handles_labels()
-    figure.get_layout_engine().set(wspace=0.05)
+    figure.get_layout_engine().set(wspace=0.09)
     figure.legend(*handles, loc="outside lower center", ncols=2 if len(found) == 1 else 3)
 
 

@@ -57,17 +57,17 @@ def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
     letter: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": ":", "zorder": 3}
     for part in parts:
         axes.plot(part["order"], part["corollary_16"], **letter)
-    axes.lines[0].set_label("as printed")
+    axes.lines[0].set_label("Corollary 16")
     paint_renyi(axes, [(part["curve"], part["order"], part["ours"], part["order_limit"]) for part in parts])
 
 
 DIFFUSED = Experiment(
     name="t-5.1",
-    title="Thesis Figure 5.1: Renyi levels of the diffused posterior",
+    title="Thesis Figure 5.1: Rényi levels of the diffused posterior",
     run=lambda: _levels("diffused"),
 )
 CONCENTRATED = Experiment(
     name="t-5.2",
-    title="Thesis Figure 5.2: Renyi levels of the concentrated posterior",
+    title="Thesis Figure 5.2: Rényi levels of the concentrated posterior",
     run=lambda: _levels("concentrated"),
 )

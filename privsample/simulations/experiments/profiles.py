@@ -27,9 +27,10 @@ Made = Callable[..., ProfileMechanism]
 
 @value
 class Curves:
-    """Values of several curves, (points, curves), at `x` (points,): one panel of a figure."""
+    """Values of several curves, (points, curves), at `x` (points,): one panel of a figure; `names`: as columns."""
 
     title: str
+    names: tuple[str, str]
     across: str
     along: str
     x: FloatArray
@@ -47,6 +48,7 @@ def couplet(epsilon: float = 1.0, first: float = 0.05) -> Curves:
     ]
     return Curves(
         title=f"Bernoulli-Couplet, ε = {epsilon:g}, first profile p = {first:g}",
+        names=("difference", "largest_flip"),
         across="difference between the two profiles' parameters",
         along="largest flipping probability",
         x=gaps,
@@ -64,6 +66,7 @@ def categorical(made: Made, title: str, epsilons: FloatArray) -> Curves:
     costs = [np.abs(made(graph=graph, epsilon=e).laws - graph.laws).max(axis=0) for e in epsilons.tolist()]
     return Curves(
         title=title,
+        names=("epsilon", "largest_change"),
         across="ε, nats",
         along="largest change of a symbol's probability",
         x=epsilons,
@@ -79,6 +82,7 @@ def chain(made: Made, count: int, title: str, epsilons: FloatArray) -> Curves:
     ones = [made(graph=graph, epsilon=e).laws[:, 1] for e in epsilons.tolist()]
     return Curves(
         title=title,
+        names=("epsilon", "probability_of_one"),
         across="ε, nats",
         along="P(output = 1)",
         x=epsilons,
@@ -91,7 +95,7 @@ def table(panels: Sequence[Curves]) -> dict[str, list[Any]]:
     """The numbers of all panels, one line a point."""
     return stacked(
         [
-            {"panel": panel.title, "curve": label, panel.across: panel.x, panel.along: values}
+            {"panel": panel.title, "curve": label, panel.names[0]: panel.x, panel.names[1]: values}
             for panel in panels
             for label, values in zip(panel.labels, panel.values.T, strict=True)
         ]
@@ -101,11 +105,14 @@ def table(panels: Sequence[Curves]) -> dict[str, list[Any]]:
 def _couplet() -> Result:
     panel = couplet()
     local, one, smooth = panel.values.T
+    falls = max(0.0, -float(np.diff(panel.values[:, 1:], axis=0).min()))
+    trend = "never falls" if falls < 1e-9 else f"falls by up to {falls:.1g}"
     return Result(
         columns=table([panel]),
         sentence=f"As two profiles move apart the flip that hides which it was grows to {one[-1]:.3f} (One Bit) and "
         f"{smooth[-1]:.3f} (Smooth One Bit) and stays at least {(local - one).min():.3f} below the {local[0]:.3f} of "
-        "local privacy; the thesis says the same: it grows with the difference and is below that line in all cases.",
+        f"local privacy; from point to point it {trend}. The thesis says that it grows with the "
+        "difference and is below that line in all cases.",
         paint=lambda figure: profiles_paint.lines(figure, [panel]),
     )
 
