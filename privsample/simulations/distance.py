@@ -1,4 +1,4 @@
-"""Whether two datasets are neighbours: how many records apart they are."""
+"""Whether two datasets are neighbours: how many records apart they are, or how far their statistics."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
@@ -32,6 +33,20 @@ def check_neighbours(relation: Relation, first: Any, second: Any, group: int) ->
             f"the datasets are not neighbours under {relation}: {apart} records must be {how} to go from one to the "
             f"other, at most {relation.members * group} may; say group={-(-apart // relation.members)} to audit the "
             "claim for groups"
+        )
+
+
+def check_statistics(mechanism: GaussianMechanism | LaplaceMechanism, first: Any, second: Any, group: int) -> None:
+    """Refuse statistics farther apart than `group` neighbours move them. Raises: ValueError; SchemaError, by shape."""
+    for statistic in (first, second):
+        mechanism.validate(statistic)
+    kind = 1 if isinstance(mechanism, LaplaceMechanism) else 2
+    change = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    apart, most = float(np.linalg.norm(change.ravel(), kind)), mechanism.sensitivity * group
+    if not 0.0 < apart <= most * (1 + 1e-12):
+        raise ValueError(
+            f"the statistics of neighbours must differ, by at most the sensitivity in the L{kind} norm: they are "
+            f"{apart:g} apart, at most {most:g} is allowed"
         )
 
 

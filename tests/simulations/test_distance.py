@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import privsample as ps
+from privsample.errors import SchemaError
 from privsample.simulations.distance import check_neighbours
 
 PAIRS = {
@@ -44,6 +45,23 @@ def test_records_that_differ_are_counted():
         check_neighbours(ps.ReplaceOne(n=6), first, first.astype("datetime64[D]"), 1)
     with pytest.raises(ValueError, match="public n = 7 records, got 6 and 6"):
         check_neighbours(ps.ReplaceOne(n=7), first, second, 3)
+
+
+def test_statistics_are_as_far_apart_as_their_sensitivity_allows(rng):
+    laplace = ps.LaplaceMechanism(sensitivity=1, scale=1, shape=(2,))
+    gaussian = ps.GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,))
+    corner = np.array([0.8, 0.6])
+    assert not ps.audit(gaussian, datasets=(np.zeros(2), corner), samples=500, rng=rng).violated
+    assert not ps.audit(laplace, datasets=(np.zeros(2), corner), group=2, samples=500, rng=rng).violated
+    for mechanism, second, message in (
+        (laplace, corner, "L1 norm: they are 1.4 apart, at most 1 is"),
+        (gaussian, 2 * corner, "L2 norm: they are 2 apart"),
+        (gaussian, np.zeros(2), "must differ"),
+        (gaussian, np.full(2, np.nan), "must differ"),
+        (gaussian, np.zeros(3), "must have shape"),
+    ):
+        with pytest.raises((ValueError, SchemaError), match=message):
+            ps.audit(mechanism, datasets=(np.zeros(2), second), samples=100, rng=rng)
 
 
 @pytest.mark.parametrize("data", [3.0, [[1], [1, 2]], (np.zeros(2), np.zeros(3)), ()])

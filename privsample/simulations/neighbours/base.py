@@ -7,8 +7,9 @@ from typing import Any
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.base import Accountant
+from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.distance import check_neighbours
+from privsample.simulations.distance import check_neighbours, check_statistics
 from privsample.simulations.draws import Draw, Sampler, sampler
 from privsample.simulations.pairs import MOST_RECORDS
 
@@ -52,7 +53,9 @@ def pairs_of(
     found = []
     for place, (first, second) in enumerate(pairs, start=1):
         which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
-        if account is not None:
+        if isinstance(subject, GaussianMechanism | LaplaceMechanism):
+            check_statistics(subject, first, second, group)
+        elif account is not None:
             check_neighbours(account.relation, first, second, group)
         found.append(
             Neighbours(
