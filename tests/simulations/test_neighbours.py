@@ -133,7 +133,7 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
 
     variations = [np.abs(law(ones) - law(ones + 1)).sum() / 2 for ones in range(30)]
     found = [min(int(data().sum()) for data in case.datasets) for case in neighbours(mechanism)]
-    assert max(variations[ones] for ones in found) == pytest.approx(max(variations), rel=1e-9)
+    assert max(variations[ones] for ones in found) == pytest.approx(max(variations), rel=1e-3)
     assert max(variations[0], variations[29]) < 0.85 * max(variations)
 
 
@@ -221,7 +221,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
     """Of two answers either may rank first, or both alike: the pairs on offer show the worst of these."""
     base = ps.RandomizedResponse(log_odds=1.5, relation=ONE)
     high = special.expit(1.5)
-    low, none, draws = 1.0 - high, np.exp(runs.log_none), 3_000
+    low, none, draws = 1.0 - high, np.exp(runs.log_none), 1_000
 
     def curve(epsilon):
         """The top answer is truthful for one record and not for the other; or both answers rank alike."""
@@ -275,3 +275,26 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
     assert case.draw(case.datasets[0](), 200, rng).shape == (200, 2)
     assert len(made) > 1
     assert all(one.exact for one in made)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("model", "truncation"),
+    [
+        (ps.GammaPoisson(shape=1e-3, rate=1e-3, upper=1), (1e-9, 1e9)),
+        (ps.GammaExponential(shape=2, rate=9, upper=1), (1e-6, 1e6)),
+        (ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 1)), (-1e6, 3.0)),
+        (ps.BetaBernoulli(alpha=1e-6, beta=1e6), 1e-6),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_losses_of_tempered_posteriors_hold_where_the_law_is_a_needle_inside_its_bounds(model, truncation, rng):
+    mechanism = ps.TemperedPosterior(model=model, n=100, temperature=1, truncation=truncation)
+    case = neighbours(mechanism)[0]
+    first, second = (case.loss(drawn(case, data, 5_000, rng)) for data in case.datasets)
+    low, high = np.quantile(first, [0.2, 0.8])
+    here, there = ((low < losses) & (losses < high) for losses in (first, second))
+    weighed = np.where(there, np.exp(np.clip(second, low, high)), 0.0)  # one law is e^loss times the other
+    spread = np.hypot(here.std(), weighed.std()) / np.sqrt(len(first))
+    assert here.mean() == pytest.approx(weighed.mean(), abs=7 * spread)
+    assert here.mean() > 0.5

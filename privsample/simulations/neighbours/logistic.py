@@ -16,11 +16,10 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.mechanisms.glm import LogisticPosterior
 from privsample.simulations.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.neighbours.curves import EPSILONS, two_worst
 
 _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
 _GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
-_EPSILONS = np.linspace(0.0, 8.0, 81)
-_FRACTION = 0.2  # of the total variation: where the curve is looked at a second time
 
 
 @value
@@ -40,13 +39,13 @@ class _Rows:
         return np.asarray(log_expit(self.a * across - self.b * along))
 
     def curve(self, deviations: tuple[float, float], weight: float, group: int) -> FloatArray:
-        """The privacy curve at _EPSILONS, nearly; the prior has these deviations across and along."""
+        """The privacy curve at EPSILONS, nearly; the prior has these deviations across and along."""
         across, along = deviations[0] * _GRID[:, None], deviations[1] * _GRID
         logs = -(_GRID[:, None] ** 2 + _GRID**2) / 2 + weight * (
             self.pushing * log_expit(self.push * along) + group * self._margin(across, along)
         )
         law, loss = np.exp(logs - logs.max()), self.loss(across, along, group * weight)
-        kept = [(law * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum() for epsilon in _EPSILONS]
+        kept = [(law * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum() for epsilon in EPSILONS]
         return np.array(kept) / law.sum()
 
 
@@ -59,12 +58,8 @@ def _(mechanism: LogisticPosterior, group: int = 1) -> tuple[Neighbours, ...]:
     wide = one.prior_std * one.prior_divisor**0.5
     second = wide if one.intercept_std is None else one.intercept_std * one.prior_divisor**0.5
     table = np.array([rows.curve((wide, second), one.data_weight, group) for rows in found])
-    widest = int(table[:, 0].argmax())
-    if one.intercept_std is not None:
-        return _mirrored(one, found[widest], group), _opposite(one, rest, group)
-    farther = int(np.flatnonzero(table[widest] >= _FRACTION * table[widest, 0])[-1])
-    picked = dict.fromkeys([widest, int(table[:, farther].argmax())])
-    return tuple(_mirrored(one, found[at], group) for at in picked)
+    worst = [_mirrored(one, found[at], group) for at in two_worst(table)]
+    return tuple(worst) if one.intercept_std is None else (worst[0], _opposite(one, rest, group))
 
 
 def _candidates(one: LogisticPosterior, rest: int) -> list[_Rows]:

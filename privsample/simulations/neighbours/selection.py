@@ -13,11 +13,10 @@ from privsample.mechanisms.release import Release
 from privsample.mechanisms.repetition import ConditionalSelection, RepeatedSelection
 from privsample.simulations.draws import Draw, flat, one_draw
 from privsample.simulations.neighbours.base import Neighbours, neighbours
+from privsample.simulations.neighbours.curves import excess, two_worst
 
 _PILOT = 2_000  # draws from each side, on which scores are tried
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-_FACTORS = np.exp(np.linspace(0.0, 8.0, 81))
-_FRACTION = 0.2  # of the total variation: where the curve is looked at a second time
 
 Place = Callable[[FloatArray], FloatArray]  # from losses to scores
 Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
@@ -80,16 +79,15 @@ def _chosen(
     for case in cases:
         if case.loss is not None:
             losses, p, q = _pilot(case)
-            tried += [(case, place, _curve(chosen, place(losses), p, q)) for place in places(losses)]
+            tried += [
+                (case, place, excess(chosen(place(losses), p), chosen(place(losses), q))) for place in places(losses)
+            ]
     found: list[tuple[Neighbours, Any]] = [(case, replace(mechanism, base=base)) for case in cases]
     if tried:
         table = np.array([curve for *_, curve in tried])
-        widest = int(table[:, 0].argmax())
-        farther = int(np.flatnonzero(table[widest] >= _FRACTION * table[widest, 0])[-1])
-        picked = dict.fromkeys([widest, int(table[:, farther].argmax())])
         found = [
             (case, replace(mechanism, base=base, score=_score(case.loss, place)))
-            for case, place, _ in (tried[at] for at in picked)
+            for case, place, _ in (tried[at] for at in two_worst(table))
             if case.loss is not None
         ]
     return tuple(
@@ -112,14 +110,6 @@ def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
     losses = np.asarray(case.loss(draws), dtype=np.float64)
     p, q = special.expit(losses), special.expit(-losses)
     return losses, p / p.sum(), q / q.sum()
-
-
-def _curve(chosen: Chosen, scores: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """The privacy curve of what is released, the larger of both directions, at the logarithms of _FACTORS."""
-    first, second = chosen(scores, p), chosen(scores, q)
-    there = [np.maximum(first - factor * second, 0.0).sum() for factor in _FACTORS]
-    back = [np.maximum(second - factor * first, 0.0).sum() for factor in _FACTORS]
-    return np.maximum(there, back)
 
 
 def _score(loss: Callable[[FloatArray], FloatArray], place: Place) -> Callable[[Release], float]:

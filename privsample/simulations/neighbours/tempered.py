@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import integrate
 
 from privsample._checks import FloatArray
+from privsample._value import value
 from privsample.distributions.families import BetaBernoulli, DirichletCategorical
 from privsample.distributions.truncated import HeldNumber
 from privsample.mechanisms.tempered import TemperedPosterior
 from privsample.simulations.neighbours.base import Neighbours, neighbours, sized
+from privsample.simulations.neighbours.curves import FACTORS, excess, farther
 from privsample.simulations.neighbours.posterior import Density, Records, extreme_records, pair
 
-_CELLS, _PLACES = 4_000, 33
-_FRACTION = 0.2  # of the total variation: where the curve is looked at a second time
+_NODES, _PLACES = 8, 33
 
 
 @neighbours.register
@@ -29,9 +29,8 @@ def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
         return _shares(mechanism, mechanism.model, group)
 
     def density(statistic: FloatArray) -> Density:
-        law: Any = mechanism._law(statistic)
-        total = _log_total(law)
-        return lambda drawn: law.log_density(drawn[:, 0]) - total
+        law = _Integrated.of(mechanism, statistic)
+        return lambda drawn: law.log_density(drawn[:, 0])
 
     records = _ends(mechanism)
     return tuple(pair(mechanism, records, group, density, raised=k) for k in _worst_others(mechanism, records, group))
@@ -61,54 +60,55 @@ def _worst_others(mechanism: TemperedPosterior, records: Records, group: int) ->
     model, rest = mechanism.model, mechanism.n - group
     low, high = (model.statistic(np.array([record])) for record in records[1:])
 
-    def laws(raised: int) -> tuple[FloatArray, FloatArray]:
+    def curve(raised: int, factors: FloatArray) -> FloatArray:
         others = (rest - raised) * low + raised * high
-        return _cells(mechanism, others + group * low), _cells(mechanism, others + group * high)
+        one, other = (_Integrated.of(mechanism, others + group * end) for end in (low, high))
+        p, q = (one.cells * np.exp(law.log_density(one.at)) for law in (one, other))
+        return excess(p, q, factors)
 
-    def excess(raised: int, factor: float) -> float:
-        p, q = laws(raised)
-        return float(max(np.maximum(p - factor * q, 0.0).sum(), np.maximum(q - factor * p, 0.0).sum()))
-
-    first = _largest(lambda k: excess(k, 1.0), rest)
-    farther, goal = 1.0, _FRACTION * excess(first, 1.0)
-    while excess(first, farther * 1.1) > goal > 0.0 and farther < 1e100:
-        farther *= 1.1
-    return list(dict.fromkeys([first, _largest(lambda k: excess(k, farther), rest)]))
+    first = _largest(lambda k: float(curve(k, FACTORS[:1])[0]), rest)
+    out = FACTORS[[farther(curve(first, FACTORS))]]
+    return list(dict.fromkeys([first, _largest(lambda k: float(curve(k, out)[0]), rest)]))
 
 
-def _cells(mechanism: TemperedPosterior, statistic: FloatArray) -> FloatArray:
-    """The law's probabilities of the cells of an even grid, nearly."""
-    law: Any = mechanism._law(statistic)
-    width = (law.high - law.low) / _CELLS
-    logs = law.log_density(law.low + width * (np.arange(_CELLS) + 0.5))
-    weights = np.exp(logs - logs.max())
-    return np.asarray(weights / weights.sum())
-
-
-def _largest(value: Callable[[int], float], most: int) -> int:
-    """A whole number up to `most` where `value` is largest, if it rises to its largest value and falls from there."""
+def _largest(worth: Callable[[int], float], most: int) -> int:
+    """A whole number up to `most` where `worth` is largest, if it rises to its largest value and falls from there."""
     low, high = 0, most
     while True:
         places = np.unique(np.rint(np.linspace(low, high, _PLACES)).astype(int))
-        best = int(places[np.argmax([value(int(place)) for place in places])])
+        best = int(places[np.argmax([worth(int(place)) for place in places])])
         if high - low < _PLACES:
             return best
         step = -(-(high - low) // (_PLACES - 1))
         low, high = max(low, best - step), min(high, best + step)
 
 
-def _log_total(law: HeldNumber) -> float:
-    """The logarithm of what a density that is known up to a constant adds up to, by quadrature."""
-    at = np.linspace(law.low, law.high, 2_001)
-    logs = law.log_density(at)
-    top, peak = float(logs.max()), float(at[np.argmax(logs)])
-    found = integrate.quad(
-        lambda x: np.exp(law.log_density(np.asarray(x)) - top),
-        law.low,
-        law.high,
-        points=[peak],
-        limit=500,
-        epsabs=0,
-        epsrel=1e-10,
-    )
-    return float(np.log(found[0])) + top
+@value
+class _Integrated:
+    """A law of one number whose log density is known up to a constant, and a rule of quadrature for it."""
+
+    law: HeldNumber
+    at: FloatArray
+    cells: FloatArray
+    log_total: float
+
+    @classmethod
+    def of(cls, mechanism: TemperedPosterior, statistic: FloatArray) -> "_Integrated":
+        """Panels that double in width away from the bounds and from the middle of the law, eight nodes on each."""
+        law: Any = mechanism._law(statistic)
+        quarter, middle, most = np.quantile(law.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
+        halves, steps = 2.0 ** -np.arange(60.0), (most - quarter) * 2.0 ** np.arange(-3.0, 60.0)
+        ends = [law.low + (middle - law.low) * halves, law.high - (law.high - middle) * halves]
+        breaks = np.concatenate([*ends, middle - steps, middle + steps, [law.low, law.high]])
+        breaks = np.unique(np.clip(breaks, law.low, law.high))
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        half = np.diff(breaks)[:, None] / 2
+        at, cells = (breaks[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+        logs = law.log_density(at)
+        top = float(logs.max())
+        total = top + float(np.log((cells * np.exp(logs - top)).sum()))
+        return cls(law=law, at=at, cells=cells, log_total=total)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Shape (...) to (...)."""
+        return np.asarray(self.law.log_density(x) - self.log_total)
