@@ -142,7 +142,7 @@ def _comparison(noise: Noise, most: float) -> Result:
         f"{lines[-1].delta[0]:.3f} in place of {lines[-2].delta[0]:.3f} for {SIZES[-1]} of {N} records, and higher "
         f"from ε = {', '.join(f'{e:.2g}' for e in ahead)} on for {', '.join(map(str, SIZES))}; the paper compares them "
         f"in the picture alone, and our account and its Theorems 9 and 10 differ by at most {off:.0e}.",
-        title=f"{noise.title} on m of {N} records",
+        title=f"{noise.title}\non m of {N} records",
         **noise.columns,
     )
 
@@ -166,7 +166,7 @@ def _copies() -> Result:
         f"{', '.join(f'{end:.2f}' for end in ends)} on for {', '.join(map(str, SIZES))} draws from {N} records; with "
         f"the groups of the paper's Theorem 10 it is {', '.join(f'{f:.3f}' for f in factors)} times as large at ε = 0 "
         "and falls in steps instead, one for each further copy: the impact that the paper's caption speaks of.",
-        title=f"{LAPLACE.title} on m draws from {N} records",
+        title=f"{LAPLACE.title}\non m draws from {N} records",
         **LAPLACE.columns,
     )
 
@@ -189,7 +189,7 @@ def _boxes(m: int = 20) -> Result:
         f"{black[at] / white[at]:.2f} times by ours, which also uses that the profile ends; at ε = 0 the factors are "
         f"{paper[0] / white[0]:.3f} and {black[0] / white[0]:.3f}: the impact of the black box, of which "
         "the paper's caption speaks.",
-        title=f"{LAPLACE.title} on {m} draws from {N} records",
+        title=f"{LAPLACE.title}\non {m} draws from {N} records",
         m=m,
         **LAPLACE.columns,
     )
