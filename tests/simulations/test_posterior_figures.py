@@ -200,8 +200,8 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("t-5.3", "from ε = 0.191 on our two mechanisms draw from the posterior itself and reach 0"),
-        ("t-5.4", "our two mechanisms stay above 0.098 and 0.022 at any cost, while Gaussian noise falls to 0.0002"),
+        ("t-5.3", "From ε = 0.191 on our two mechanisms draw from the posterior itself and reach 0"),
+        ("t-5.4", "Our two mechanisms stay above 0.098 and 0.022 at any cost, while Gaussian noise falls to 0.0002"),
         (
             "t-5.6",
             "for ρ = 0.5, where the concentrated posterior scores 75.2 at ε = 0.001 and its limit, θ = 0.33, 75.2",

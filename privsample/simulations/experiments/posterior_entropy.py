@@ -9,6 +9,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.laws import Beta
+from privsample.simulations.experiments import posterior_laws as laws
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.posterior_laws import Setting
 from privsample.simulations.experiments.posterior_paint import EPSILONS, MADE, lines, mark
@@ -49,19 +50,21 @@ def _run(order: float) -> Result:
 
 def _sentence(setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> str:
     first, last = ({name: apart[at] for name, apart in values.items()} for at in (0, -1))
+    ends = laws.gaussian(setting, float(points[0])).weights[ONES, [0, -1]]
     start = (
         f"At order {setting.order:g} and ε = {points[0]:g} the relative entropy is "
         + ", ".join(f"{apart:.3g} ({name})" for name, apart in first.items())
-        + " nats: towards ε = 0 the concentrated posterior is heavily penalised, as the thesis says"
+        + f" nats, and of the Gaussian noise {ends[0]:.0%} and {ends[1]:.0%} are taken to no and to only ones. The "
+        "thesis says that towards ε = 0 the concentrated posterior is heavily penalised and the noisy one has two modes"
     )
     if np.isfinite(setting.direct):
         reached = max(values[name][points >= setting.direct].max() for name in ("diffused", "concentrated"))
         return (
-            f"{start}; from ε = {setting.direct:.3g} on our two mechanisms draw from the posterior itself and reach "
+            f"{start}. From ε = {setting.direct:.3g} on our two mechanisms draw from the posterior itself and reach "
             f"{reached:.1g}, while Gaussian noise is still at {last['Gaussian noise']:.1g} at ε = {points[-1]:g}."
         )
     return (
-        f"{start}; our two mechanisms stay above {last['diffused']:.2g} and {last['concentrated']:.2g} at any cost, "
+        f"{start}. Our two mechanisms stay above {last['diffused']:.2g} and {last['concentrated']:.2g} at any cost, "
         f"while Gaussian noise falls to {last['Gaussian noise']:.1g} at ε = {points[-1]:g}."
     )
 
