@@ -162,7 +162,7 @@ def _posteriors() -> dict[str, Example]:
             mechanism=DirectPosterior(model=BetaBernoulli(alpha=6, beta=12), n=50),
             twin=DirectPosterior(model=BetaBernoulli(alpha=4, beta=8), n=50),
             fault="a prior of two thirds the strength",
-            samples=30_000,
+            samples=45_000,
         ),
         "beta-posterior": _broken(
             "every record counts 10 % too much",
@@ -236,7 +236,7 @@ def _models() -> dict[str, Example]:
         ),
         "gradient-descent": _broken(
             _QUIET,
-            900,
+            1_300,
             NoisyProjectedSGD,
             {"noise_std": 0.3},
             loss=loss,
@@ -256,7 +256,7 @@ def _choices() -> dict[str, Example]:
             mechanism=RepeatedSelection(base=answer, runs=runs),
             twin=TellingSelection(base=answer, runs=runs),
             fault="it reveals the number of runs",
-            samples=6_000,
+            samples=9_000,
         ),
         "conditional-selection": _broken(
             "the noise of a run is smaller than it is said to be",

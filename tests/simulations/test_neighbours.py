@@ -188,6 +188,14 @@ def test_statistics_differ_in_a_group(mechanism):
     differ(mechanism, 2)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_numbers_as_large_and_as_small_as_floats_go_can_be_audited(size, rng):
+    noise = ps.GaussianSum(bounds=(-size, size), noise_std=2 * size, relation=TWO)
+    verdict = ps.audit(noise, epsilons=[0.1], samples=300, rng=rng)
+    assert not verdict.violated
+    assert f"{size:g}" in verdict.pair
+
+
 def test_exact_noise_is_drawn_from_its_own_source(rng):
     pytest.importorskip("opendp")
     exact = ps.NoisyStatistics(model=BETA, n=3, scale=2, sampler="opendp")

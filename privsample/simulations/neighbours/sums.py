@@ -87,5 +87,6 @@ def many(record: FloatArray, count: int) -> FloatArray:
 
 def records(count: int, record: FloatArray) -> str:
     """In words."""
-    number = np.linalg.norm(record) * (np.sign(np.ravel(record)[0]) or 1)
+    largest = float(np.abs(record).max()) or 1.0  # its square may be no number
+    number = largest * np.linalg.norm(record / largest) * (np.sign(np.ravel(record)[0]) or 1)
     return f"{count:,} {'record' if count == 1 else 'records'} of {number:g}"
