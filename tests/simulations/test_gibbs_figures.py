@@ -82,8 +82,11 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     assert float(chain["noisy"]) > float(table["HMM, 2 states", 0.1]["noisy"])
     assert float(chain["plain"]) > float(table["naive Bayes", 50.0]["plain"])
     assert "On days left out" in sentence
-    assert all(float(row[f"{name}_standard_error"]) > 0 for row in rows for name in ("noisy", "tempered"))
+    assert all(
+        float(row[f"{name}_standard_error"]) > 0 for row in rows for name in ("noisy", "tempered", "tempered_100")
+    )
     better = sum(float(row["noisy"]) > float(row["tempered"]) for row in rows)
+    assert float(chain["tempered_100"]) != float(chain["tempered"])
     assert f"do better than sweeps at {better} of 4 points" in sentence
 
 

@@ -10,6 +10,7 @@ from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+SKY = "#56B4E9"  # with the others of `figures`
 _STATES = ("#d9e6f2", "#74a9d6", "#08306b")  # light to dark: told apart in print too
 
 
@@ -64,7 +65,11 @@ def bars(figure: Any, columns: Mapping[str, Sequence[Any]], shown: Sequence[str]
 
 def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
     """Held-out log likelihood of a record against epsilon: noisy histograms, tempered sweeps, and neither."""
-    styles = {"noisy": (ORANGE, "o-", "noisy histograms"), "tempered": (BLUE, "s--", "tempered sweeps")}
+    styles = {
+        "noisy": (ORANGE, "o-", "noisy histograms"),
+        "tempered": (BLUE, "s--", "tempered, M = 10"),
+        "tempered_100": (SKY, "^:", "tempered, M = 100"),
+    }
     for axes, (title, curves) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
         axes.axhline(curves["plain"][0], color=GREEN, linewidth=1.4, linestyle=":", label="not private")
         for name, (colour, style, label) in styles.items():
@@ -76,4 +81,4 @@ def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Map
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
     figure.axes[0].set_ylabel("log likelihood of a flight\non days left out, nats")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
