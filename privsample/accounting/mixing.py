@@ -65,14 +65,14 @@ class MixingConstants:
 
     @property
     def log_range(self) -> float:
-        """The largest log K(x, y)/K(x', y): what the kernel alone promises, as local privacy; +inf for some zeros."""
+        """The largest log K(x, y)/K(x', y): the local privacy of the kernel alone; +inf for (all but) zeros."""
         return self._once("log range", self._log_range)
 
     def _log_range(self) -> float:
         if len(self._rows) == 1:
             return 0.0
         low, high = self._rows.min(axis=0), self._rows.max(axis=0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             found = float(np.log(high[high > 0] / low[high > 0]).max())
         return found + self._error
 

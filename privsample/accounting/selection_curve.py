@@ -73,7 +73,9 @@ def every_run_log_delta(mu: float, runs: Runs, epsilon: float) -> float:
     """
     k = np.arange(1.0, min(runs.maximum, _MOST_RUNS) + 1.0)
     mass, shift = np.exp(runs.log_mass(k)), mu * np.sqrt(k)
-    upper = special.ndtr(shift / 2 - epsilon / shift)
-    lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - epsilon / shift), 0.0))
+    with np.errstate(over="ignore"):
+        away = epsilon / shift
+    upper = special.ndtr(shift / 2 - away)
+    lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - away), 0.0))
     rest = max(-np.expm1(runs.log_none) - mass.sum(), 0.0) + 1e-13
     return min(float(np.log(mass @ np.maximum(upper - lower, 0.0) + rest)), 0.0)

@@ -260,3 +260,9 @@ def test_groups_of_profiles_go_through_the_kernel_by_their_own_account():
     account = KernelAccountant(base=base, matrix=((0.7, 0.3), (0.2, 0.8)))
     assert account.group(2) == KernelAccountant(base=base.group(2), matrix=account.matrix)
     assert account.group(2).delta(0.1) > account.delta(0.1)
+
+
+def test_columns_that_hardly_hold_anything_promise_nothing_by_themselves():
+    kernel = KernelAccountant(base=PureAccountant(stated_epsilon=1.0), matrix=[[0.5, 0.5], [1.0, 1e-310]])
+    assert kernel.constants.log_range == np.inf
+    assert 0.0 < kernel.delta(0.0) <= 0.5 * np.tanh(0.5) * (1 + 1e-9)

@@ -87,7 +87,8 @@ def test_privacy_curve(account):
     assert account.delta(min(account.max_loss * (1 + 1e-12), 1e9)) <= account.failure * (1 + 1e-9) or np.isinf(
         account.max_loss
     )
-    assert close(np.log(np.maximum(values, 1e-300)), np.maximum(account.log_delta(EPSILONS), np.log(1e-300)), 1e-12)
+    logs = np.maximum(account.log_delta(EPSILONS), np.log(1e-300))
+    assert np.allclose(np.log(np.maximum(values, 1e-300)), logs, rtol=1e-12, atol=1e-14)
 
 
 @given(every(), st.sampled_from(DELTAS))
@@ -98,7 +99,7 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
         assert account.log_delta(epsilon) <= np.log(delta) + 1e-8  # a minimum over orders is found to rounding
         if account.kind("epsilon") == "exact":
             assert DP(epsilon=max(epsilon, 1e-300), delta=delta).met_by(account)
-        assert account.epsilon(min(delta * 2, 0.99)) <= epsilon
+        assert account.epsilon(min(delta * 2, 0.99)) <= epsilon * (1 + 1e-12)  # each is rounded up by itself
     if 0 < epsilon < account.max_loss and np.isfinite(epsilon):
         assert account.delta(epsilon * (1 - 1e-6)) >= delta * (1 - 1e-9)
 

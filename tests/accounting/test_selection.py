@@ -371,3 +371,8 @@ def test_what_was_worked_out_travels_with_a_copy():
     for copied in (copy.deepcopy(account), pickle.loads(pickle.dumps(account))):  # as to another process
         assert copied == account
         assert copied.epsilon(1e-5) == epsilon
+
+
+def test_a_base_that_hardly_tells_anything():
+    account = selected(POISSON, ps.GaussianAccountant(sensitivity=1e-200, noise_std=1.0))
+    assert 0.0 <= account.epsilon(0.1) < 1e-100
