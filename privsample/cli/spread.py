@@ -32,6 +32,7 @@ def spread(args: Namespace) -> Iterator[None]:
         raise UsageProblem("--dask needs distributed, which is not installed: pip install distributed")
     distributed: Any = import_module("distributed")
     try:
+        distributed.comm.resolve_address(args.dask)  # a client that fails on a malformed address hangs
         client = distributed.Client(args.dask, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error) or type(error).__name__

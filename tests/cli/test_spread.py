@@ -30,6 +30,12 @@ def test_errors(run, words, message, monkeypatch):
     assert message in ran.err
 
 
+def test_a_malformed_address_starts_no_client(run, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("it would hang when it is thrown away"))
+    assert "missing port" in run("reproduce", "s-1a", "--dask", "nowhere").err
+
+
 def test_dask_has_to_be_installed(run, monkeypatch):
     monkeypatch.setattr("privsample.cli.spread.find_spec", lambda _: None)
     ran = run("reproduce", "s-1a", "--dask", "tcp://127.0.0.1:1")
