@@ -48,6 +48,7 @@ def test_everything_is_there_and_grouped_by_paper(html):
     assert "a long name" in html
     assert "<script" not in html
     assert html.count('class="swipe"') == 1
+    assert html.count("<summary>Contents</summary>") == 1
     for group in (PAPERS["s"], PAPERS["h"], PAPERS[""]):
         assert f'<h2 class="group">{group}</h2>' in html
 
@@ -63,6 +64,17 @@ def test_the_numbers_do_not_depend_on_how_many_run_at_once(tmp_path):
         assert (one.name, one.sentence) == (other.name, other.sentence)
         assert one.numbers.read_bytes() == other.numbers.read_bytes()
         assert one.picture.read_bytes() == other.picture.read_bytes()
+
+
+def test_pictures_are_light(tmp_path):
+    (done,) = reproduce(["s-1a"], tmp_path)
+    assert done.picture.read_bytes()[25] == 3  # the colours stand in a table, one byte for a pixel
+
+
+def test_another_process_may_write_the_same_file(tmp_path):
+    (tmp_path / ".s-1a.png").mkdir()
+    (done,) = reproduce(["s-1a"], tmp_path)
+    assert done.picture.exists()
 
 
 def test_what_cannot_be_written_is_named(tmp_path):
