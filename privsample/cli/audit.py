@@ -3,12 +3,13 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from privsample.cli.build import checked
 from privsample.cli.errors import Stop, UsageProblem, require
-from privsample.cli.options import add_json, number, whole
-from privsample.cli.output import Page, check_tables, print_json, progress
+from privsample.cli.options import add_json, number, seed, whole
+from privsample.cli.output import Page, check_tables, print_json, progress, read_or_not
 from privsample.cli.reproduce import empty_folder
 from privsample.cli.spread import add_jobs, spread
 
@@ -44,7 +45,7 @@ def add(parser: Any) -> None:
     parser.add_argument(
         "--level", type=number, default=1e-6, metavar="P", help="the chance of refuting a true claim (default: 1e-6)"
     )
-    parser.add_argument("--seed", type=whole, metavar="SEED", help="repeat the same audits")
+    parser.add_argument("--seed", type=seed, metavar="SEED", help="repeat the same audits")
     parser.add_argument("--out", metavar="DIR", help="a folder for audits.png and audits.csv")
     parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
     add_jobs(parser)
@@ -56,33 +57,29 @@ def run(args: Namespace) -> int:
     if bool(args.names) + args.all + args.list != 1:
         raise UsageProblem("give names of mechanisms, or --all, or --list (see privsample audit --help)")
     check_tables(args)
-    from privsample.simulations.audited import Audited, audited, pictured
+    from privsample.simulations.audited import Audited, audited
 
     names = _names(args)
     if args.list:
-        _listed(names)
+        _listed(names, args)
         return 0
     if args.out is not None:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
     options = {"seed": args.seed, "twin": args.twin, "samples": args.samples, "level": args.level}
     done: list[Audited] = []
-    with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
-        for one in audited(names, **options):
-            done.append(one)
-            advance(1)
-    if args.json:
-        found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
-        print_json({"command": "audit", "twins": args.twin, "audits": found})
-    else:
-        _told(done, args)
-    if folder is not None:
-        try:
-            picture, numbers, _ = pictured(done).write(folder)
-        except OSError as error:
-            raise UsageProblem(f"--out: {folder} could not be written ({error.strerror or error})") from None
-        if not args.json:
-            print(picture, numbers, sep="\n")
+    try:
+        with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
+            for one in audited(names, **options):
+                done.append(one)
+                advance(1)
+    finally:  # what was done is kept and told also where the rest failed or was stopped
+        if done:
+            files = () if folder is None else _kept(done, folder)
+            with read_or_not():  # the exit code says what was found all the same
+                _told(done, args)
+                if not args.json:
+                    print(*(f"{file}\n" for file in files), sep="", end="")
     violated = [one.name for one in done if one.verdict.violated]
     if violated:
         raise Refuted(f"VIOLATED: {len(violated)} of {len(done)} claims were refuted: {', '.join(violated)}")
@@ -100,19 +97,35 @@ def _names(args: Namespace) -> list[str]:
     return list(dict.fromkeys(args.names)) or list(known)
 
 
-def _listed(names: Sequence[str]) -> None:
+def _listed(names: Sequence[str], args: Namespace) -> None:
     from privsample.simulations.catalogue import catalogue
 
-    page, known = Page(), catalogue()
-    page.table(
-        "Examples and their broken twins",
-        ("name", "mechanism", "what is wrong with the twin"),
-        [(name, type(known[name].mechanism).__name__, known[name].fault) for name in names],
-    )
+    known = catalogue()
+    rows = [(name, type(known[name].mechanism).__name__, known[name].fault) for name in names]
+    if args.json:
+        keys = ("name", "mechanism", "fault")
+        print_json({"command": "audit", "examples": [dict(zip(keys, row, strict=True)) for row in rows]})
+    else:
+        Page().table("Examples and their broken twins", ("name", "mechanism", "what is wrong with the twin"), rows)
+
+
+def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
+    """The picture and the table, written into the folder. Raises: UsageProblem."""
+    from privsample.simulations.audited import pictured
+
+    try:
+        picture, numbers, _ = pictured(done).write(folder)
+    except OSError as error:
+        raise UsageProblem(f"--out: {folder} could not be written ({error.strerror or error})") from None
+    return picture, numbers
 
 
 def _told(done: Sequence[Any], args: Namespace) -> None:
-    """One row for each, then what the verdicts say where there are few or a claim fell."""
+    """A row for each, then what the verdicts say where they are few, a claim fell or the draws were too few."""
+    if args.json:
+        found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
+        print_json({"command": "audit", "twins": args.twin, "audits": found})
+        return
     page = Page()
     rows = [
         (
@@ -120,16 +133,16 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
             one.verdict.outcome,
             f"{one.verdict.p_value:.2g}",
             f"{one.verdict.epsilon:.3g}",
-            f"{one.verdict.claim:.4f}",
-            f"{one.verdict.lower:.4f}",
+            f"{one.verdict.claim:.3g}",
+            f"{one.verdict.lower:.3g}",
             f"{one.verdict.samples:,}",
             f"{one.seconds:.1f}",
         )
         for one in done
     ]
-    head = ("name", "outcome", "p", "epsilon", "claimed delta", "at least", "draws", "seconds")
+    head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "seconds")
     title = "Broken twins, held to the claims of the mechanisms" if args.twin else "Mechanisms, held to their accounts"
     page.table(title, head, rows, numbers=range(2, 8))
     for one in done:
-        if len(done) <= 3 or one.verdict.violated != args.twin:
+        if len(done) <= 3 or one.verdict.violated != args.twin or one.verdict.samples < one.verdict.needed:
             page.paragraph(one.name, one.verdict.words)

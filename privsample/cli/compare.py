@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build
-from privsample.cli.options import add_draws, add_model, add_target, whole
+from privsample.cli.options import add_draws, add_model, add_target, seed, whole
 from privsample.cli.output import Page, check_tables, print_json
 
 ABOUT = "compare the mechanisms at one limit, on simulated data"
@@ -28,7 +28,7 @@ def add(parser: Any) -> None:
     group = parser.add_argument_group("the simulations")
     group.add_argument("--simulations", type=whole, default=200, metavar="S", help="how many data sets (default: 200)")
     group.add_argument(
-        "--seed", type=whole, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
+        "--seed", type=seed, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
     )
     add_draws(parser)
 

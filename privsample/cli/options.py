@@ -67,15 +67,20 @@ def number(text: str) -> float:
     return result
 
 
-def whole(text: str) -> int:
-    """A whole number of at least one."""
+def whole(text: str, least: int = 1) -> int:
+    """A whole number of at least one, or of another least."""
     try:
         result = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a whole number such as 1000, got {text!r}") from None
-    if not result >= 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    if not result >= least:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got {text!r}")
     return result
+
+
+def seed(text: str) -> int:
+    """A whole number from zero on."""
+    return whole(text, least=0)
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import sys
 from argparse import Namespace
@@ -109,6 +110,18 @@ class Page:
         for name, fact in pairs:
             made.add_row(Text(name, style="bold"), Text(fact))
         self._console.print(made)
+
+
+@contextmanager
+def read_or_not() -> Iterator[None]:
+    """What is printed inside may be read to its end or not: from where the reader left, nothing more is printed."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Audits of the catalogue, several at once where that is asked for, and their picture."""
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.figures import BLUE, ORANGE
 from privsample.simulations.verdict import Verdict
 
-_ACROSS = 3
+_MOST_ACROSS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,15 @@ def _timed(name: str, seed: int | None, options: dict[str, Any]) -> Audited:
 
 def pictured(done: Sequence[Audited]) -> Experiment:
     """The picture and the table: for each audit the claimed curve and the certified lower limits of the true one."""
-    rows = -(-len(done) // _ACROSS)
-    across = min(len(done), _ACROSS)
-    return Experiment(name="audits", title="Audits", run=lambda: _result(done), size=(3.3 * across, 2.4 * rows + 0.6))
+    rows, across = _grid(len(done))
+    size = (max(2.5 * across, 4.6), max(2.2 * rows, 3.0) + 0.6)
+    return Experiment(name="audits", title="Audits", run=lambda: _result(done), size=size)
+
+
+def _grid(panels: int) -> tuple[int, int]:
+    """Rows and columns, as near to a square as there is room for."""
+    across = min(math.isqrt(panels - 1) + 1, _MOST_ACROSS)
+    return -(-panels // across), across
 
 
 def _result(done: Sequence[Audited]) -> Result:
@@ -71,16 +78,18 @@ def _result(done: Sequence[Audited]) -> Result:
 
 
 def _paint(figure: Any, done: Sequence[Audited]) -> None:
-    panels = figure.subplots(-(-len(done) // _ACROSS), min(len(done), _ACROSS), squeeze=False).ravel()
+    panels = figure.subplots(*_grid(len(done)), squeeze=False).ravel()
     for axes, one in zip(panels, done, strict=False):
         verdict = one.verdict
         axes.plot(verdict.epsilons, verdict.claims, color=BLUE, marker=".", label="claimed δ(ε)")
         style = {"color": ORANGE, "linestyle": "none", "marker": "^", "markersize": 5}
         axes.plot(verdict.epsilons, verdict.lowers, **style, label="the true δ(ε) is at least this, by the draws")
         axes.set_title(
-            one.name + (": VIOLATED" if verdict.violated else ""), color=ORANGE if verdict.violated else "black"
+            one.name + ("\nVIOLATED" if verdict.violated else ""), color=ORANGE if verdict.violated else "black"
         )
-        axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
+        axes.set(ylim=(0.0, None))
     for axes in panels[len(done) :]:
         axes.set_visible(False)
+    figure.supxlabel("ε, nats")
+    figure.supylabel("δ")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2 if len(done) > 1 else 1)

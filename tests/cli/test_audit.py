@@ -1,11 +1,14 @@
 """`privsample audit`: mechanisms by name, and their broken twins."""
 
 import csv
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from privsample.simulations import audited
 from privsample.simulations import catalogue as home
 
 QUICK = ["--samples", "2000", "--seed", "7"]
@@ -25,6 +28,12 @@ def test_the_list(run):
     for name, example in home.catalogue().items():
         assert name in ran.out
         assert type(example.mechanism).__name__ in ran.out
+
+
+def test_the_list_as_json(run):
+    found = run("audit", "--list", "--json").json["examples"]
+    assert [one["name"] for one in found] == list(home.catalogue())
+    assert found[0]["mechanism"] == "GaussianMechanism"
 
 
 def test_a_mechanism_that_stands(run):
@@ -60,6 +69,59 @@ def test_several_workers_change_nothing(run, two):
     assert alone["p_value"] == one["audits"][1]["p_value"]
 
 
+def test_zero_is_a_seed(run):
+    one, other = (run("audit", "laplace", "--samples", "2000", "--seed", "0", "--json").json for _ in range(2))
+    assert one["audits"][0]["p_value"] == other["audits"][0]["p_value"]
+
+
+def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
+    known = {"discrete-gaussian-statistics": home.catalogue()["discrete-gaussian-statistics"]}
+    monkeypatch.setattr("privsample.simulations.audited.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.catalogue.catalogue", lambda: known)
+    row = next(line for line in run("audit", "--all", *QUICK).out.splitlines() if "CONSISTENT" in line).split()
+    claim = run("audit", "--all", "--json", *QUICK).json["audits"][0]["claim"]
+    assert row[0] == "discrete-gaussian-statistics"
+    assert row[4] == f"{claim:.3g}"
+
+
+def test_too_few_draws_are_told_of_however_many_audits_there_are(run):
+    ran = run("audit", "laplace", "gaussian", "one-bit", "laplace-sum", "--samples", "10", "--seed", "7")
+    assert ran.out.count("too few to say anything") == 4
+
+
+def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
+    real = audited.audited
+
+    def stopped(names, **options):
+        yield next(real(names, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audited, "audited", stopped)
+    ran = run("audit", "--all", "--out", "out", *QUICK)
+    assert ran.code == 130
+    assert "laplace" in ran.out
+    rows = csv.DictReader(Path("out/audits.csv").read_text().splitlines())
+    assert {row["name"] for row in rows} == {"laplace"}
+
+
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_a_reader_that_leaves_changes_neither_files_nor_exit_code(form):
+    words = ["audit", "laplace", "--twin", "--samples", "20000", "--seed", "7", "--out", "out", *form]
+    with subprocess.Popen(
+        [sys.executable, "-m", "privsample", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        started.stdout.close()
+        err = started.stderr.read()
+    assert started.returncode == 1
+    assert err.splitlines() == ["privsample: error: VIOLATED: 1 of 1 claims were refuted: laplace"]
+    assert sorted(path.name for path in Path("out").iterdir()) == ["audits.csv", "audits.png"]
+
+
+def test_panels_form_a_grid_near_a_square():
+    grids = {panels: audited._grid(panels) for panels in (1, 2, 3, 5, 9, 41)}
+    assert grids == {1: (1, 1), 2: (1, 2), 3: (2, 2), 5: (2, 3), 9: (3, 3), 41: (7, 6)}
+
+
 def test_progress_on_a_terminal(run, two, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ran = run("audit", "--all", *QUICK)
@@ -85,7 +147,7 @@ def test_a_folder_that_holds_files(run):
         ([], "give names of mechanisms, or --all, or --list"),
         (["laplace", "--all"], "give names of mechanisms"),
         (["nothing"], "there is no example nothing; there are gaussian, laplace"),
-        (["laplace", "--level", "2"], r"level must lie in (0, 1)"),
+        (["laplace", "--level", "2"], "level must lie in "),
         (["laplace", "--samples", "0"], "expected a whole number of at least 1"),
     ],
 )
