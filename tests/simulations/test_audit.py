@@ -183,12 +183,16 @@ def test_one_draw_is_audited_whatever_the_number_of_draws():
     assert hash(first) == hash(second)
 
 
-def test_the_number_of_workers_changes_nothing(monkeypatch):
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_the_number_of_workers_changes_nothing(backend, monkeypatch):
     monkeypatch.setattr("privsample.simulations.draws._BLOCK", 300)
     noise = ps.LaplaceMechanism(sensitivity=1, scale=1)
     alone = ps.audit(noise, epsilons=[0.1], samples=1001, rng=np.random.default_rng(3))
-    with joblib.parallel_config(backend="threading", n_jobs=2):
+    own = {"datasets": (np.zeros(2), np.array([1.0, 0.0])), "claim": noise.accountant}
+    learned = ps.audit(laplace(1), samples=1001, rng=np.random.default_rng(4), **own)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
         assert ps.audit(noise, epsilons=[0.1], samples=1001, rng=np.random.default_rng(3)) == alone
+        assert ps.audit(laplace(1), samples=1001, rng=np.random.default_rng(4), **own) == learned
     assert alone.samples == 901
 
 
