@@ -1,7 +1,6 @@
 """Pairs of neighbouring datasets made of a few records, for an audit to search where nobody knows the worst."""
 
-from collections.abc import Sequence
-from itertools import combinations
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -37,15 +36,15 @@ class Recipe:
 
 def recipes(count: int, relation: Relation, *, size: int | None, group: int, most: int) -> list[Recipe]:
     """As `neighbouring_pairs`, of `count` records. Raises: TypeError, ValueError."""
-    pairs: Sequence[tuple[int, int | None]]
+    replaced = isinstance(relation, ReplaceOne)
     if isinstance(relation, ReplaceOne):
         if size is not None:
             raise TypeError(f"size goes with AddRemove: under ReplaceOne the relation says it, n = {relation.n}")
-        n, pairs = relation.n, list(combinations(range(count), 2))
+        n, pairs = relation.n, count * (count - 1) // 2
     elif isinstance(relation, AddRemove):
         if size is None:
             raise TypeError("size must be given under AddRemove: how many records the larger dataset holds")
-        n, pairs = positive_integer(size=size), [(at, None) for at in range(count)]
+        n, pairs = positive_integer(size=size), count
     else:
         raise TypeError(f"relation must be ReplaceOne or AddRemove, got {relation!r}")
     if not pairs:
@@ -53,12 +52,19 @@ def recipes(count: int, relation: Relation, *, size: int | None, group: int, mos
     if group > n:
         raise ValueError(f"a group must be no larger than n = {n}, got {group}")
     shared = n - group
-    commons = [*range(count), *([None] if min(count, shared) > 1 else [])] if shared else [0]
-    found = [Recipe(common=c, first=x, second=y, shared=shared, group=group) for c in commons for x, y in pairs]
-    if len(found) <= most:
-        return found
-    chosen = np.random.default_rng(0).choice(len(found), most, replace=False)
-    return [found[at] for at in np.sort(chosen)]
+    commons = 1 if shared == 0 else count if min(count, shared) == 1 else count + 1
+
+    def recipe(place: int) -> Recipe:
+        common, at = divmod(place, pairs)
+        second = (1 + isqrt(1 + 8 * at)) // 2 if replaced else None  # of the pairs in order of their later record
+        first = at if second is None else at - second * (second - 1) // 2
+        return Recipe(
+            common=None if common == count else common, first=first, second=second, shared=shared, group=group
+        )
+
+    total = pairs * commons
+    chosen = np.random.default_rng(0).choice(total, most, replace=False) if total > most else np.arange(total)
+    return [recipe(place) for place in np.sort(chosen).tolist()]
 
 
 def neighbouring_pairs(

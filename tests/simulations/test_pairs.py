@@ -19,6 +19,7 @@ LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
         (ps.ReplaceOne(n=1), None, 1, [0.0, 0.5, 1.0], 3),
         (ps.ReplaceOne(n=2), None, 2, [0.0, 1.0], 1),
         (ps.ReplaceOne(n=50), None, 1, np.arange(9.0), 64),
+        (ps.ReplaceOne(n=2), None, 1, np.arange(100_000.0), 64),
         (ps.AddRemove(), 4, 1, [0.0, 1.0], 2 * 3),
         (ps.AddRemove(), 1, 1, [0.0, 1.0], 2),
         (ps.AddRemove(), 2, 2, [3.0], 1),
