@@ -68,6 +68,11 @@ def test_files(tmp_path, monkeypatch, name, header, lines, words):
     assert "thesis says" in sentence
 
 
+def test_the_baseline_may_be_better_nowhere(monkeypatch):
+    monkeypatch.setattr(profiles, "EPSILONS", np.array([0.2, 1.0]))
+    assert "is the better one at no ε drawn." in profiles.CATEGORICAL.run().sentence
+
+
 def test_tables_hold_every_point():
     curves = Curves(
         title="t",

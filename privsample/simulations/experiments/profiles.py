@@ -122,13 +122,13 @@ def _categorical() -> Result:
     ours = categorical(SmoothCategorical, "profile-based: Smooth Categorical (stand-in profiles)", EPSILONS)
     base, costs = (panel.values[np.abs(panel.x - MARK).argmin()] for panel in (local, ours))
     dearer = EPSILONS[ours.values.max(axis=1) > local.values.max(axis=1)]
+    until = f"up to ε = {dearer.max():.2g}" if dearer.size else "at no ε drawn"
     return Result(
         columns=table([local, ours]),
         sentence=f"At ε = {MARK:g} local privacy changes every symbol's probability by {base.max():.3f}, Smooth "
         f"Categorical the two telling ones by {costs[0]:.3f} and {costs[1]:.3f} and the others by {costs[2]:.3f} and "
         f"{costs[3]:.3f}; so the thesis says: categories that tell less cost less, and the baseline is worse; with our "
-        f"stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one up to ε = "
-        f"{dearer.max():.2g}.",
+        f"stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one {until}.",
         paint=lambda figure: profiles_paint.lines(figure, [local, ours]),
     )
 
