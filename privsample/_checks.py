@@ -92,6 +92,14 @@ def positive_integer(**named: Any) -> int:
     return result
 
 
+def listed(**named: Any) -> tuple[Any, ...]:
+    """What a list, tuple or array holds; text and single numbers are refused."""
+    name, item = _single(named)
+    if isinstance(item, (str, bytes)) or not np.iterable(item):
+        raise TypeError(f"{name} must be a list, got {item!r}")
+    return tuple(item)
+
+
 def interval(**named: Any) -> tuple[float, float]:
     """Two finite numbers, the first below the second."""
     name, item = _single(named)
@@ -112,7 +120,7 @@ def real_array(**named: ArrayLike) -> FloatArray:
     name, item = _single(named)
     try:
         result = np.asarray(item, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be real numbers, got {type(item).__name__}") from None
     if np.isnan(result).any():
         raise ValueError(f"{name} must not contain NaN")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive_integer, real_array
+from privsample._checks import FloatArray, number, positive_integer, real_array
 from privsample._value import put, value
 
 
@@ -39,7 +39,7 @@ class Differences:
         kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
         kept.flags.writeable = False
         put(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
-        if not self.length > 0:
+        if not number(length=self.length) > 0:
             raise ValueError(f"length must be > 0, got {self.length}")
         longest = kept.max() * np.linalg.norm(kept / kept.max(), axis=1).max()  # squares neither overflow nor vanish
         put(self, length=min(float(self.length), float(longest)))

@@ -18,7 +18,7 @@ def stochastic(matrix: ArrayLike) -> FloatArray:
         if given.dtype.kind not in "biufO":
             raise TypeError
         rows = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError("matrix must be real numbers of shape (states, outcomes)") from None
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"matrix must have shape (states, outcomes), got {rows.shape}")

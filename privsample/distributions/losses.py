@@ -107,7 +107,7 @@ class LogisticLoss(ConvexLoss):
     @property
     def smoothness(self) -> float:
         """A quarter of the largest norm squared, and the penalty."""
-        return self.reach**2 / 4 + self.penalty
+        return self.reach * self.reach / 4 + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """-y sigma(-y s)."""
@@ -145,7 +145,7 @@ class SquaredLoss(ConvexLoss):
     @property
     def smoothness(self) -> float:
         """The largest norm squared, and the penalty."""
-        return self.reach**2 + self.penalty
+        return self.reach * self.reach + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """s - y."""

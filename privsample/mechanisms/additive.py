@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, positive, positive_integer
+from privsample._checks import FloatArray, generator, listed, positive, positive_integer
 from privsample._data import as_float
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -65,7 +65,7 @@ class AdditiveNoise(Mechanism):
 
 
 def _normalize(self: Any) -> None:
-    shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(self.shape))
+    shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
     put(self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity))
     self.accountant  # noqa: B018 - building it checks the rest
 

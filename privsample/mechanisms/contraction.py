@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, nonnegative
+from privsample._checks import FloatArray, listed, nonnegative
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.contraction import contracted
@@ -64,10 +64,10 @@ class NoisyContraction(PostProcessing):
     steps: tuple[NoisyStep, ...]
 
     def __post_init__(self) -> None:
-        put(self, steps=tuple(self.steps))
+        put(self, steps=listed(steps=self.steps))
         if not all(isinstance(step, NoisyStep) for step in self.steps) or not self.steps:
             raise TypeError("steps must be a list of NoisyStep(...), at least one")
-        self.accountant  # noqa: B018 - building it checks the base's noise
+        self.shape, self.accountant  # noqa: B018 - they check the base and its noise
         try:
             self._end  # noqa: B018 - takes the maps once through the shapes
         except ValueError as error:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import generator, positive, positive_integer
+from privsample._checks import generator, listed, positive, positive_integer
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.additive import GaussianAccountant
@@ -40,7 +40,7 @@ class DiffusionMechanism(Mechanism):
         """How it diffuses."""
 
     def _settle(self) -> None:
-        shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(self.shape))
+        shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
         put(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
         self.accountant  # noqa: B018 - building it checks the rest
 
@@ -191,7 +191,7 @@ class Hierarchy(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.base, DiffusionMechanism):
             raise TypeError(f"base must be BrownianMotion or OrnsteinUhlenbeck, got {type(self.base).__name__}")
-        put(self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(self.times)))
+        put(self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times))))
         for start, end in pairwise((self.base.time, *self.times)):
             _forward(start, end)
 

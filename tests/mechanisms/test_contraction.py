@@ -8,13 +8,19 @@ from privsample import (
     Affine,
     Ball,
     Box,
+    BrownianMotion,
     ContractionAccountant,
+    Differences,
     GaussianMechanism,
+    Hierarchy,
     LaplaceMechanism,
+    MarkovKernel,
     NoisyContraction,
     NoisyStep,
     PureAccountant,
+    RandomizedResponse,
     Release,
+    ReplaceOne,
     Scaling,
     StatedMap,
 )
@@ -22,6 +28,7 @@ from privsample.accounting.contraction import contracted
 
 BASE = GaussianMechanism(sensitivity=1.0, noise_std=2.0, shape=(2,))
 TURN = Affine(matrix=[[0.6, 0.3], [-0.3, 0.6]], offset=[1.0, 0.0])
+LOCAL = RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3))
 CHAIN = NoisyContraction(
     base=BASE,
     steps=(
@@ -142,3 +149,21 @@ def test_a_larger_stated_constant_is_used():
     assert bare.shape == ()
     with pytest.raises(TypeError, match="GaussianMechanism or a NoisyContraction"):
         NoisyContraction.shape.fget(type("Other", (), {"base": None})())
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: NoisyContraction(base=3, steps=CHAIN.steps), "base must be a GaussianMechanism"),
+        (lambda: NoisyContraction(base=CHAIN.base, steps=None), "steps must be a list, got None"),
+        (lambda: GaussianMechanism(sensitivity=1, noise_std=1, shape=3), "shape must be a list, got 3"),
+        (lambda: BrownianMotion(sensitivity=1, time=1, shape="12"), "shape must be a list, got '12'"),
+        (lambda: Hierarchy(base=BrownianMotion(sensitivity=1, time=1), times=2.0), "times must be a list, got 2.0"),
+        (lambda: Differences(vectors=[[1]], length="long"), "length must be a number"),
+        (lambda: Differences(vectors=10**400), "vectors must be real numbers"),
+        (lambda: MarkovKernel(base=LOCAL, matrix=10**400), "matrix must be real numbers"),
+    ],
+)
+def test_what_is_no_list_and_no_number_is_refused_in_words(build, message):
+    with pytest.raises(TypeError, match=message):
+        build()
