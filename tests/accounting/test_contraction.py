@@ -4,8 +4,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample import AddRemove, ContractionAccountant, GaussianAccountant
-from privsample.accounting.contraction import noise_at_start, noise_of_equal_steps
+from privsample import AddRemove, ContractionAccountant, GaussianAccountant, PureAccountant
+from privsample.accounting.contraction import contracted, noise_at_start, noise_of_equal_steps
 
 ORDERS = np.array([1.001, 2.0, 32.0, 1e6])
 
@@ -109,3 +109,16 @@ def test_edges():
 def test_bad_fields(fields, match):
     with pytest.raises(ValueError, match=match):
         ContractionAccountant(sensitivity=1, **fields)
+
+
+def test_further_steps_after_noise_and_after_a_chain():
+    first = GaussianAccountant(sensitivity=1, noise_std=2)
+    chain = contracted(first, (1.0,), (0.5,))
+    assert chain == ContractionAccountant(sensitivity=1, noise_stds=(2, 1), constants=(0.5,))
+    longer = contracted(chain, (0.0, 3.0), (2.0, 0.1))
+    assert (longer.noise_stds, longer.constants) == ((2.0, 1.0, 0.0, 3.0), (0.5, 2.0, 0.1))
+    assert contracted(3 * first, (1.0,), (0.5,)) == 3 * chain
+    assert chain.explain(1e-6)[0].name == "best path through 1 step"
+    assert longer.explain(1e-6)[0].name == "best path through 3 steps; no contraction in 1 of them"
+    with pytest.raises(TypeError, match="after Gaussian noise, got PureAccountant"):
+        contracted(PureAccountant(stated_epsilon=1), (1.0,), (0.5,))
