@@ -1,8 +1,12 @@
 """Commands on several processes and on a dask cluster: the same numbers, and clear errors."""
 
+import warnings
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+
+from privsample.cli.spread import spread
 
 
 def test_a_dask_cluster_gives_the_same_numbers(run):
@@ -34,6 +38,13 @@ def test_a_malformed_address_starts_no_client(run, monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("it would hang when it is thrown away"))
     assert "missing port" in run("reproduce", "s-1a", "--dask", "nowhere").err
+
+
+def test_a_worker_that_is_replaced_alarms_nobody():
+    with spread(Namespace(dask=None, jobs=2)):
+        warnings.warn("A worker stopped while some jobs were given to the executor.", UserWarning, stacklevel=1)
+        with pytest.raises(UserWarning, match="another"):
+            warnings.warn("another warning", UserWarning, stacklevel=1)
 
 
 def test_dask_has_to_be_installed(run, monkeypatch):
