@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, Real, positive, positive_integer
+from privsample._logspace import LEAST_LOSS
 from privsample._value import put, value
 from privsample.accounting.additive import LaplacePair, laplace_renyi
 from privsample.accounting.base import Accountant, Assumption, Kind, View
@@ -113,7 +114,7 @@ class LaplaceSumAccountant(Accountant):
         put(self, sensitivity=positive(sensitivity=self.sensitivity))
         noise = self._noise
         put(self, scale=noise.scale, further_scale=noise.further_scale)
-        positive(**{"sensitivity / scale": self.sensitivity / noise.wide})
+        positive(**{"sensitivity / scale": self._shift / noise.wide})
 
     @property
     def _noise(self) -> LaplaceSum:
@@ -127,7 +128,7 @@ class LaplaceSumAccountant(Accountant):
     @property
     def pairs(self) -> tuple[LossPair, ...]:
         """One pair for one coordinate, its own reverse."""
-        return (LaplaceSumPair(shift=self.sensitivity, noise=self._noise),) if self.coordinates == 1 else ()
+        return (LaplaceSumPair(shift=self._shift, noise=self._noise),) if self.coordinates == 1 else ()
 
     @property
     def max_loss(self) -> float:
@@ -135,8 +136,13 @@ class LaplaceSumAccountant(Accountant):
         return self._wide.max_loss * (1 + 2 * _ULP)
 
     @property
+    def _shift(self) -> float:
+        """The sensitivity, or what is too small to count beside the larger noise."""
+        return max(self.sensitivity, LEAST_LOSS * self._noise.wide)
+
+    @property
     def _wide(self) -> LaplacePair:
-        return LaplacePair(shift=self.sensitivity / self._noise.wide)
+        return LaplacePair(shift=self._shift / self._noise.wide)
 
     @property
     def _has_curve(self) -> bool:
@@ -163,7 +169,7 @@ class LaplaceSumAccountant(Accountant):
         Both divergences are convex in their shifts, so the best part is found by golden section at each order.
         Parameters: orders, any shape, > 1. Returns: the same shape, nats.
         """
-        a, shift = np.asarray(orders, dtype=np.float64), self.sensitivity
+        a, shift = np.asarray(orders, dtype=np.float64), self._shift
 
         def cost(part: FloatArray) -> FloatArray:
             return laplace_renyi(part / self.scale, a) + laplace_renyi((shift - part) / self.further_scale, a)

@@ -141,3 +141,10 @@ def test_the_law_of_the_sum():
     for bad in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="further_scale"):
             LaplaceSum(scale=1.0, further_scale=bad)
+
+
+@pytest.mark.parametrize("coordinates", [1, 3])
+@pytest.mark.parametrize(("sensitivity", "further"), [(5e-324, 1.0), (1e-310, 3.0), (1e-200, 1.0), (1.0, 1e200)])
+def test_a_shift_that_vanishes_beside_the_noise_is_not_free(sensitivity, further, coordinates):
+    account = LaplaceSumAccountant(sensitivity=sensitivity, scale=1.0, further_scale=further, coordinates=coordinates)
+    assert min(account.delta(0.0), account.zcdp, account.max_loss, account.rdp([1.5, 1e6]).min()) > 0.0
