@@ -8,7 +8,7 @@ from privsample._checks import FloatArray, share
 from privsample._value import put, value
 from privsample.accounting.base import Accountant, Assumption
 from privsample.accounting.chosen import ChosenAccountant, checked_base, pure_renyi
-from privsample.accounting.conversion import Curve, PointCurve, closed
+from privsample.accounting.conversion import Curve, PointCurve, closed, epsilon_from_renyi, log_delta_from_renyi
 from privsample.accounting.loss import LossPair, binary_pair
 from privsample.accounting.selection_ranks import Resolved, beside_failure, ordered_pairs
 
@@ -96,6 +96,12 @@ class ConditionalAccountant(ChosenAccountant):
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
         found = closed(self._least, orders, self._renyi_limit, self.max_loss)
         return np.minimum(found, pure_renyi(self.max_loss, orders))
+
+    def _by_order(self, epsilon: float) -> float:
+        return log_delta_from_renyi(self._renyi, self._renyi_limit, epsilon)
+
+    def _further_routes(self, log_delta: float) -> dict[str, float]:
+        return {"least at this order or higher": epsilon_from_renyi(self._renyi, self._renyi_limit, log_delta)}
 
     def _curves(self, least: float) -> dict[str, PointCurve]:
         del least

@@ -3,7 +3,7 @@
 delta(e) = 1/(2 pi i) int M(t) e^{-te} / (t (t+1)) dt along Re t = c, any 0 < c < order limit - 1, M(t) = E_P e^{tL}.
 The trapezoidal rule of step h adds e^{ckK} delta(e + kK), K = 2 pi/h, for every integer k != 0: positive terms (Poisson
 summation), so it errs upwards only. What is cut off is bounded by |M|, which falls along the line, and added.
-Proof: docs/notes/contour.md. Source of the formula: MATH section 1; compare Koskela, Jalko and Honkela 2020.
+Proof: docs/notes/contour.md. Compare Koskela, Jalko and Honkela 2020.
 """
 
 from collections.abc import Sequence

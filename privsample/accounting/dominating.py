@@ -12,8 +12,8 @@ from privsample.accounting.loss import LossPair, delta_below_zero
 class DominatingPair(LossPair):
     """Dominates every ordered pair of neighbours of `account`, either way round; its own reverse.
 
-    Members of a composition whose worst neighbours may differ are first replaced by one such pair each (MATH section 1;
-    Zhu, Dong and Wang 2022, Proposition 10 and Theorem 9).
+    Members of a composition whose worst neighbours may differ are first replaced by one such pair each (Zhu, Dong and
+    Wang 2022, Proposition 10 and Theorem 9).
     """
 
     account: Accountant

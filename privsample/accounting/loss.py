@@ -160,7 +160,7 @@ class DiscretePair(LossPair):
     """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
 
     `loss` is log_p - log_q; give it where it is known better than that difference.
-    Source: definitions; the Renyi form is log1p of positive terms (MATH section 1), so tiny losses keep full precision.
+    Source: definitions; the Renyi form is log1p of positive terms, so tiny losses keep full precision.
     """
 
     log_p: FloatArray

@@ -76,7 +76,7 @@ class PosteriorAccountant(Accountant):
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """The neighbouring posteriors of MATH section 2, both directions: worst at every order; all draws share one."""
+        """The neighbouring posteriors, both directions, that are worst at every order; all draws share one."""
         if self.draws == 1:
             return self._single
         return tuple(ProductPair.of(pair, self.draws).simplified for pair in self._single)
@@ -135,7 +135,7 @@ class PosteriorAccountant(Accountant):
 
 @singledispatch
 def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tuple[LossPair, ...]:
-    """Posteriors `size` of n records apart that are worst at every order (MATH section 2, the table), both directions.
+    """Posteriors `size` of n records apart that are worst at every order, both directions.
 
     A new model registers its own. Raises: TypeError, for a model without one.
     """

@@ -76,7 +76,7 @@ class WorstPair(LossPair):
         return np.minimum(values.reshape(e.shape), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The largest log(sum p e^{(a-1) L}) / (a-1); near zero as log1p of positive terms (MATH section 1)."""
+        """The largest log(sum p e^{(a-1) L}) / (a-1); near zero as log1p of positive terms."""
         a = np.asarray(orders, dtype=np.float64)
         loss = self.loss
         if np.isposinf(loss).any():

@@ -57,7 +57,7 @@ class PoissonGaussianPair(SmoothPair):
         return PoissonGaussianPair(mu=self.mu, rate=self.rate, removed=not self.removed)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The Gaussian curve at another epsilon, scaled (MATH section 8; Balle, Barthe and Gaboardi 2018)."""
+        """The Gaussian curve at another epsilon, scaled (Balle, Barthe and Gaboardi 2018)."""
         log_factor, base = base_epsilon(epsilon, self.rate, removed=self.removed)
         inside = np.isfinite(base)
         below = log1mexp(np.minimum(epsilon, 0.0))
@@ -163,7 +163,7 @@ def base_epsilon(epsilon: FloatArray, rate: float, *, removed: bool) -> tuple[Fl
     """(log f, e) with D_{e^epsilon} of the sampled pair = f D_{e^e} of the base, rounded upwards.
 
     e = -inf where the divergence is 1 - e^epsilon, +inf where it is zero. For `removed` false the base pair is (Q, P).
-    Source: Balle, Barthe and Gaboardi 2018, Theorem 2; MATH section 8.
+    Source: Balle, Barthe and Gaboardi 2018, Theorem 2.
     """
     epsilon = np.asarray(epsilon, dtype=np.float64)
     keep = np.log1p(-rate)  # log(1 - q)

@@ -199,7 +199,7 @@ class BetaQuery(PosteriorMechanism):
     """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), with a Beta(alpha, beta) prior.
 
     The draw `rho` lies in (0, 1); low + (high - low) rho is the column's mean.
-    Source: Geumlek 2022 (thesis), Algorithm 4.
+    Source: Geumlek 2020 (thesis), Algorithm 4.
     """
 
     alpha: float

@@ -17,7 +17,7 @@ from privsample.mechanisms.profile_solver import cheapest_matrices, least_flips,
 def edge_flips(program: Program) -> FloatArray:
     """The least flip that hides each edge of two-symbol profiles, (edges,): D/(2D + e^eps - 1), D = [p - e^eps q]_+.
 
-    Source: Geumlek 2020, Observation 10, with the positive parts that it lacks (MATH section 7).
+    Source: Geumlek 2020, Observation 10, with the positive parts that it lacks (docs/notes/profiles.md).
     """
     p, q = program.laws[program.ends[:, 0]], program.laws[program.ends[:, 1]]
     gap = np.maximum(np.maximum(p, q) * np.exp(-program.epsilon) - np.minimum(p, q), 0.0).max(axis=1)

@@ -84,7 +84,7 @@ def admitted(found, sizes, before=None):
 
 
 def test_tight_composition_is_no_filter_and_ours_is():
-    """MATH section 13: each step keeps the tight composition within the budget, and the whole beats it by half."""
+    """Each step keeps the tight composition within the budget, and the whole beats it by half."""
     sizes, budget = (0.2, 0.7), DP(epsilon=2, delta=0.0073969)
     tight = cache(lambda counts: tight_delta(sizes, counts, 2.0) <= budget.delta)
     assert tight((4, 2))

@@ -112,7 +112,7 @@ def in_the_column(mechanism: ConjugateMechanism, records: Records) -> Records:
 
 @singledispatch
 def extreme_records(model: Model) -> tuple[Records, ...]:
-    """Records that make neighbouring posteriors differ most (MATH section 2, the table). Raises: TypeError."""
+    """Records that make neighbouring posteriors differ most. Raises: TypeError."""
     raise TypeError(f"the worst neighbours of a {type(model).__name__} posterior are not known to the audit")
 
 
