@@ -14,7 +14,7 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, seconds
-from privsample.simulations.verdict import Verdict
+from privsample.simulations.audit.verdict import Verdict
 
 FOLDER = Path("build/dp-auditorium")
 PINS = ("dp-auditorium",)

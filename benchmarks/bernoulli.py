@@ -7,8 +7,8 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, milliseconds, seconds
-from privsample.accounting.bernoulli_bounds import symmetric_renyi
-from privsample.accounting.bernoulli_search import corner_renyi
+from privsample.accounting.postprocessing.bernoulli_bounds import symmetric_renyi
+from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
 
 CASES, EACH, INNER, HALVINGS = 10_000, 100, 4, 50
 SHAPES = ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1))

@@ -8,10 +8,10 @@ import numpy as np
 import privsample as ps
 from benchmarks.measure import Row, seconds
 from privsample._value import value
-from privsample.accounting.laplace_sum import LaplaceSumPair
 from privsample.accounting.loss import DiscretePair, LossPair, worst_log_delta, worst_renyi
-from privsample.accounting.mixing import MixingConstants
-from privsample.distributions.laplace_sum import LaplaceSum
+from privsample.accounting.postprocessing.laplace_sum import LaplaceSumPair
+from privsample.accounting.postprocessing.mixing import MixingConstants
+from privsample.distributions.laws.laplace_sum import LaplaceSum
 
 CASES, NEGLIGIBLE = 10_000, 1e-14
 

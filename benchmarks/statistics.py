@@ -6,7 +6,7 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, milliseconds, paired, seconds
-from privsample.distributions.noise_aware import noise_aware
+from privsample.distributions.models.noise_aware import noise_aware
 from privsample.interop.opendp import exact_noise
 
 DRAWS = 1_000_000

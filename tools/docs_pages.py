@@ -17,9 +17,10 @@ from sphinx.util.docutils import SphinxDirective
 
 import privsample
 from privsample._checks import FloatArray
-from privsample.accounting.base import Accountant, Assumption, Kind, View
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
 from privsample.accounting.statement import shown_delta, shown_epsilon
-from privsample.simulations import figures
+from privsample.simulations.report import figures
 
 log = logging.getLogger(__name__)
 VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}

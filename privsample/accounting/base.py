@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -12,34 +11,20 @@ from privsample._checks import FloatArray, Real, deltas, real_array, renyi_order
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._serial import decode, encode
 from privsample._value import value
-from privsample.accounting.beta import beta_log_delta
-from privsample.accounting.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi, safe_side
-from privsample.accounting.family import BetaFamily
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi, safe_side
 from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
+from privsample.accounting.posterior.beta import beta_log_delta
+from privsample.accounting.posterior.family import BetaFamily
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
 if TYPE_CHECKING:
-    from privsample.accounting.composition import Composed, Parallel
+    from privsample.accounting.composition.composed import Composed, Parallel
 
 Kind = Literal["exact", "upper bound"]
 View = Literal["rdp", "delta", "epsilon"]
 _LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
-
-
-class Assumption(Enum):
-    """What a guarantee takes for granted, in words."""
-
-    IDEAL_REALS = "the theorem is about real numbers; the program draws floating-point numbers"
-    TRUSTED_SENSITIVITY = "the stated sensitivity was taken on trust"
-    RNG_FRESH = "the caller's random generator is fresh, secret and used for nothing else"
-    CONVERGED_CHAIN = "the Markov chain has reached its limit"
-    FIXED_PARTS = "the parts are fixed by public positions, not by what a record holds"
-    KNOWN_PROFILES = "each observation is drawn from its profile as stated, and nobody knows more about it than that"
-    INDEPENDENT_PROFILES = "the profiles behind different sources were chosen independently of each other"
-    INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
-    TIMING = "the time that a release takes is not observed: it depends on a number of runs that must stay secret"
-    STATED = "the guarantee was stated by someone else and taken on trust"
 
 
 @value
@@ -279,26 +264,26 @@ class Accountant(ABC):
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
 
     def __add__(self, other: object) -> "Composed":
-        from privsample.accounting.composition import Composed
+        from privsample.accounting.composition.composed import Composed
 
         if not isinstance(other, Accountant):
             return NotImplemented
         return Composed(entries=((self, 1), (other, 1)))
 
     def __radd__(self, other: object) -> "Composed":
-        from privsample.accounting.composition import Composed
+        from privsample.accounting.composition.composed import Composed
 
         return Composed(entries=((self, 1),)) if other == 0 else NotImplemented  # sum() starts at 0
 
     def __mul__(self, times: int) -> "Composed":
-        from privsample.accounting.composition import Composed
+        from privsample.accounting.composition.composed import Composed
 
         return Composed(entries=((self, times),))
 
     __rmul__ = __mul__
 
     def __or__(self, other: object) -> "Parallel":
-        from privsample.accounting.composition import Parallel
+        from privsample.accounting.composition.composed import Parallel
 
         return Parallel(parts=(self, other)) if isinstance(other, Accountant) else NotImplemented
 

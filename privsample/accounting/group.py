@@ -5,7 +5,8 @@ import numpy as np
 from privsample._checks import FloatArray, Real, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption, Kind, View
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
 from privsample.accounting.loss import DiscretePair, binary_pair, delta_below_zero
 from privsample.relations import Relation, ReplaceOne
 

@@ -7,7 +7,8 @@ import numpy as np
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
 from privsample._logspace import half_square, log1mexp, resolved
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, checked_divergence
 from privsample.relations import AddRemove, Relation, related
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp, resolved
 from privsample._value import put, value
-from privsample.accounting.conversion import least_epsilon
-from privsample.accounting.dots import joined_at, shared_out
+from privsample.accounting.curves.conversion import least_epsilon
+from privsample.accounting.curves.dots import joined_at, shared_out
 from privsample.errors import NumericalFailure
 
 _FEW = 512

@@ -5,8 +5,9 @@ import numpy as np
 from privsample._checks import FloatArray, positive, positive_integer, real_array
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.composition import Composed
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.composed import Composed
 from privsample.accounting.loss import LossPair, checked_divergence
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.errors import RelationMismatch

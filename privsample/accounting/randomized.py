@@ -6,8 +6,9 @@ import numpy as np
 
 from privsample._checks import positive, positive_integer
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.composition import Composed
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.composed import Composed
 from privsample.accounting.loss import DiscretePair, LossPair
 from privsample.relations import Relation, ReplaceOne, related
 

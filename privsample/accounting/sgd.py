@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike
 from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
-from privsample.accounting.additive import GaussianAccountant, GaussianPair
-from privsample.accounting.base import Accountant, Assumption, Kind, View
-from privsample.accounting.contraction import noise_of_equal_steps
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
 from privsample.accounting.loss import LossPair, binary_pair
-from privsample.distributions.losses import ConvexLoss
+from privsample.accounting.noise.additive import GaussianAccountant, GaussianPair
+from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
+from privsample.distributions.steps.losses import ConvexLoss
 from privsample.relations import ReplaceOne
 
 _BINS = 600  # of the steps: each is charged as its latest

@@ -9,7 +9,7 @@ import numpy as np
 from privsample._checks import number, positive, probability, renyi_orders
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
-from privsample.accounting.conversion import crossing, safe_side
+from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.errors import UnreachableTarget
 
 M = TypeVar("M")

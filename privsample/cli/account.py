@@ -13,7 +13,7 @@ from privsample.cli import build
 from privsample.cli.options import add_draws, add_mechanism, add_model, add_target
 from privsample.cli.output import Page, check_tables, odds, print_json, up
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.posterior import ConjugateMechanism
+from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 
 _DELTAS = (1e-4, 1e-6, 1e-8, 1e-10)
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

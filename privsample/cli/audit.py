@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
     if bool(args.names) + args.all + args.list != 1:
         raise UsageProblem("give names of mechanisms, or --all, or --list (see privsample audit --help)")
     check_tables(args)
-    from privsample.simulations.audited import Audited, audited
+    from privsample.simulations.audit.audited import Audited, audited
 
     names = _names(args)
     if args.list:
@@ -88,7 +88,7 @@ def run(args: Namespace) -> int:
 
 def _names(args: Namespace) -> list[str]:
     """The examples that are meant, each once. Raises: UsageProblem."""
-    from privsample.simulations.catalogue import catalogue
+    from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
     unknown = [name for name in args.names if name not in known]
@@ -98,7 +98,7 @@ def _names(args: Namespace) -> list[str]:
 
 
 def _listed(names: Sequence[str], args: Namespace) -> None:
-    from privsample.simulations.catalogue import catalogue
+    from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
     rows = [(name, type(known[name].mechanism).__name__, known[name].fault) for name in names]
@@ -111,7 +111,7 @@ def _listed(names: Sequence[str], args: Namespace) -> None:
 
 def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     """The picture and the table, written into the folder. Raises: UsageProblem."""
-    from privsample.simulations.audited import pictured
+    from privsample.simulations.audit.audited import pictured
 
     try:
         picture, numbers, _ = pictured(done).write(folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 from privsample.cli.errors import UsageProblem
-from privsample.distributions.families import (
+from privsample.distributions.models.families import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
@@ -15,15 +15,15 @@ from privsample.distributions.families import (
     Model,
     NormalKnownVariance,
 )
-from privsample.mechanisms.posterior import (
+from privsample.mechanisms.noise.statistics import NoisyStatistics
+from privsample.mechanisms.posterior.conjugate import (
     BetaQuery,
     ConcentratedPosterior,
     ConjugateMechanism,
     DiffusedPosterior,
     DirectPosterior,
 )
-from privsample.mechanisms.statistics import NoisyStatistics
-from privsample.mechanisms.tempered import TemperedPosterior
+from privsample.mechanisms.posterior.tempered import TemperedPosterior
 
 STATED_DELTA = 1e-6
 _EXTRAS = ("upper", "bounds", "noise_variance", "fractional", "categories")

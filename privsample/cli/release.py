@@ -18,8 +18,8 @@ from privsample.cli.ledger import opened, released
 from privsample.cli.options import add_draws, add_file, add_mechanism, add_model, add_target
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.cli.validate import in_words, problems, public_problems, tell_curator
-from privsample.distributions.families import Model
-from privsample.mechanisms.posterior import BetaQuery
+from privsample.distributions.models.families import Model
+from privsample.mechanisms.posterior.conjugate import BetaQuery
 from privsample.mechanisms.release import Release, writable, write_whole
 
 ABOUT = "draw from the posterior of a file, and write the draws with their account"
@@ -97,7 +97,7 @@ def _outputs(args: Namespace) -> tuple[Path, Path | None, Callable[..., str] | N
     report = _path(args.report, (".html",), "--report", force=args.force)
     for package in ("jinja2", "matplotlib"):
         require(package, "report", "--report")
-    from privsample.simulations.report import render
+    from privsample.simulations.report.page import render
 
     return out, report, render
 

@@ -49,7 +49,7 @@ def run(args: Namespace) -> int:
         require("jinja2", "report", "--report")
     from privsample.mechanisms.release import write_whole
     from privsample.simulations.experiments.running import Done, reproduce
-    from privsample.simulations.gallery import gallery
+    from privsample.simulations.report.gallery import gallery
 
     names, page = _names(args), Page()
     if args.list:

@@ -11,7 +11,7 @@ from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json, add_model
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.distributions.domains import Domain
-from privsample.mechanisms.posterior import BetaQuery, ConjugateMechanism, DirectPosterior
+from privsample.mechanisms.posterior.conjugate import BetaQuery, ConjugateMechanism, DirectPosterior
 
 ABOUT = "check a file against what is declared, before anything is drawn"
 DESCRIPTION = """\

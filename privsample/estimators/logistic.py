@@ -14,8 +14,8 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
-from privsample.mechanisms.glm import LogisticPosterior, Sampler
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
 
 _FREE: dict[str, Literal["data_weight", "prior_divisor"]] = {
     "diffused": "data_weight",

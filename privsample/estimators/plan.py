@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import indexable
 
 from privsample.accounting.base import Accountant
-from privsample.accounting.selection import SelectionAccountant
+from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Runs, runs_law
 from privsample.estimators.candidates import Space, every, prepared, probes, search_space, untied
 from privsample.estimators.pricing import (
@@ -24,8 +24,8 @@ from privsample.estimators.pricing import (
     worst,
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer, rows_of
-from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
-from privsample.mechanisms.ranking import silent
+from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.selection.ranking import silent
 from privsample.relations import ReplaceOne
 
 _WHERE = (

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import positive_integer
-from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.composition import Composed, Parallel
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.composed import Composed, Parallel
 from privsample.accounting.guarantees import PureAccountant
 from privsample.estimators.scoring import NoisyScore
 from privsample.relations import AddRemove, ReplaceOne

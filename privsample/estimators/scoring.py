@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from privsample._checks import FloatArray, interval, positive
 from privsample._value import put, value
-from privsample.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
 
 Scorer = Callable[..., Any]

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privsample._checks import generator, positive_integer
 from privsample._entropy import undisturbed
-from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.distributions.runs import Runs
 from privsample.estimators.candidates import drawn, prepared
@@ -21,7 +22,7 @@ from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
 from privsample.estimators.scoring import NoisyScore, rows_of
 from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
-from privsample.mechanisms.ranking import silent
+from privsample.mechanisms.selection.ranking import silent
 
 
 def _delegated(name: str) -> Any:

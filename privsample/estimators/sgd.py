@@ -13,8 +13,8 @@ from privsample._checks import FloatArray, interval
 from privsample._data import as_float
 from privsample.accounting.sgd import SGDAccountant
 from privsample.accounting.targets import DP
-from privsample.distributions.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.distributions.rows import matrix
+from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.errors import SchemaError
 from privsample.estimators.logistic import _same
 from privsample.mechanisms.notes import CuratorNotes

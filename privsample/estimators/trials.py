@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from privsample.estimators.pricing import Folds
 from privsample.estimators.scoring import Scorer, score_of, taken
-from privsample.mechanisms.ranking import FAILED, Rank, rank_of, silent
+from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
 
 
 @dataclass(frozen=True, kw_only=True)

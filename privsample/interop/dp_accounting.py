@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import positive
-from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
-from privsample.accounting.base import Accountant, Assumption
-from privsample.accounting.composition import Composed
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.composed import Composed
 from privsample.accounting.guarantees import PureAccountant, ZCDPAccountant
+from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
-from privsample.accounting.subsampling import SubsampledAccountant
+from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.distributions.families import (
+from privsample.distributions.models.families import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
     NormalKnownVariance,
 )
-from privsample.distributions.moments import NormalUnknownVariance
+from privsample.distributions.models.moments import NormalUnknownVariance
+from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import DiscreteGaussianNoise, GaussianNoise, Noise
-from privsample.distributions.regression import LinearRegression
 from privsample.interop import pymc_noise as noisy
 from privsample.interop import pymc_terms as terms
 from privsample.interop.pymc_terms import Build, Numbers, tools

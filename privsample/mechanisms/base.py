@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 
 if TYPE_CHECKING:
     from privsample.mechanisms.notes import CuratorNotes

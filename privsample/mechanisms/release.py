@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from privsample._serial import decode, encode
 from privsample._value import put, value
-from privsample.accounting.base import Accountant, Assumption
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz

@@ -9,8 +9,8 @@ from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.sgd import SGDAccountant
 from privsample.accounting.targets import Target, smallest
-from privsample.distributions.losses import ConvexLoss, descended
 from privsample.distributions.rows import labelled, moved_rows, within_norm
+from privsample.distributions.steps.losses import ConvexLoss, descended
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release

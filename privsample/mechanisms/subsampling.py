@@ -11,16 +11,16 @@ from privsample._checks import generator
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
-from privsample.accounting.subsampling import SubsampledAccountant
+from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.accounting.targets import Target, largest
 from privsample.distributions.schemes import PoissonSampling, Scheme
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.noise.sums import NoisySum
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior import PosteriorMechanism
+from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
-from privsample.mechanisms.sums import NoisySum
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 

@@ -10,7 +10,8 @@ from scipy import special, stats
 from privsample._checks import FloatArray, generator, positive_integer
 from privsample._value import value
 from privsample.accounting.targets import Target
-from privsample.distributions.families import (
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.models.families import (
     BetaBernoulli,
     DirichletCategorical,
     GammaExponential,
@@ -18,15 +19,14 @@ from privsample.distributions.families import (
     Model,
     NormalKnownVariance,
 )
-from privsample.distributions.laws import Law
 from privsample.errors import UnreachableTarget
-from privsample.mechanisms.posterior import (
+from privsample.mechanisms.noise.statistics import NoisyStatistics
+from privsample.mechanisms.posterior.conjugate import (
     ConcentratedPosterior,
     DiffusedPosterior,
     DirectPosterior,
     PosteriorMechanism,
 )
-from privsample.mechanisms.statistics import NoisyStatistics
 
 LARGEST = 20_000  # records that are simulated one by one
 _LEVELS = (np.arange(32) + 0.5) / 32

@@ -14,16 +14,16 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
-from privsample.distributions.families import BetaBernoulli, DirichletCategorical
-from privsample.mechanisms.additive import GaussianMechanism
-from privsample.mechanisms.posterior import BetaQuery, ConcentratedPosterior, DiffusedPosterior
+from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical
+from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.posterior.conjugate import BetaQuery, ConcentratedPosterior, DiffusedPosterior
 from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
-from privsample.simulations.audit import audit
-from privsample.simulations.demo_page import Data, Trial, attempts, commands, curves, program, truth
-from privsample.simulations.draws import one_draw
-from privsample.simulations.report import amount, page, release_sections
-from privsample.simulations.words import name, price, small
+from privsample.simulations.audit.audit import audit
+from privsample.simulations.audit.draws import one_draw
+from privsample.simulations.report.demo_page import Data, Trial, attempts, commands, curves, program, truth
+from privsample.simulations.report.page import amount, page, release_sections
+from privsample.simulations.report.words import name, price, small
 
 EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
 _INTRO = (

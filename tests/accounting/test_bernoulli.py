@@ -21,8 +21,8 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
-from privsample.accounting import bernoulli_search
-from privsample.accounting.bernoulli_bounds import (
+from privsample.accounting.postprocessing import bernoulli_search
+from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
     binary_renyi,
     dobrushin,
@@ -30,7 +30,7 @@ from privsample.accounting.bernoulli_bounds import (
     squared,
     symmetric_renyi,
 )
-from privsample.accounting.bernoulli_search import corner_renyi
+from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
 from privsample.errors import RelationMismatch
 
 

@@ -28,10 +28,10 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.dominating import DominatingPair
+from privsample.accounting.composition.dominating import DominatingPair
+from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.loss import DiscretePair
-from privsample.accounting.product import ProductPair
+from privsample.accounting.posterior.beta import BetaPair
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import Finite
 

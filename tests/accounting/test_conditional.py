@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.accounting.conditional import log_growth
 from privsample.accounting.loss import DiscretePair
+from privsample.accounting.selection.conditional import log_growth
 from tests.accounting.selection_reference import hockey_stick, renyi
 from tests.accounting.strategies import Finite
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from privsample import AddRemove, ContractionAccountant, GaussianAccountant, PureAccountant
-from privsample.accounting.contraction import contracted, noise_at_start, noise_of_equal_steps
+from privsample.accounting.postprocessing.contraction import contracted, noise_at_start, noise_of_equal_steps
 
 ORDERS = np.array([1.001, 2.0, 32.0, 1e6])
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privsample import Assumption, ReplaceOne, diffusion_account, intrinsic_sensitivity
-from privsample.accounting.diffusion import diffused
-from privsample.distributions.diffusions import BrownianLaw, OrnsteinUhlenbeckLaw
+from privsample.accounting.postprocessing.diffusion import diffused
+from privsample.distributions.steps.diffusions import BrownianLaw, OrnsteinUhlenbeckLaw
 from privsample.errors import NumericalFailure
 
 BROWNIAN = {"kappa": lambda s: 1 / (4 * s * s), "tail": lambda s: 1 / (4 * s)}

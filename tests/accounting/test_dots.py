@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.dots import density_dots, exponential_dots, joined, joined_at, shared_out
+from privsample.accounting.curves.dots import density_dots, exponential_dots, joined, joined_at, shared_out
 from privsample.accounting.loss import DiscretePair, binary_pair
+from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.posterior.beta import BetaPair
 
 
 def log_of(masses):

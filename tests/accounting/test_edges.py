@@ -24,11 +24,12 @@ from privsample import (
     privacy_statement,
 )
 from privsample._serial import encode
-from privsample.accounting import family, posterior
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.curves.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
+from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss import DiscretePair, checked_divergence
-from privsample.accounting.quadrature import log_integral
+from privsample.accounting.posterior import conjugate as posterior
+from privsample.accounting.posterior import family
+from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.targets import require
 from privsample.errors import NumericalFailure, RelationMismatch, UnreachableTarget
 from tests.accounting.strategies import Finite

@@ -23,7 +23,7 @@ from privsample import (
     PureAccountant,
     ZCDPAccountant,
 )
-from privsample.accounting.filters import Charge, CurveFilter, Share, SumFilter, decimal, filter_for
+from privsample.accounting.ledger.filters import Charge, CurveFilter, Share, SumFilter, decimal, filter_for
 from privsample.errors import NumericalFailure, UnreachableTarget
 
 

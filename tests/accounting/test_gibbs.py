@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from privsample import Accountant, Assumption, DiscreteLaplaceNoise, EmissionAccountant, ReplaceOne
-from privsample.accounting.gibbs import histograms_account, sweeps_account
+from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 
 ORDERS = np.array([1.1, 2.0, 8.0, 100.0])
 EPSILONS = np.array([0.0, 0.2, 0.7, 2.0])

@@ -9,9 +9,9 @@ import pytest
 
 import privsample as ps
 from privsample import KernelAccountant, PureAccountant, RandomizedResponseAccountant, ReplaceOne
-from privsample.accounting.kernels import contracted_loss
 from privsample.accounting.loss import DiscretePair
-from privsample.accounting.mixing import MixingConstants
+from privsample.accounting.postprocessing.kernels import contracted_loss
+from privsample.accounting.postprocessing.mixing import MixingConstants
 from tests.accounting.strategies import Finite
 
 RELATION = ReplaceOne(n=3)

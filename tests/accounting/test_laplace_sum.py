@@ -6,10 +6,10 @@ import pytest
 
 import privsample as ps
 from privsample import LaplaceAccountant, LaplaceSumAccountant
-from privsample.accounting.additive import GaussianAccountant
-from privsample.accounting.convolution import noise_after
-from privsample.accounting.laplace_sum import LaplaceSumPair
-from privsample.distributions.laplace_sum import LaplaceSum
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.postprocessing.convolution import noise_after
+from privsample.accounting.postprocessing.laplace_sum import LaplaceSumPair
+from privsample.distributions.laws.laplace_sum import LaplaceSum
 
 ORDERS = np.array([1.01, 2.0, 30.0])
 RATIOS = (1.0, 1 + 1e-15, 1 + 1e-9, 1.3, 1e-3, 30.0, 1e5)

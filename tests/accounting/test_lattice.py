@@ -6,12 +6,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample.accounting import lattice
-from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.conversion import log_delta_from_renyi
+from privsample.accounting.composition import lattice
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.curves.conversion import log_delta_from_renyi
 from privsample.accounting.loss import DiscretePair, binary_pair
-from privsample.accounting.product import ProductPair
+from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.posterior.beta import BetaPair
 
 pytestmark = pytest.mark.filterwarnings("error")
 LOOSE = 1e-6

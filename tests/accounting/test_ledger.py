@@ -28,9 +28,9 @@ from privsample import (
 )
 from privsample._value import value
 from privsample.accounting.base import Accountant
-from privsample.accounting.filters import CurveFilter
 from privsample.accounting.ledger import Ledger, Reservation
 from privsample.accounting.ledger.book import drawing
+from privsample.accounting.ledger.filters import CurveFilter
 from privsample.accounting.ledger.log import SCHEMA, Event, Log
 from privsample.errors import BudgetExceeded, RelationMismatch, SchemaError
 
@@ -178,7 +178,7 @@ def test_opening_asks_for_what_is_missing_and_refuses_what_differs(path, made, t
 
 def test_the_filter_is_the_one_of_the_file_whatever_a_later_version_would_choose(path, made, monkeypatch):
     before = made().export()["filter"]
-    monkeypatch.setattr("privsample.accounting.filters.default_weights", lambda budget: {9.0: 1.0})
+    monkeypatch.setattr("privsample.accounting.ledger.filters.default_weights", lambda budget: {9.0: 1.0})
     assert Ledger(path).export()["filter"] == before
 
 

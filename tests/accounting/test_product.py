@@ -13,13 +13,13 @@ from privsample import (
     ReplaceOne,
 )
 from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
-from privsample.accounting.additive import GaussianPair
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.contour import _cut, summed_log_delta
-from privsample.accounting.conversion import log_delta_from_renyi
-from privsample.accounting.dominating import DominatingPair
-from privsample.accounting.gamma import GammaRatePair, GammaShapePair
-from privsample.accounting.product import ProductPair
+from privsample.accounting.composition.contour import _cut, summed_log_delta
+from privsample.accounting.composition.dominating import DominatingPair
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.curves.conversion import log_delta_from_renyi
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 
 SMOOTH = [
     BetaPair(a=6.0, b=111.0, step=0.4),

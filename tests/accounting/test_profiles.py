@@ -19,7 +19,7 @@ from privsample import (
     ProfileGraph,
     privacy_statement,
 )
-from privsample.accounting.dots import joined
+from privsample.accounting.curves.dots import joined
 from privsample.accounting.profiles import WorstPair
 from privsample.errors import RelationMismatch
 

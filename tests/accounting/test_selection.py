@@ -12,11 +12,11 @@ from scipy import stats
 
 import privsample as ps
 from privsample._value import value
-from privsample.accounting import selection_renyi
-from privsample.accounting.additive import GaussianPair
 from privsample.accounting.base import Accountant
 from privsample.accounting.loss import DiscretePair, LossPair
-from privsample.accounting.selection_ranks import RenyiPair, Resolved, ordered_pairs
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.selection import renyi as selection_renyi
+from privsample.accounting.selection.ranks import RenyiPair, Resolved, ordered_pairs
 from tests.accounting.selection_reference import all_orders, hockey_stick, ordered, renyi, sandwich
 from tests.accounting.strategies import Finite
 

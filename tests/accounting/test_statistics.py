@@ -19,12 +19,12 @@ from privsample import (
     ReplaceOne,
     StatisticsAccountant,
 )
-from privsample.accounting.additive import LaplacePair
-from privsample.accounting.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.group import Group
 from privsample.accounting.loss import DiscretePair, LossPair, binary_pair
-from privsample.accounting.product import ProductPair
-from privsample.accounting.sums_of_losses import TwoLaplacePair, together
+from privsample.accounting.noise.additive import LaplacePair
+from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
 from privsample.distributions.geometry import ONE_HOT
 
 ORDERS = np.array([1 + 1e-7, 1.01, 1.3, 1.5, 2.0, 2.25, 7.3, 55.5])

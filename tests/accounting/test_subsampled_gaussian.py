@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.accounting.additive import GaussianPair
-from privsample.accounting.contour import summed_log_delta
-from privsample.accounting.conversion import crossing, log_delta_from_renyi
-from privsample.accounting.product import ProductPair
-from privsample.accounting.subsampled_gaussian import PoissonGaussianPair, base_epsilon
+from privsample.accounting.composition.contour import summed_log_delta
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.curves.conversion import crossing, log_delta_from_renyi
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
 
 
 def pair(mu, rate, removed=True):

@@ -32,7 +32,7 @@ from privsample import (
 )
 from privsample._value import value
 from privsample.accounting.loss import DiscretePair, binary_pair
-from privsample.accounting.subsampling import log_binomial, over_sizes
+from privsample.accounting.subsampling.subsampled import log_binomial, over_sizes
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import Finite
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from privsample import BetaBernoulli, PoissonSampling, PosteriorAccountant, ReplaceOne, SubsampledAccountant
-from privsample.accounting import profile_moments
-from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.accounting.beta import BetaPair
+from privsample.accounting.curves import moments as profile_moments
+from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.loss import LossPair
-from privsample.accounting.profile_moments import renyi_from_curves
-from privsample.accounting.subsampled_gaussian import PoissonGaussianPair
-from privsample.accounting.subsampled_pairs import MixturePair, PoissonPair, ThinnedPair, diluted
-from privsample.accounting.subsampling import _counts
+from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
+from privsample.accounting.subsampling.pairs import MixturePair, PoissonPair, ThinnedPair, diluted
+from privsample.accounting.subsampling.subsampled import _counts
 
 ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 8.0, 32.0, 300.0, 1e4, 1e6])
 EPSILONS = np.array([-40.0, -3, -0.2, -1e-3, -1e-9, 0, 1e-9, 1e-3, 0.1, 1, 5, 30, 300])

@@ -18,8 +18,8 @@ from privsample import (
     ReplaceOne,
     TemperedAccountant,
 )
-from privsample.accounting.tempered import geometry
-from privsample.distributions.families import Model
+from privsample.accounting.posterior.tempered import geometry
+from privsample.distributions.models.families import Model
 
 EPSILONS = np.array([-0.3, 0.0, 0.1, 0.4, 0.9])
 ORDERS = np.array([1.01, 2.0, 7.0, 40.0])

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsample.simulations import audited
-from privsample.simulations import catalogue as home
+from privsample.simulations.audit import audited
+from privsample.simulations.audit import catalogue as home
 
 QUICK = ["--samples", "2000", "--seed", "7"]
 
@@ -18,8 +18,8 @@ QUICK = ["--samples", "2000", "--seed", "7"]
 def two(monkeypatch):
     """Two quick examples in place of all."""
     known = {name: home.catalogue()[name] for name in ("laplace", "gaussian")}
-    monkeypatch.setattr("privsample.simulations.catalogue.catalogue", lambda: known)
-    monkeypatch.setattr("privsample.simulations.audited.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
 
 
 def test_the_list(run):
@@ -76,8 +76,8 @@ def test_zero_is_a_seed(run):
 
 def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
     known = {"discrete-gaussian-statistics": home.catalogue()["discrete-gaussian-statistics"]}
-    monkeypatch.setattr("privsample.simulations.audited.catalogue", lambda: known)
-    monkeypatch.setattr("privsample.simulations.catalogue.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
     row = next(line for line in run("audit", "--all", *QUICK).out.splitlines() if "CONSISTENT" in line).split()
     claim = run("audit", "--all", "--json", *QUICK).json["audits"][0]["claim"]
     assert row[0] == "discrete-gaussian-statistics"
@@ -159,7 +159,7 @@ def test_errors(run, words, message):
 
 def test_a_mechanism_that_misbehaves(run, monkeypatch):
     broken = staticmethod(lambda _, shape: np.full(shape, np.nan))
-    monkeypatch.setattr("privsample.mechanisms.additive.GaussianMechanism._noise", broken)
+    monkeypatch.setattr("privsample.mechanisms.noise.additive.GaussianMechanism._noise", broken)
     ran = run("audit", "gaussian", *QUICK)
     assert ran.code == 2
     assert "outputs must be finite numbers" in ran.err

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privsample import DP, RDP, ZCDP, BetaBernoulli, Release
-from privsample.mechanisms.posterior import PosteriorMechanism
+from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
 
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
 LIMIT = ["--epsilon", "1", "--delta", "1e-6"]
@@ -187,9 +187,9 @@ def test_outputs_are_checked_before_the_file_is_read(run, words, said, never_dra
 
 
 def test_a_report_of_the_release(run, clean, monkeypatch):
-    stub = types.ModuleType("privsample.simulations.report")
+    stub = types.ModuleType("privsample.simulations.report.page")
     stub.render = lambda releases, *, delta: f"<p>{len(releases)} {delta} {type(releases[0]).__name__}</p>"
-    monkeypatch.setitem(sys.modules, "privsample.simulations.report", stub)
+    monkeypatch.setitem(sys.modules, "privsample.simulations.report.page", stub)
     ran = run("release", clean, *DIFFUSED, "--out", "r.json", "--report", "r.html", "--json")
     assert ran.code == 0, ran.err
     assert Path("r.html").read_text() == "<p>1 1e-06 Release</p>"
@@ -205,9 +205,9 @@ def test_the_report_of_the_library(run, clean):
 
 
 def test_a_report_that_fails_leaves_the_release(run, clean, monkeypatch):
-    stub = types.ModuleType("privsample.simulations.report")
+    stub = types.ModuleType("privsample.simulations.report.page")
     stub.render = lambda releases, *, delta: 1 / 0
-    monkeypatch.setitem(sys.modules, "privsample.simulations.report", stub)
+    monkeypatch.setitem(sys.modules, "privsample.simulations.report.page", stub)
     ran = run("release", clean, *DIFFUSED, "--out", "r.json", "--report", "r.html")
     assert ran.code == 2
     assert "the release is in r.json" in ran.err

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from privsample.distributions.glm import LogisticLaw, _Envelope
-from privsample.distributions.shells import _psi_above, _psi_below, plan
+from privsample.distributions.models.glm import LogisticLaw, _Envelope
+from privsample.distributions.models.shells import _psi_above, _psi_below, plan
 
 
 def rows_of(rng, n, dimension, reach, *, kind="mixed"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from privsample.distributions.hmm import CategoricalHMM, Chain, onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
 
 MODEL = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=0.6)
 COUNTS = np.array([[2, 0, 1, 3, 0], [0, 1, 1, 0, 2], [1, 1, 0, 1, 1], [0, 2, 1, 1, 2]], dtype=float)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.distributions.laws import Beta, Dirichlet, Gamma, Normal
+from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Normal
 
 DRAWS = 100_000
 LAWS = {

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from privsample import LinearRegression, NormalUnknownVariance
-from privsample.distributions.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 from privsample.errors import SchemaError
 
 NORMAL = NormalUnknownVariance(mean=1.0, observations=2.0, shape=3.0, scale=2.0, bounds=(-4.0, 8.0))

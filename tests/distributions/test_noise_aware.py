@@ -18,10 +18,10 @@ from privsample import (
     LaplaceNoise,
     NormalKnownVariance,
 )
-from privsample.distributions import noise_aware as module
-from privsample.distributions.laws import Normal
-from privsample.distributions.mixtures import FAMILIES, ConjugateMixture, TwoShares
-from privsample.distributions.noise_aware import noise_aware
+from privsample.distributions.laws.conjugate import Normal
+from privsample.distributions.models import noise_aware as module
+from privsample.distributions.models.mixtures import FAMILIES, ConjugateMixture, TwoShares
+from privsample.distributions.models.noise_aware import noise_aware
 
 NOISES = [
     LaplaceNoise(scale=3.0),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.distributions.laws import Beta, Dirichlet, Gamma, Law, Normal
-from privsample.distributions.rejection import gamma_above, held_shares, log_concave
-from privsample.distributions.truncated import HeldBeta, HeldDirichlet, HeldGamma, HeldNormal, heated, held
+from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
+from privsample.distributions.laws.rejection import gamma_above, held_shares, log_concave
+from privsample.distributions.laws.truncated import HeldBeta, HeldDirichlet, HeldGamma, HeldNormal, heated, held
 
 DRAWS = 20_000
 NUMBERS = {

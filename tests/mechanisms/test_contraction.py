@@ -24,7 +24,7 @@ from privsample import (
     Scaling,
     StatedMap,
 )
-from privsample.accounting.contraction import contracted
+from privsample.accounting.postprocessing.contraction import contracted
 
 BASE = GaussianMechanism(sensitivity=1.0, noise_std=2.0, shape=(2,))
 TURN = Affine(matrix=[[0.6, 0.3], [-0.3, 0.6]], offset=[1.0, 0.0])

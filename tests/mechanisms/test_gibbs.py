@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privsample import DP, CuratorNotes, PrivateGibbsHMM, Release
-from privsample.accounting.gibbs import histograms_account, sweeps_account
+from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 from privsample.errors import PrivateContent, SchemaError
 
 ENTRIES = (4, 0, 6, 5)

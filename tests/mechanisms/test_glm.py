@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from privsample import DP, RDP, ZCDP, Assumption, CuratorNotes, LogisticAccountant, LogisticPosterior, Release
 from privsample.errors import PrivateContent, SchemaError, UnreachableTarget
-from privsample.mechanisms import glm
+from privsample.mechanisms.posterior import glm
 
 N = 20
 PLAIN = LogisticPosterior(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)

@@ -17,10 +17,10 @@ from privsample import (
     Release,
     ReplaceOne,
 )
-from privsample.accounting.convolution import noise_after
-from privsample.distributions.laplace_sum import LaplaceSum
+from privsample.accounting.postprocessing.convolution import noise_after
+from privsample.distributions.laws.laplace_sum import LaplaceSum
 from privsample.errors import SchemaError, UnreachableTarget
-from privsample.mechanisms.kernels import codes
+from privsample.mechanisms.postprocessing.kernels import codes
 
 ANSWERS = RandomizedResponse(log_odds=2.0, relation=ReplaceOne(n=4), categories=3)
 ROWS = np.array([[0.6, 0.4, 0.0], [0.0, 0.5, 0.5], [0.2, 0.2, 0.6]])

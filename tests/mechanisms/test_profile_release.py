@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.channels import Sampler, whole_units, written_exactly
+from privsample.distributions.steps.channels import Sampler, whole_units, written_exactly
 from privsample.errors import SchemaError
-from privsample.mechanisms.profile_base import positions
+from privsample.mechanisms.profiles.base import positions
 
 CHAIN = ps.ProfileGraph(
     profiles={"a": [0.5, 0.3, 0.2, 0.0], "b": [0.2, 0.3, 0.5, 0.0], "c": [0.1, 0.2, 0.3, 0.4]},

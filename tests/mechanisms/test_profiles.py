@@ -13,10 +13,10 @@ from scipy.optimize import linprog
 
 import privsample as ps
 from privsample.errors import NumericalFailure
-from privsample.mechanisms import profile_program
-from privsample.mechanisms.profile_program import Program, Unsolved, programs
-from privsample.mechanisms.profile_repair import kept, repaired
-from privsample.mechanisms.profiles import edge_flips
+from privsample.mechanisms.profiles import program as profile_program
+from privsample.mechanisms.profiles.program import Program, Unsolved, programs
+from privsample.mechanisms.profiles.repair import kept, repaired
+from privsample.mechanisms.profiles.responses import edge_flips
 
 CHAIN = ps.ProfileGraph(
     profiles={"a": [0.5, 0.3, 0.2, 0.0], "b": [0.2, 0.3, 0.5, 0.0], "c": [0.1, 0.2, 0.3, 0.4]},
@@ -308,7 +308,7 @@ def test_a_solver_that_calls_a_feasible_program_infeasible_is_asked_again():
 
 
 def test_laws_that_no_matrices_have_are_reported(monkeypatch):
-    monkeypatch.setattr("privsample.mechanisms.profile_solver._Entries.least", lambda *_, **__: None)
+    monkeypatch.setattr("privsample.mechanisms.profiles.solver._Entries.least", lambda *_, **__: None)
     with pytest.raises(NumericalFailure, match="second solve finds no matrices"):
         ps.SmoothCategorical(graph=CHAIN, epsilon=0.1)
 

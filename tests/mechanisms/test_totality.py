@@ -41,7 +41,7 @@ from privsample import (
 )
 from privsample._entropy import SystemBits, undisturbed
 from privsample._serial import encode
-from privsample.accounting.beta import BetaPair
+from privsample.accounting.posterior.beta import BetaPair
 from privsample.errors import PrivateContent, SchemaError
 
 SECRET = "secret-SSN-123"

@@ -7,13 +7,13 @@ from scipy import stats
 
 import privsample as ps
 from privsample._value import value
-from privsample.accounting.additive import GaussianAccountant
 from privsample.accounting.base import Accountant
-from privsample.accounting.posterior import PosteriorAccountant
-from privsample.distributions.families import Model
-from privsample.mechanisms.posterior import PosteriorMechanism
-from privsample.simulations.audit import telling_epsilons
-from privsample.simulations.draws import one_draw
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.posterior.conjugate import PosteriorAccountant
+from privsample.distributions.models.families import Model
+from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
+from privsample.simulations.audit.audit import telling_epsilons
+from privsample.simulations.audit.draws import one_draw
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 NORMAL = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
@@ -185,7 +185,7 @@ def test_one_draw_is_audited_whatever_the_number_of_draws():
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_the_number_of_workers_changes_nothing(backend, monkeypatch):
-    monkeypatch.setattr("privsample.simulations.draws._BLOCK", 300)
+    monkeypatch.setattr("privsample.simulations.audit.draws._BLOCK", 300)
     noise = ps.LaplaceMechanism(sensitivity=1, scale=1)
     alone = ps.audit(noise, epsilons=[0.1], samples=1001, rng=np.random.default_rng(3))
     own = {"datasets": (np.zeros(2), np.array([1.0, 0.0])), "claim": noise.accountant}
@@ -201,7 +201,7 @@ def test_a_posterior_of_an_unknown_model_is_refused():
         __slots__ = ()
         absorb = domain = parameter = posterior = simulate = None
 
-    from privsample.simulations.neighbours.posterior import extreme_records
+    from privsample.simulations.audit.neighbours.posterior import extreme_records
 
     with pytest.raises(TypeError, match="Other"):
         extreme_records(Other())

@@ -9,7 +9,7 @@ import pytest
 
 import privsample as ps
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.neighbours import MOST_RECORDS
+from privsample.simulations.audit.neighbours import MOST_RECORDS
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 POSTERIOR = ps.DirectPosterior(model=BETA, n=100, draws=3)
@@ -192,7 +192,7 @@ def test_functions_that_stay_where_they_are_get_a_clear_error():
 
 
 def test_blocks_of_draws_have_one_shape(monkeypatch):
-    monkeypatch.setattr("privsample.simulations.draws._BLOCK", 10)
+    monkeypatch.setattr("privsample.simulations.audit.draws._BLOCK", 10)
     calls = []
 
     def growing(data, rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.simulations.binomials import (
+from privsample.simulations.audit.binomials import (
     _at_most,
     clopper_pearson,
     draws_needed,

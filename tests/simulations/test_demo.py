@@ -5,7 +5,7 @@ import pytest
 
 from privsample.mechanisms.release import Release
 from privsample.simulations import demo
-from privsample.simulations.demo_page import PUBLIC
+from privsample.simulations.report.demo_page import PUBLIC
 
 
 @pytest.fixture(scope="module")

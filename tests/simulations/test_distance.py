@@ -8,7 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.errors import SchemaError
-from privsample.simulations.distance import check_neighbours
+from privsample.simulations.audit.distance import check_neighbours
 
 PAIRS = {
     "floats and integers": (np.array([1.0, 1.0, 0.0]), [1, 1, 1]),

@@ -12,8 +12,8 @@ import pytest
 import privsample as ps
 from privsample import mechanisms
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.catalogue import catalogue
-from privsample.simulations.neighbours import neighbours
+from privsample.simulations.audit.catalogue import catalogue
+from privsample.simulations.audit.neighbours import neighbours
 
 EXAMPLES = catalogue()
 FEW = 2_000  # where a score is learned, each draw is a release of its own

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.distributions.laws import Beta
-from privsample.simulations import figures
+from privsample.distributions.laws.conjugate import Beta
+from privsample.simulations.report import figures
 
 PANEL = figures.Panel(
     axis="share of $_{ones",

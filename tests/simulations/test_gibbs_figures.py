@@ -8,10 +8,10 @@ import pytest
 
 from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, TemperedPosterior
 from privsample.simulations import flights as loader
-from privsample.simulations import words
 from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
 from privsample.simulations.flights import DAYS, FEATURES, Flights
-from privsample.simulations.report import render
+from privsample.simulations.report import words
+from privsample.simulations.report.page import render
 
 NAMES = {"posterior", "both", "one", "tempered", "approximate"}
 

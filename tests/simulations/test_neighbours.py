@@ -7,11 +7,11 @@ import pytest
 from scipy import special
 
 import privsample as ps
-from privsample.simulations.audit import telling_epsilons
-from privsample.simulations.catalogue import catalogue
-from privsample.simulations.distance import check_neighbours
-from privsample.simulations.draws import drawn
-from privsample.simulations.neighbours import neighbours
+from privsample.simulations.audit.audit import telling_epsilons
+from privsample.simulations.audit.catalogue import catalogue
+from privsample.simulations.audit.distance import check_neighbours
+from privsample.simulations.audit.draws import drawn
+from privsample.simulations.audit.neighbours import neighbours
 
 ONE, TWO, SIX = (ps.ReplaceOne(n=n) for n in (1, 2, 6))
 ANSWER = ps.RandomizedResponse(log_odds=1, relation=TWO)
@@ -274,7 +274,7 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
     """Many draws at once cost more than the bound on exact work, and would be left to Markov chains."""
     mechanism, made = ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=1), []
     work = 300 * 40 * 16.0
-    monkeypatch.setattr("privsample.mechanisms.glm._WORK", work)
+    monkeypatch.setattr("privsample.mechanisms.posterior.glm._WORK", work)
     assert mechanism.exact
     assert not ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=1, draws=200).exact
     release = ps.LogisticPosterior.release

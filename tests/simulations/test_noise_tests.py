@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from privsample.distributions.noise import NAMES, DiscreteLaplaceNoise, LaplaceNoise, noise_law
-from privsample.simulations.noise_tests import p_value, scale_p_value, shape_p_value
+from privsample.simulations.audit.noise_tests import p_value, scale_p_value, shape_p_value
 
 SPREAD = 3.0
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.conversion import epsilon_from_renyi
-from privsample.simulations import audit, demo, demo_page, figures
-from privsample.simulations.draws import one_draw
-from privsample.simulations.report import render
-from privsample.simulations.words import chance, rounded_up
+from privsample.accounting.curves.conversion import epsilon_from_renyi
+from privsample.simulations import demo
+from privsample.simulations.audit import audit
+from privsample.simulations.audit.draws import one_draw
+from privsample.simulations.report import demo_page, figures
+from privsample.simulations.report.page import render
+from privsample.simulations.report.words import chance, rounded_up
 
 N, DELTA = 40, 1e-6
 MODEL = ps.BetaBernoulli(alpha=6, beta=12)

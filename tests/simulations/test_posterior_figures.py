@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 from scipy.special import betaln
 
 import privsample as ps
-from privsample.distributions.laws import Beta
+from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.noise import DiscreteGaussianNoise
 from privsample.mechanisms.release import Release
 from privsample.simulations.experiments import (
@@ -21,7 +21,7 @@ from privsample.simulations.experiments import (
     posterior_paint,
 )
 from privsample.simulations.experiments.posterior_laws import Setting
-from privsample.simulations.figures import renyi_data
+from privsample.simulations.report.figures import renyi_data
 
 
 def rows(path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsample.mechanisms.profiles import LocalResponse, SmoothCategorical, SmoothOneBit
+from privsample.mechanisms.profiles.responses import LocalResponse, SmoothCategorical, SmoothOneBit
 from privsample.simulations.experiments import experiment, profiles
 from privsample.simulations.experiments.profiles import STAND_IN, Curves, categorical, chain, couplet, table
 

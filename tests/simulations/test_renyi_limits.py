@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privsample.accounting.additive import GaussianPair, LaplacePair
-from privsample.simulations.renyi import clipped, from_curves, plugged_in
+from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.simulations.audit.renyi import clipped, from_curves, plugged_in
 
 
 @pytest.mark.parametrize("pair", [GaussianPair(mu=1.0), LaplacePair(shift=1.5)])

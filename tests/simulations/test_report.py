@@ -9,8 +9,8 @@ import privsample as ps
 from privsample.errors import PrivateContent
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.report import Part, Picture, Section, page, render
-from privsample.simulations.words import chance, cost, how, name, rounded_up, small
+from privsample.simulations.report.page import Part, Picture, Section, page, render
+from privsample.simulations.report.words import chance, cost, how, name, rounded_up, small
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 UNIT = "<script>alert('x')</script> & $_{" + "long" * 20

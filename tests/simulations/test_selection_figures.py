@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.additive import GaussianAccountant
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.simulations.experiments import experiment, leak, selection_use
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment

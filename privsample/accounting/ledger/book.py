@@ -9,8 +9,8 @@ from privsample._checks import positive_integer
 from privsample._serial import decode, encode
 from privsample._value import value
 from privsample.accounting.base import Accountant, composable
-from privsample.accounting.composition import Composed
-from privsample.accounting.filters import Charge, CurveFilter, Filter, filter_for
+from privsample.accounting.composition.composed import Composed
+from privsample.accounting.ledger.filters import Charge, CurveFilter, Filter, filter_for
 from privsample.accounting.ledger.log import Event
 from privsample.accounting.targets import Target
 from privsample.errors import RelationMismatch

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from privsample._serial import encode
-from privsample.accounting.filters import CurveFilter
 from privsample.accounting.ledger.book import Book, Entry
+from privsample.accounting.ledger.filters import CurveFilter
 
 FORMAT = 1
 

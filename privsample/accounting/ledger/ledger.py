@@ -10,9 +10,9 @@ from typing import Any, final
 
 from privsample._checks import positive, positive_integer, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.filters import Charge, Share
 from privsample.accounting.ledger.book import Book, Entry, Item, Settings, counted, creation, drawing, entering, read
 from privsample.accounting.ledger.export import document, write_new
+from privsample.accounting.ledger.filters import Charge, Share
 from privsample.accounting.ledger.log import Log, Writer, chained
 from privsample.accounting.ledger.plan import Draws, Plan, R_co, Reservation, planned, validated_first
 from privsample.accounting.ledger.refusal import closed, refused

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from privsample.accounting.filters import Charge, CurveFilter
 from privsample.accounting.ledger.book import Book
+from privsample.accounting.ledger.filters import Charge, CurveFilter
 from privsample.accounting.targets import DP, RDP, ZCDP
 from privsample.errors import BudgetExceeded
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample.simulations.figures import styled
+from privsample.simulations.report.figures import styled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.bernoulli import BernoulliAccountant
-from privsample.accounting.bernoulli_bounds import binary_log_odds, symmetric_renyi
-from privsample.accounting.bernoulli_search import corner_renyi
 from privsample.accounting.guarantees import ZCDPAccountant
+from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
+from privsample.accounting.postprocessing.bernoulli_bounds import binary_log_odds, symmetric_renyi
+from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.bernoulli_search import Corners
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 UPPER, LOWER, ASYMPTOTE = "proven upper bound", "lower bound (conjectured value)", "asymptote"
 ALGORITHM_1 = "Algorithm 1, by search"

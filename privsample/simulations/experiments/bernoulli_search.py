@@ -10,7 +10,7 @@ from scipy import optimize, special
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.bernoulli_bounds import finite_renyi
+from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi
 
 _HALVINGS = 30
 _NOWHERE = 20.0  # less the log weight of corners that a law leaves out

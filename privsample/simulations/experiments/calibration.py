@@ -11,10 +11,10 @@ from scipy import stats
 
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
-from privsample.distributions.moments import NormalUnknownVariance
-from privsample.mechanisms.statistics import NoisyStatistics, PrivateStatistics
+from privsample.distributions.models.moments import NormalUnknownVariance
+from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = NormalUnknownVariance(mean=0.0, observations=1.0, shape=4.0, scale=2.0, bounds=(-3.0, 3.0))
 SETTINGS = tuple((n, epsilon) for n in (20, 1000) for epsilon in (0.3, 1.0))

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from privsample.accounting.posterior import PosteriorAccountant
-from privsample.distributions.families import BetaBernoulli
+from privsample.accounting.posterior.conjugate import PosteriorAccountant
+from privsample.distributions.models.families import BetaBernoulli
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.figures import BLUE, ORANGE
+from privsample.simulations.report.figures import BLUE, ORANGE
 
 DELTA = 1e-6
 DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()

@@ -11,12 +11,12 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray
-from privsample.distributions.families import BetaBernoulli
-from privsample.distributions.laws import Law
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.noise_aware import noise_aware
 from privsample.distributions.noise import DiscreteLaplaceNoise
-from privsample.distributions.noise_aware import noise_aware
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 LEVEL = 0.9
 SIZES, EPSILONS = (20, 200, 1000), (0.1, 0.3, 1.0)

@@ -10,9 +10,9 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.mechanisms.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
+from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DIMENSIONS = np.unique(np.round(np.geomspace(1.0, 1000.0, 25)))
 RATES = np.geomspace(1e-3, 10, 25)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
-from privsample.distributions.hmm import Chain
-from privsample.mechanisms.gibbs import PrivateGibbsHMM
+from privsample.distributions.models.hmm import Chain
+from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_paint
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.flights import DAYS, FEATURES, flights

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
-from privsample.mechanisms.gibbs import PrivateGibbsHMM
+from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_paint
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.gibbs import CATEGORIES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, ORANGE
+from privsample.simulations.report.figures import BLUE, ORANGE
 
 ALPHAS = np.geomspace(0.1, 100.0, 25)
 CENTRES = {-1: (7.86, -3.36), 1: (6.42, -9.17)}

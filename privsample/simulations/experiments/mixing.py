@@ -9,13 +9,13 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.contraction import noise_of_equal_steps
-from privsample.accounting.kernels import KernelAccountant
+from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
+from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
-from privsample.distributions.kernels import iterated
+from privsample.distributions.steps.kernels import iterated
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 STATES, LOG_ODDS, DELTA = 9, 3.0, 1e-6
 STEPS = np.unique(np.round(np.geomspace(1.0, 60.0, 20)))

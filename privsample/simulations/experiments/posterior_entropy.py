@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.distributions.laws import Beta
+from privsample.distributions.laws.conjugate import Beta
 from privsample.simulations.experiments import posterior_laws as laws
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.posterior_laws import Setting

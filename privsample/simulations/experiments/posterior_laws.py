@@ -12,11 +12,11 @@ from scipy import special, stats
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.targets import RDP
-from privsample.distributions.families import BetaBernoulli
-from privsample.distributions.laws import Beta
-from privsample.distributions.mixtures import ConjugateMixture
+from privsample.distributions.laws.conjugate import Beta
+from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import DiscreteGaussianNoise
-from privsample.mechanisms.posterior import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
+from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 
 _PANELS = 64  # of the quadrature over noisy counts, each with 20 nodes: noise of deviation 0.2 at n = 100 is resolved
 _NODES, _MASSES = np.polynomial.legendre.leggauss(100)  # of the quadrature over the parameter

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.beta import BetaPair
 from privsample.accounting.loss import worst_renyi
+from privsample.accounting.posterior.beta import BetaPair
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import paint_renyi, renyi_data
+from privsample.simulations.report.figures import paint_renyi, renyi_data
 
 ALPHA, BETA, N = 6.0, 12.0, 100
 Kind = Literal["diffused", "concentrated"]

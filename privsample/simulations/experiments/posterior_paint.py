@@ -7,7 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.simulations.experiments import posterior_laws as laws
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILONS = np.geomspace(1e-3, 10.0, 33)
 TRUE = "true posterior (simulated data)"

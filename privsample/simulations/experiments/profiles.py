@@ -12,8 +12,8 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.distributions.profile_graph import ProfileGraph
-from privsample.mechanisms.profile_base import ProfileMechanism
-from privsample.mechanisms.profiles import LocalResponse, OneBit, SmoothCategorical, SmoothOneBit
+from privsample.mechanisms.profiles.base import ProfileMechanism
+from privsample.mechanisms.profiles.responses import LocalResponse, OneBit, SmoothCategorical, SmoothOneBit
 from privsample.simulations.experiments import profiles_paint
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 

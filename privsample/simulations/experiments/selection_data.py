@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.additive import GaussianAccountant
 from privsample.accounting.base import Accountant
-from privsample.accounting.conditional import ConditionalAccountant
-from privsample.accounting.conversion import epsilon_from_renyi
+from privsample.accounting.curves.conversion import epsilon_from_renyi
 from privsample.accounting.guarantees import ZCDPAccountant
-from privsample.accounting.selection import SelectionAccountant
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.selection.conditional import ConditionalAccountant
+from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10

@@ -5,7 +5,7 @@ from typing import Any
 
 from privsample.simulations.experiments.base import Result, stacked
 from privsample.simulations.experiments.selection_data import Curve
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 SIZE = (4.8, 4.8)
 # With blue, orange and green at least 17 (CIELAB) apart for every colour vision.

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.additive import GaussianAccountant
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.targets import DP, smallest
 from privsample.distributions.rows import within_norm
 from privsample.estimators.sgd import PrivateSGDClassifier
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DELTA, SPLITS = 1e-5, 20
 RIDGE = 1e-2  # the penalty of output perturbation

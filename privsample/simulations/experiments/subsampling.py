@@ -10,15 +10,15 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.base import Accountant
 from privsample.accounting.group import Group
-from privsample.accounting.subsampling import SubsampledAccountant
+from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
+from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import WithoutReplacement, WithReplacement
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 N, SIZES = 100, (5, 20, 50)
 MOST = 1.5  # the largest epsilon of the Laplace figures

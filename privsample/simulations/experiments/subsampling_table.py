@@ -9,14 +9,14 @@ import numpy as np
 from scipy.optimize import brentq
 
 from privsample._value import value
-from privsample.accounting.additive import GaussianAccountant
 from privsample.accounting.base import Accountant
-from privsample.accounting.subsampling import SubsampledAccountant
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.relations import AddRemove, Relation, ReplaceOne
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.figures import BLUE, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 N, M, DELTA = 100, 10, 1e-6
 SMALL_N, SMALL_M, HONEST = 6, 3, 0.9  # where every subsample is counted

@@ -10,16 +10,16 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray
+from privsample.accounting.posterior.tempered import LISTED
 from privsample.accounting.targets import DP
-from privsample.accounting.tempered import LISTED
-from privsample.distributions.families import BetaBernoulli
-from privsample.distributions.laws import Beta
+from privsample.distributions.laws.conjugate import Beta
+from privsample.distributions.laws.rejection import held_shares
+from privsample.distributions.laws.truncated import heated, held
+from privsample.distributions.models.families import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
-from privsample.distributions.rejection import held_shares
-from privsample.distributions.truncated import heated, held
-from privsample.mechanisms.tempered import TemperedPosterior
+from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.figures import BLUE, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = BetaBernoulli(alpha=1, beta=1)
 DELTA = 1e-6

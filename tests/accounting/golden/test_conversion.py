@@ -14,7 +14,7 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
-from privsample.accounting.conversion import log_delta_from_renyi
+from privsample.accounting.curves.conversion import log_delta_from_renyi
 from tests.accounting.golden import reference
 
 RELATIVE = 1e-6

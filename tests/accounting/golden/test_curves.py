@@ -15,8 +15,8 @@ from privsample import (
     NormalKnownVariance,
     PosteriorAccountant,
 )
-from privsample.accounting.beta import BetaPair
-from privsample.accounting.gamma import GammaRatePair, GammaShapePair
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from tests.accounting.golden import reference
 
 RELATIVE = 1e-6

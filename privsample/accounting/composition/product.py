@@ -1,0 +1,119 @@
+"""The pair of several releases from the same records: the members' losses add up."""
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real
+from privsample._value import value
+from privsample.accounting.composition import lattice
+from privsample.accounting.composition.contour import summed_log_delta
+from privsample.accounting.curves.conversion import log_delta_from_renyi
+from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.posterior.beta import BetaPair
+
+_DEEP = -150.0  # log delta below which a contour may be looser than the best order
+
+
+@value
+class ProductPair(LossPair):
+    """Independent releases, `times` of each member: P's product against Q's product.
+
+    Its Renyi divergence is the sum. Its privacy curve inverts the product of the moment generating functions where all
+    members have one (relative 1e-10), else convolves the losses on a lattice (about 1e-7 in epsilon), both rounded up
+    by their error; where that does not settle it is bounded by the best order.
+    """
+
+    members: tuple[tuple[LossPair, int], ...]
+
+    @staticmethod
+    def of(pair: LossPair, times: int) -> "ProductPair":
+        """`times` releases of a pair, or of a product."""
+        members = pair.members if isinstance(pair, ProductPair) else ((pair, 1),)
+        return ProductPair(members=tuple((own, count * times) for own, count in members))
+
+    @property
+    def smooth(self) -> bool:
+        """Whether every member's moment generating function is known: the contour serves, else the lattice."""
+        return all(isinstance(pair, SmoothPair) for pair, _ in self.members)
+
+    @property
+    def simplified(self) -> LossPair:
+        """One Gaussian pair where all members are Gaussian."""
+        gaussian = [(pair.mu, times) for pair, times in self.members if isinstance(pair, GaussianPair)]
+        if len(gaussian) < len(self.members):
+            return self
+        largest = max(mu for mu, _ in gaussian)
+        return GaussianPair(mu=largest * float(np.sqrt(sum(times * (mu / largest) ** 2 for mu, times in gaussian))))
+
+    @property
+    def order_limit(self) -> float:
+        """The least of the members'."""
+        return min(pair.order_limit for pair, _ in self.members)
+
+    @property
+    def max_loss(self) -> float:
+        """The sum."""
+        return sum(times * pair.max_loss for pair, times in self.members)
+
+    @property
+    def dear(self) -> bool:
+        """Each value is an integral or a convolution."""
+        return True
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The sum."""
+        return np.sum([times * pair.renyi(orders) for pair, times in self.members], axis=0)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """By contour, each epsilon apart, or on a lattice; below zero from the reversed pair."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        above = np.empty(e.size)
+        for pair, negative in ((self, False), (self.reverse(), True)):
+            chosen = (e.ravel() < 0) == negative
+            if chosen.any():
+                above[chosen] = pair._above_zero(np.abs(e.ravel()[chosen]))
+        result = above.reshape(e.shape)
+        return np.where(e < 0, delta_below_zero(e, result), result)
+
+    def least_epsilon(self, log_delta: float) -> float:
+        """By search along the contour, or from the one lattice that is sharp there."""
+        if self.max_loss == 0.0:
+            return 0.0
+        if self.smooth:
+            return LossPair.least_epsilon(self, log_delta)
+        return min(lattice.at_log_delta(self.members, log_delta).epsilon(log_delta), self.max_loss)
+
+    def reverse(self) -> "ProductPair":
+        """(Q, P)."""
+        return ProductPair(members=tuple((pair.reverse(), times) for pair, times in self.members))
+
+    def with_beta(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
+        """The privacy curve where the Beta member is each of Beta(a + step, b) against Beta(a, b + step); (rows,)."""
+        curves = []
+        for first, second, at in zip(a, b, epsilon, strict=True):
+            own = BetaPair(a=float(first), b=float(second), step=float(step))
+            members = tuple((own if isinstance(pair, BetaPair) else pair, times) for pair, times in self.members)
+            curves.append(ProductPair(members=members).log_delta(at))
+        return np.array(curves)
+
+    def _above_zero(self, epsilon: FloatArray) -> FloatArray:
+        """log delta at each epsilon >= 0; (epsilons,)."""
+        sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
+        unsure = ~np.isneginf(sharp) & ~(sharp > _DEEP) | np.isposinf(sharp)
+        renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
+        sharp[unsure] = np.fmin(sharp[unsure], renyi)
+        return np.where(epsilon >= self.max_loss, -np.inf, np.minimum(sharp, 0.0))
+
+    def _by_contour(self, epsilon: FloatArray) -> FloatArray:
+        smooth = [(pair, times) for pair, times in self.members if isinstance(pair, SmoothPair)]
+        return np.array([summed_log_delta(smooth, self.order_limit, float(x)) for x in epsilon])
+
+    def _on_lattice(self, epsilon: FloatArray) -> FloatArray:
+        """One lattice serves the epsilons near the one that it was made for."""
+        result = np.full(len(epsilon), np.nan)
+        while (left := np.isnan(result) & (epsilon < self.max_loss)).any():
+            centre = float(epsilon[left].min())
+            made = lattice.at_epsilon(self.members, centre)
+            near = left & (epsilon <= centre + made.reach)
+            result[near] = [made.log_delta(float(x)) for x in epsilon[near]]
+        return np.where(np.isnan(result), -np.inf, result)

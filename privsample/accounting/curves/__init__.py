@@ -1,0 +1,1 @@
+"""From the law of a loss to its curves: integrals without cancellation, dominating masses, conversions."""

@@ -1,0 +1,1 @@
+"""What noise costs that is added to a statistic."""

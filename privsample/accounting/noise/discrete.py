@@ -1,0 +1,204 @@
+"""Loss pairs of discrete Laplace and discrete Gaussian noise, shifted by a whole number.
+
+Source: Ghosh, Roughgarden and Sundararajan 2009 (discrete Laplace); Canonne, Kamath and Steinke 2020 (discrete
+Gaussian). Proofs are in docs/notes/statistics.md.
+"""
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive_integer
+from privsample._logspace import expm1_excess, log1mexp, ratio_up
+from privsample._value import put, value
+from privsample.accounting.curves.dots import shared_out
+from privsample.accounting.loss import LossPair, checked_divergence, delta_below_zero
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+
+_ULP = float(np.finfo(np.float64).eps)
+_FEW = 1 << 16  # outcomes that are listed one by one
+_WIDE = 1 << 13  # noise_std from which the privacy curve is a bound in closed form
+_PLACES = np.arange(1.0, 10.0)
+_COUNTED = 1e15  # beyond it outcomes cannot be told apart
+_LEFT_OUT = -100.0  # log of the mass beyond the outcomes listed, in `dots`
+
+
+@value
+class DiscreteLaplacePair(LossPair):
+    """P(k) proportional to e^(-|k| / scale), moved by the whole number `shift`, against itself. Its own reverse.
+
+    One unit apart it is randomized response with epsilon = 1 / scale. Everything is exact.
+    """
+
+    shift: int
+    scale: float
+
+    def __post_init__(self) -> None:
+        put(self, shift=positive_integer(shift=self.shift), scale=DiscreteLaplaceNoise(scale=self.scale).scale)
+
+    @property
+    def max_loss(self) -> float:
+        """shift / scale."""
+        return ratio_up(self.shift, self.scale)
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """log of (A e^((a-1)z) + B e^(-az))/(1+q), q = e^(-u), u = 1/scale, z = u shift: log1p of a positive sum."""
+        alpha = np.asarray(orders, dtype=np.float64)
+        s, u, z = alpha - 1.0, 1.0 / self.scale, self.max_loss
+        whole = -np.expm1(-(alpha + s) * u)
+        up, down = -np.expm1(-2 * alpha * u) / whole, -np.exp(-u) * np.expm1(-2 * s * u) / whole  # A and B
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            drift = 2 * np.exp(-alpha * u) * (s * _sinh_excess(alpha * u) - alpha * _sinh_excess(s * u))
+            plain = s * -np.expm1(-2 * alpha * u) + alpha * np.exp(-u) * np.expm1(-2 * s * u)
+            drift = np.maximum(np.where(alpha * u < 1.0, drift, plain), 0.0) / whole  # (a-1) A - a B
+            near = (up * expm1_excess(s * z) + down * expm1_excess(-alpha * z) + z * drift) / (1.0 + np.exp(-u))
+            far = np.logaddexp(np.log(up) + s * z, np.log(down) - alpha * z) - np.log1p(np.exp(-u))
+        return checked_divergence(np.where(near < 1.0, np.log1p(np.where(near < 1.0, near, 0.0)), far) / s)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """[q (1 - q^(s-j)) + 1 - e^e q^j]/(1 + q): P(k >= j) - e^e Q(k >= j), j the first outcome of loss above e."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        u, z = 1.0 / self.scale, self.max_loss
+        inside = np.clip(e, -z, z)
+        lost = 2 * _ULP * (z + np.abs(inside))
+        middle = np.floor((inside * self.scale + self.shift) / 2)
+        mass = np.zeros(e.shape)
+        for j in (np.maximum(middle, 1.0), np.clip(middle + 1.0, 1.0, self.shift)):  # no other j gives more
+            with np.errstate(over="ignore"):
+                beyond = np.expm1(inside - j * u - lost)
+            mass = np.maximum(mass, -np.exp(-u) * np.expm1(-(self.shift - j) * u) - beyond)
+        with np.errstate(divide="ignore"):
+            result = np.where(e < -z, log1mexp(np.minimum(e, 0.0)), np.log(mass) - np.log1p(np.exp(-u)))
+        return np.where(e >= z, -np.inf, _up(result))
+
+    def reverse(self) -> "DiscreteLaplacePair":
+        """Itself."""
+        return self
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """Each outcome by itself, where they are few."""
+        if self.shift > _FEW:
+            return LossPair.dots(self, nodes)
+        return shared_out(self.log_masses, (2 * np.arange(self.shift + 1.0) - self.shift) / self.scale, nodes)
+
+    @property
+    def log_masses(self) -> FloatArray:
+        """log P of the shift + 1 values of the loss, (2k - shift)/scale for k = 0, ..., shift."""
+        k, u = np.arange(self.shift + 1.0), 1.0 / self.scale
+        with np.errstate(divide="ignore"):
+            inner = np.where((k > 0) & (k < self.shift), np.log(-np.expm1(-u)), 0.0)
+        return inner - np.log1p(np.exp(-u)) - (self.shift - k) * u
+
+
+def _up(log_delta: FloatArray) -> FloatArray:
+    """Rounded up by what a few operations can take away."""
+    return np.minimum(log_delta + 8 * _ULP * (1.0 + np.abs(np.maximum(log_delta, -1e300))), 0.0)
+
+
+def _sinh_excess(x: FloatArray) -> FloatArray:
+    """sinh x - x; its error is an ulp of x^2."""
+    return (expm1_excess(x) - expm1_excess(-x)) / 2
+
+
+@value
+class DiscreteGaussianPair(LossPair):
+    """P(k) proportional to e^(-k^2 / (2 noise_std^2)), moved by the whole number `shift`, against itself.
+
+    Its own reverse. The Renyi curve is exact: a shift^2 / (2 noise_std^2) where a shift is whole, a little less
+    elsewhere. The privacy curve is the sum over the outcomes; from noise_std 8192 on, a bound about 1/noise_std above.
+    """
+
+    shift: int
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        law = DiscreteGaussianNoise(noise_std=self.noise_std)
+        put(self, shift=positive_integer(shift=self.shift), noise_std=law.noise_std)
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded."""
+        return np.inf
+
+    @property
+    def dear(self) -> bool:
+        """A sum over outcomes."""
+        return True
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """[a(a-1) s^2 / (2 v) + log theta(as)/theta(0)]/(a-1), theta(x) the sum of e^(-(k-x)^2 / (2v)) over k."""
+        alpha = np.asarray(orders, dtype=np.float64)
+        s, sigma = alpha - 1.0, self.noise_std
+        nearest = np.rint(alpha * self.shift)
+        off = (alpha - nearest / self.shift) * self.shift
+        if sigma >= 1.0:  # by Poisson summation
+            plain = alpha * (self.shift / sigma) ** 2 / 2
+            waves = np.exp(-2 * (np.pi * sigma * _PLACES) ** 2)
+            lost = 4 * (waves * np.sin(np.pi * off[..., None] * _PLACES) ** 2).sum(-1) / (1 + 2 * waves.sum())
+            return checked_divergence(np.maximum(plain + np.log1p(-lost) / s, 0.0))
+        moved = nearest * (nearest - self.shift) + off * (2 * nearest - self.shift)
+        return checked_divergence((moved / sigma / sigma / 2 + self._log_theta_ratio(off)) / s)
+
+    def _log_theta_ratio(self, off: FloatArray) -> FloatArray:
+        """log of theta(off)/theta(0), but for the factor e^(-off^2 / (2 v)); positive, |off| <= 1/2."""
+        v = self.noise_std**2
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            tilt = off[..., None] * _PLACES / v
+            at_rest = -(_PLACES**2) / v / 2
+            near = np.exp(at_rest) * (expm1_excess(tilt) + expm1_excess(-tilt))
+            far = np.exp(at_rest + tilt) + np.exp(at_rest - tilt) - 2 * np.exp(at_rest)
+            more = np.where(np.abs(tilt) < 1.0, near, far).sum(-1)
+        return np.log1p(more / (1 + 2 * np.exp(at_rest).sum()))
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Sum of [p - e^e q]_+ (Canonne, Kamath and Steinke 2020, Theorem 7)."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        above = self._bound(np.abs(e)) if self.noise_std >= _WIDE else self._summed(np.abs(e))
+        return _up(np.where(e >= 0, above, delta_below_zero(e, above)))
+
+    def reverse(self) -> "DiscreteGaussianPair":
+        """Itself."""
+        return self
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """Each outcome by itself, where they are few; the outcomes far out go to an infinite loss, or move up."""
+        law = DiscreteGaussianNoise(noise_std=self.noise_std)
+        far = float(np.ceil(law.reach(_LEFT_OUT)))
+        if 2 * far + self.shift > _FEW:
+            return LossPair.dots(self, nodes)
+        k = np.arange(-far, self.shift + far + 1)
+        log_p, loss = law.log_mass(k - self.shift), self._loss(k)
+        log_p[0] = np.logaddexp(log_p[0], law.log_tail(np.array(self.shift + far)))
+        masses, infinite = shared_out(log_p, loss, nodes)
+        return masses, float(np.logaddexp(infinite, law.log_tail(np.array(far))))
+
+    def _loss(self, k: FloatArray) -> FloatArray:
+        return (self.shift / self.noise_std) * ((2 * k - self.shift) / self.noise_std) / 2
+
+    def _summed(self, epsilon: FloatArray) -> FloatArray:
+        """log delta at each epsilon >= 0 by summation; the terms left out are below 1e-17 of the sum."""
+        law, shift, sigma = DiscreteGaussianNoise(noise_std=self.noise_std), self.shift, self.noise_std
+        threshold = epsilon.ravel() / shift * sigma * sigma + shift / 2  # outcomes beyond it have a larger loss
+        result = np.zeros(threshold.shape)
+        for i, (at, e) in enumerate(zip(threshold, epsilon.ravel(), strict=True)):
+            first = np.floor(at) - shift  # of the outcomes, seen from the middle of P
+            if first < -12 * sigma - 1:  # all but 1e-30
+                continue
+            if first > _COUNTED:
+                result[i] = law.log_tail(first)
+                continue
+            k = shift + np.arange(first, 2.0 + np.ceil(np.hypot(max(first, 0.0), 10 * sigma)))
+            gap, lost = e - self._loss(k), 4 * _ULP * (1 + e + shift * (np.abs(k) / sigma) / sigma)
+            terms = law.log_mass(k - shift) + log1mexp(np.minimum(gap, 0.0) - lost)
+            result[i] = np.logaddexp.reduce(terms[gap <= lost])
+        return np.minimum(result + 64 * _ULP * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0).reshape(epsilon.shape)
+
+    def _bound(self, epsilon: FloatArray) -> FloatArray:
+        """log of the Gaussian curve and the largest term: a sum of a unimodal function against its integral."""
+        ratio = self.shift / self.noise_std
+        away = epsilon / ratio - ratio / 2  # of the threshold from the middle of P, in noise_std
+        peak = (np.hypot(away, 2.0) - away) / 2
+        peak = np.where(away > 1.0, 2.0 / (np.hypot(away, 2.0) + away), peak)
+        slope = np.log(ratio) + np.log(peak) - 0.5 * (peak + away) ** 2
+        flat = -0.5 * np.maximum(away, 0.0) ** 2
+        largest = np.minimum(slope, flat) - np.log(self.noise_std) - 0.5 * np.log(2 * np.pi)
+        return np.minimum(np.logaddexp(GaussianPair(mu=ratio).log_delta(epsilon), largest), 0.0)

@@ -1,0 +1,186 @@
+"""The account of a statistic released with noise: from the geometry of record differences, not from a norm alone.
+
+Proofs are in docs/notes/statistics.md.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive, positive_integer
+from privsample._logspace import LEAST_LOSS, ratio_up
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.loss import LossPair
+from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
+from privsample.accounting.noise.sums_of_losses import together
+from privsample.distributions.geometry import Differences
+from privsample.distributions.noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+)
+from privsample.relations import ReplaceOne
+
+
+@value
+class StatisticsAccountant(Accountant):
+    """`draws` noisy copies of the statistic of n records, each coordinate with its own `noise`, under ReplaceOne(n).
+
+    A single extreme difference costs, exactly, one shifted pair for each of its coordinates: one binary count one, a
+    one-hot record two. Where there are several the Renyi curve is their maximum, and the privacy curve is bounded by
+    the largest L1 norm (Laplace laws), the Renyi curve alone (discrete Gaussian), or given by the largest L2 norm
+    (Gaussian, exactly). With `group_size` k, k records are replaced at once.
+    """
+
+    differences: Differences
+    n: int
+    noise: Noise
+    draws: int = 1
+    unit: str = "record"
+    group_size: int = 1
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+
+    def __post_init__(self) -> None:
+        fitting(self.noise, self.differences)
+        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
+        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        positive(**{"half the squared ratio of difference and noise": self.zcdp})
+        if self.group_size > 1 and not self._groups_known:
+            raise ValueError(
+                f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; "
+                f".group({self.group_size}) bounds the group from the account of one"
+            )
+
+    @property
+    def relation(self) -> ReplaceOne:  # type: ignore[override]
+        """n is public; one record may be any other."""
+        return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
+
+    @property
+    def source(self) -> str:
+        """The theorems and the proof note."""
+        own: dict[type[Noise], str] = {
+            LaplaceNoise: "Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6",
+            GaussianNoise: "Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3",
+            DiscreteLaplaceNoise: "Ghosh, Roughgarden and Sundararajan 2009 (two-sided geometric law)",
+            DiscreteGaussianNoise: "Canonne, Kamath and Steinke 2020, Theorem 7",
+        }
+        return f"{own[type(self.noise)]}; privsample notes, statistics.md (differences of records)"
+
+    @property
+    def _vectors(self) -> FloatArray:
+        return self.group_size * self.differences.vectors
+
+    @property
+    def _bounded_by_renyi(self) -> bool:
+        """Whether no pair is known to be worst, only a Renyi curve."""
+        return len(self._vectors) > 1 and isinstance(self.noise, DiscreteGaussianNoise)
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """One pair, its own reverse: all coordinates and draws share their neighbours."""
+        vectors = self._vectors
+        if self._bounded_by_renyi:
+            return ()
+        if isinstance(self.noise, GaussianNoise):
+            return (GaussianPair(mu=float(np.sqrt(2 * self.zcdp))),)
+        if len(vectors) > 1:
+            return (together(((_shifted(self.noise, self._reach), self.draws),)),)
+        return (together(self._members(vectors[0])),)
+
+    def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
+        sizes = Counter(vector[vector > 0].tolist())
+        return tuple((_shifted(self.noise, size), count * self.draws) for size, count in sizes.items())
+
+    @property
+    def _reach(self) -> float:
+        """The largest L1 norm."""
+        return float(self._vectors.sum(axis=1).max())
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        """The largest over the extreme differences; of each, the sum over coordinates."""
+        if isinstance(self.noise, GaussianNoise) or self._bounded_by_renyi:
+            return orders * self.zcdp
+        rows = [ProductPair(members=self._members(row)) for row in self._vectors]
+        return np.minimum(ProductPair.worst_renyi(rows, orders), orders * self.zcdp)
+
+    @property
+    def zcdp(self) -> float:
+        """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
+        with np.errstate(over="ignore", under="ignore"):
+            square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
+        longest = self.group_size * self.differences.length / self.noise.spread
+        return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
+
+    @property
+    def max_loss(self) -> float:
+        """Of the Laplace laws the largest L1 norm, in scales."""
+        if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
+            return np.inf
+        return self._reach / self.noise.spread * self.draws
+
+    @property
+    def _on_lattice(self) -> bool:
+        return any(isinstance(pair, ProductPair) for pair in self.pairs)
+
+    @property
+    def _one_curve(self) -> bool:
+        return not self._on_lattice
+
+    @property
+    def _curve_is_least(self) -> bool:
+        """Not where one pair bounds several differences: their Renyi curves may be below its own."""
+        return len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
+
+    @property
+    def _curve_name(self) -> str:
+        return "composed loss, on a lattice" if self._on_lattice else "privacy curve"
+
+    def _kind(self, view: View) -> Kind:
+        """Exact for a single difference that some neighbours attain, but on a lattice."""
+        if not self.differences.attained or self._bounded_by_renyi:
+            return "upper bound"
+        return "exact" if view == "rdp" or (self._curve_is_least and not self._on_lattice) else "upper bound"
+
+    @property
+    def _groups_known(self) -> bool:
+        """Whether k records are worst when all make the same step; not proven for discrete Gaussian vectors."""
+        return not isinstance(self.noise, DiscreteGaussianNoise) or self.differences.vectors.shape[1] == 1
+
+    def group(self, size: int) -> Accountant:
+        """`size` records replaced at once: so many times the differences. Discrete Gaussian vectors: the curves'."""
+        size = positive_integer(size=size)
+        if not self._groups_known:
+            return Accountant.group(self, size)
+        return replace(self, group_size=size * self.group_size)
+
+
+def fitting(noise: Noise, differences: Differences) -> None:
+    """Check that the noise can hide the differences. Raises: TypeError, ValueError."""
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be one of privsample's laws of noise, got {type(noise).__name__}")
+    if not isinstance(differences, Differences):
+        raise TypeError(f"differences must be Differences(vectors=...), got {type(differences).__name__}")
+    if noise.whole and not differences.whole:
+        raise ValueError(
+            f"{noise.name} is a noise law that does not fit the statistic: it is whole, the statistic is not, and its "
+            "fraction would show through; use 'laplace' or 'gaussian'"
+        )
+
+
+def _shifted(noise: Noise, size: float) -> LossPair:
+    """The pair of one coordinate."""
+    match noise:
+        case LaplaceNoise(scale=scale):
+            return LaplacePair(shift=ratio_up(size, scale))
+        case DiscreteLaplaceNoise(scale=scale):
+            return DiscreteLaplacePair(shift=round(size), scale=scale)
+        case _:
+            return DiscreteGaussianPair(shift=round(size), noise_std=noise.spread)

@@ -1,0 +1,67 @@
+"""Several coordinates with Laplace noise as one pair in closed form, where there is one. docs/notes/statistics.md."""
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive
+from privsample._logspace import resolved
+from privsample._value import put, value
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.noise.additive import LaplacePair
+from privsample.accounting.noise.discrete import DiscreteLaplacePair
+
+_OUTCOMES = 1 << 12
+_DEEPEST = 600.0  # the least mass is e^-600, a normal number
+
+
+@value
+class TwoLaplacePair(LossPair):
+    """Two coordinates of Laplace noise of scale one, both moved by `shift`: a record counted in another category."""
+
+    shift: float
+
+    def __post_init__(self) -> None:
+        put(self, shift=resolved(positive(shift=self.shift)))
+
+    @property
+    def max_loss(self) -> float:
+        """Twice the shift."""
+        return 2 * self.shift
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Twice that of one coordinate."""
+        return 2 * LaplacePair(shift=self.shift).renyi(orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """1 - e^-t (1 + t/2), t = shift - e/2, for 0 <= e <= 2 shift."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        t = np.maximum(self.shift - np.abs(e) / 2, 0.0)
+        with np.errstate(divide="ignore"):
+            above = np.log(-np.expm1(-t) - t / 2 * np.exp(-t))
+        result = np.where(e >= 0, above, delta_below_zero(e, above))
+        return np.minimum(result + 16 * np.finfo(np.float64).eps * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0)
+
+    def reverse(self) -> "TwoLaplacePair":
+        """Itself."""
+        return self
+
+
+def together(members: tuple[tuple[LossPair, int], ...]) -> LossPair:
+    """The pair of independent coordinates, each pair with how often: in closed form where known, else a ProductPair."""
+    match members:
+        case ((pair, 1),):
+            return pair
+        case ((LaplacePair(shift=shift), 2),):
+            return TwoLaplacePair(shift=shift)
+    discrete = [(pair, times) for pair, times in members if isinstance(pair, DiscreteLaplacePair)]
+    whole = sum(times * pair.shift for pair, times in discrete)
+    if len(discrete) < len(members) or whole > _OUTCOMES or whole / discrete[0][0].scale > _DEEPEST:
+        return ProductPair(members=members)
+    mass = np.ones(1)
+    for pair, times in discrete:
+        for _ in range(times):
+            mass = np.convolve(mass, np.exp(pair.log_masses))
+    log_p = np.log(mass / mass.sum())
+    return DiscretePair(
+        log_p=log_p, log_q=log_p[::-1], loss=(2 * np.arange(whole + 1.0) - whole) / discrete[0][0].scale
+    )

@@ -1,0 +1,1 @@
+"""What a draw from a posterior costs."""

@@ -1,0 +1,131 @@
+"""The loss pair of two Beta posteriors one record apart. Exact.
+
+The Renyi divergence integrates the curvature of the log normalizer along the segment between the two posteriors; the
+privacy curve integrates the density beyond the threshold of the loss, which is monotone. Neither cancels.
+Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md.
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real, positive
+from privsample._logspace import log1mexp, log_gamma_growth, stirling_remainder
+from privsample._value import put, value
+from privsample.accounting.curves.curvature import falling, rising, trigamma
+from privsample.accounting.curves.quadrature import log_integral
+from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
+from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
+
+
+def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
+    """Log density of logit X - log(a/b) at z, X ~ Beta(a, b): concave, zero derivative at z = 0."""
+    p, q = a / (a + b), b / (a + b)
+    near = np.clip(z, -30.0, 30.0)
+    up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
+    down = np.where(z < -30.0, np.logaddexp(np.log(p), np.log(q) - z), np.log1p(q * np.expm1(-near)))
+    remainders = stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
+    constant = 0.5 * np.log(p / (2 * np.pi) * b) + remainders
+    return constant - a * down - b * up
+
+
+def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
+    """R_order of Beta(a + step, b) from Beta(a, b + step), for columns."""
+    below = orders < 1.0 + b / step
+    s = np.where(below, orders - 1.0, b / step / 2)
+    total = rising(s, a, step, trigamma) + falling(s, b, step, trigamma)
+    return checked_divergence(np.where(below[:, 0], total, np.inf))
+
+
+def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step), for columns and epsilon >= 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
+        p, q = (a + step) / (a + b + step), b / (a + b + step)
+        slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
+        deep, result = deep_tail(_log_beta_density(a + step, b, threshold), slope)
+    if not deep.all():
+        result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
+    return result
+
+
+def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        integral = log_integral(
+            lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
+            len(threshold),
+        )
+    return rounded(integral, threshold, (a + step) * (b / (a + b + step)))
+
+
+def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
+    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast, any real epsilon."""
+    turned = np.asarray(epsilon) < 0  # the mirrored pair, at -epsilon
+    first, second = np.where(turned, b, a), np.where(turned, a, b)
+    above = by_rows(_beta_log_delta, first, second, step, np.abs(epsilon))
+    return np.where(turned, delta_below_zero(np.asarray(epsilon), above), above)
+
+
+@value
+class BetaPair(SmoothPair):
+    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure.
+
+    Mirrored (a and b exchanged) it is its own reverse. The loss is step * logit(theta) plus a constant: unbounded.
+    """
+
+    a: float
+    b: float
+    step: float
+
+    def __post_init__(self) -> None:
+        put(self, a=positive(a=self.a), b=positive(b=self.b), step=positive(step=self.step))
+
+    @property
+    def order_limit(self) -> float:
+        """1 + b/step."""
+        return 1.0 + self.b / self.step
+
+    @property
+    def dear(self) -> bool:
+        """Its privacy curve is an integral."""
+        return True
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded."""
+        return np.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Integral form without cancellation; relative error below 1e-10."""
+        return by_rows(_beta_renyi, self.a, self.b, self.step, orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Quadrature of a positive integrand, rounded up by its error bound."""
+        return beta_log_delta(self.a, self.b, self.step, epsilon)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """Of log-Gamma functions, which are largest on the real line."""
+        return rising_mgf(self.a, self.step, t) + falling_mgf(self.b, self.step, t)
+
+    def reverse(self) -> "BetaPair":
+        """The mirror image."""
+        return BetaPair(a=self.b, b=self.a, step=self.step)
+
+    @classmethod
+    def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
+        """All pairs in one call."""
+        a, b, step = _stacked(pairs, np.ndim(orders))
+        return by_rows(_beta_renyi, a, b, step, orders).max(axis=0)
+
+    @classmethod
+    def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
+        """All pairs in one call."""
+        a, b, step = _stacked(pairs, np.ndim(epsilon))
+        return beta_log_delta(a, b, step, epsilon).max(axis=0)
+
+
+def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:
+    """a, b and step, each (pairs, 1, ..., 1) with `dimensions` ones."""
+    table = np.array([(pair.a, pair.b, pair.step) for pair in pairs])
+    return [column.reshape(-1, *[1] * dimensions) for column in table.T]

@@ -1,0 +1,205 @@
+"""Accounts of one draw from a diffused or concentrated conjugate posterior.
+
+Source: Geumlek, Song and Chaudhuri 2017 (thesis of Geumlek, chapter 5): Algorithms 1-3, Theorem 10.
+Proofs beyond the source are in docs/notes/posterior.md.
+"""
+
+from dataclasses import replace
+from functools import singledispatch
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real, positive_integer, share
+from privsample._logspace import half_square
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.product import ProductPair
+from privsample.accounting.loss import LossPair, worst_renyi
+from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.family import BetaFamily
+from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
+from privsample.distributions.models.families import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    Model,
+    NormalKnownVariance,
+)
+from privsample.relations import ReplaceOne
+
+
+@value
+class PosteriorAccountant(Accountant):
+    """`draws` draws from one posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
+
+    rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
+    for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
+    With `group_size` k, k records are replaced at once: as exact, for Dirichlet with three or more categories where
+    no prior is below one.
+    """
+
+    model: Model
+    n: int
+    data_weight: float = 1.0
+    prior_divisor: float = 1.0
+    draws: int = 1
+    unit: str = "record"
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
+    group_size: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
+        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
+        put(
+            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+        )
+        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        if self.group_size > 1 and not self._groups_known:
+            raise ValueError(
+                f"group_size must be 1 where a prior of three or more categories is below prior_divisor, got "
+                f"{self.group_size}; .group({self.group_size}) bounds the group from the account of one"
+            )
+        self._single  # noqa: B018 - building them checks the sizes
+
+    @property
+    def relation(self) -> ReplaceOne:  # type: ignore[override]
+        """n is public; one record may be any other."""
+        return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
+
+    @property
+    def source(self) -> str:
+        """The theorem and the proof note."""
+        return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """The neighbouring posteriors, both directions, that are worst at every order; all draws share one."""
+        if self.draws == 1:
+            return self._single
+        return tuple(ProductPair.of(pair, self.draws).simplified for pair in self._single)
+
+    @property
+    def _each(self) -> tuple[Accountant, int]:
+        """One draw, as if each draw had neighbours of its own."""
+        return replace(self, draws=1), self.draws
+
+    @property
+    def _single(self) -> tuple[LossPair, ...]:
+        """The pairs of one draw."""
+        return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return self.draws * worst_renyi(self._single, orders)
+
+    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
+        if self.draws == 1:
+            return Accountant._family_curve(self, a, b, step, epsilon)
+        return ProductPair(members=((BetaPair(a=1, b=1, step=1), self.draws),)).with_beta(a, b, step, epsilon)
+
+    @property
+    def zcdp(self) -> float:
+        """Half the squared shift for the Normal; +inf for the others, whose order limit is finite."""
+        match self.pairs:
+            case (GaussianPair(mu=mu),):
+                return half_square(mu)
+            case _:
+                return np.inf
+
+    @property
+    def family(self) -> BetaFamily | None:
+        """The family that the privacy curve ranges over, where the extreme pairs are not proven to be its worst."""
+        return interior(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+
+    @property
+    def _groups_known(self) -> bool:
+        """Whether k records are worst when all go from one extreme to the other (docs/notes/posterior.md, Lemma 3)."""
+        match self.model:
+            case DirichletCategorical(alpha=alpha):
+                return len(alpha) == 2 or min(alpha) >= self.prior_divisor
+            case _:
+                return True
+
+    def group(self, size: int) -> Accountant:
+        """`size` records replaced at once: their steps add up, the others stay.
+
+        From the account's curves alone where three or more categories have a prior below one.
+        """
+        size = positive_integer(size=size)
+        if not self._groups_known:
+            return Accountant.group(self, size)
+        return replace(self, group_size=size * self.group_size)
+
+
+@singledispatch
+def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tuple[LossPair, ...]:
+    """Posteriors `size` of n records apart that are worst at every order, both directions.
+
+    A new model registers its own. Raises: TypeError, for a model without one.
+    """
+    del n, r, m, size
+    raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
+
+
+@singledispatch
+def interior(model: Model, n: int, r: float, m: float, size: int) -> BetaFamily | None:
+    """The family that the privacy curve has to range over, where the extreme pairs are not proven to be its worst."""
+    del model, n, r, m, size
+    return None
+
+
+def _beta_ends(a: float, b: float, n: int, r: float, size: int) -> tuple[LossPair, ...]:
+    """The other n - size records all failures, or all successes; both directions are mirror images."""
+    rest = r * (n - size)
+    corners = ((a, b + rest), (a + rest, b), (b, a + rest), (b + rest, a))
+    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=size * r) for first, second in corners))
+
+
+@extreme_pairs.register
+def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    return _beta_ends(model.alpha / m, model.beta / m, n, r, size)
+
+
+@interior.register
+def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> BetaFamily | None:
+    whole = not model.fractional
+    return BetaFamily(a=model.alpha / m, b=model.beta / m, step=r, n=n, whole=whole, moved=size)
+
+
+@extreme_pairs.register
+def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    first, second = sorted(model.alpha)[:2]
+    if len(model.alpha) == 2:
+        return _beta_ends(first / m, second / m, n, r, size)
+    corners = ((first / m, second / m), (second / m, first / m))
+    return tuple(dict.fromkeys(BetaPair(a=a, b=b, step=size * r) for a, b in corners))
+
+
+@interior.register
+def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> BetaFamily | None:
+    if len(model.alpha) > 2:
+        return None
+    first, second = sorted(model.alpha)
+    return BetaFamily(a=first / m, b=second / m, step=r, n=n, whole=True, moved=size)
+
+
+@extreme_pairs.register
+def _(model: GammaPoisson, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    del n  # other records only raise the shape, which is post-processing
+    return tuple(GammaShapePair(shape=model.shape / m, step=size * r * model.upper, rising=up) for up in (True, False))
+
+
+@extreme_pairs.register
+def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    shape, rate, step = model.shape / m + r * n, model.rate / m, size * r * model.upper
+    return tuple(GammaRatePair(shape=shape, rate=rate, step=step, rising=up) for up in (True, False))
+
+
+@extreme_pairs.register
+def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
+    low, high = model.bounds
+    precision = 1 / (m * model.variance) + r * n / model.noise_variance
+    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5),)

@@ -1,0 +1,222 @@
+"""Loss pairs of two Gamma posteriors one record apart: their shapes differ, or their rates. Exact, as in beta.py.
+
+Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md.
+"""
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real, positive
+from privsample._logspace import complex_log1p_excess, log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
+from privsample._value import put, value
+from privsample.accounting.curves.curvature import falling, rising, trigamma
+from privsample.accounting.curves.quadrature import log_integral
+from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
+from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
+
+_EPS = float(np.finfo(float).eps)
+
+
+def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
+    """Log density of log X - log shape at z, X ~ Gamma(shape): concave, zero derivative at z = 0."""
+    return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * (z - np.expm1(z))
+
+
+class _GammaPair(SmoothPair):
+    """Common to the two Gamma pairs: one falling or rising coordinate, one threshold."""
+
+    __slots__ = ()
+    shape: float
+    step: float
+    rising: bool
+
+    @property
+    @abstractmethod
+    def _moving(self) -> float:
+        """The smaller of the two parameters that differ."""
+
+    @abstractmethod
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        """Second derivative of the log normalizer in the parameter that differs."""
+
+    @abstractmethod
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
+        """Where the loss is epsilon >= 0, as an offset from the centre of P."""
+
+    @abstractmethod
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        """Loss minus epsilon at distance u > 0 beyond the threshold."""
+
+    @property
+    @abstractmethod
+    def _shape_of_p(self) -> float:
+        """P's shape."""
+
+    @property
+    @abstractmethod
+    def _upper(self) -> bool:
+        """Whether the loss exceeds epsilon above the threshold, not below it."""
+
+    @property
+    def order_limit(self) -> float:
+        """1 + the smaller parameter / step where P has it, else +inf."""
+        return np.inf if self.rising else 1.0 + self._moving / self.step
+
+    @property
+    def dear(self) -> bool:
+        """Its privacy curve is an integral."""
+        return True
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded, unless a subclass says otherwise."""
+        return np.inf
+
+    @abstractmethod
+    def reverse(self) -> "_GammaPair":
+        """(Q, P)."""
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Integral form without cancellation; relative error below 1e-10."""
+        return by_rows(self._renyi_column, orders)
+
+    def _renyi_column(self, orders: FloatArray) -> FloatArray:
+        below = orders < self.order_limit
+        base, step = np.full_like(orders, self._moving), np.full_like(orders, self.step)
+        s = np.where(below, orders - 1.0, base / step / 2)
+        total = (rising if self.rising else falling)(s, base, step, self._curvature)
+        return checked_divergence(np.where(below[:, 0], total, np.inf))
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Quadrature of a positive integrand, rounded up by its error bound."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        result = np.full(e.shape, -np.inf)
+        for sign, pair in ((e >= 0, self), (e < 0, self.reverse())):
+            if sign.any():
+                result[sign] = by_rows(pair._log_delta_column, np.abs(e[sign]))
+        return np.where(e < 0, delta_below_zero(e, result), result)
+
+    def _log_delta_column(self, epsilon: FloatArray) -> FloatArray:
+        """For epsilon >= 0."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            threshold = self._threshold(epsilon)
+            slope = self._shape_of_p * (np.expm1(threshold) if self._upper else -np.expm1(threshold))
+            deep, result = deep_tail(_log_gamma_density(self._shape_of_p, threshold), slope)
+            if not deep.all():
+                starts = threshold[~deep]
+                integral = log_integral(lambda at, u: self._log_beyond(starts[at], u), len(starts))
+                result[~deep] = rounded(integral, starts, np.full_like(starts, self._shape_of_p))
+        return np.where(epsilon[:, 0] < self.max_loss, result, -np.inf)
+
+    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
+        z = threshold + u if self._upper else threshold - u
+        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._gap(threshold, u))
+
+
+@value
+class GammaShapePair(_GammaPair):
+    """Gamma laws of one rate, shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller.
+
+    The loss is linear in the logarithm of the parameter: unbounded both ways.
+    """
+
+    shape: float
+    step: float
+    rising: bool
+
+    def __post_init__(self) -> None:
+        put(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
+
+    @property
+    def _moving(self) -> float:
+        return self.shape
+
+    @property
+    def _shape_of_p(self) -> float:
+        return self.shape + self.step if self.rising else self.shape
+
+    @property
+    def _upper(self) -> bool:
+        return self.rising
+
+    def reverse(self) -> "GammaShapePair":
+        """The other direction."""
+        return replace(self, rising=not self.rising)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """Of log-Gamma functions, which are largest on the real line."""
+        return (rising_mgf if self.rising else falling_mgf)(self.shape, self.step, t)
+
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        return trigamma(u)
+
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
+        growth = log_gamma_growth(self.shape, self.step)
+        if self.rising:
+            return (epsilon + growth) / self.step - np.log1p(self.step / self.shape)
+        return (growth - epsilon) / self.step
+
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        del threshold
+        return self.step * u
+
+
+@value
+class GammaRatePair(_GammaPair):
+    """Gamma laws of one shape, rates `rate` and `rate` + step; P has the larger one if `rising`, else the smaller."""
+
+    shape: float
+    rate: float
+    step: float
+    rising: bool
+
+    def __post_init__(self) -> None:
+        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), step=positive(step=self.step))
+        put(self, rising=bool(self.rising))
+
+    @property
+    def _moving(self) -> float:
+        return self.rate
+
+    @property
+    def _shape_of_p(self) -> float:
+        return self.shape
+
+    @property
+    def _upper(self) -> bool:
+        return not self.rising
+
+    def reverse(self) -> "GammaRatePair":
+        """The other direction."""
+        return replace(self, rising=not self.rising)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """-shape times a logarithm that is linear in t inside."""
+        ratio = self.step / self.rate
+        moved, share = (ratio * (t + 1), -(t + 1)) if self.rising else (-ratio * t, t)
+        return self.shape * (complex_log1p_excess(moved) + share * log1p_excess(ratio))
+
+    def _curvature(self, u: FloatArray) -> FloatArray:
+        return self.shape / u / u
+
+    @property
+    def max_loss(self) -> float:
+        """shape log(1 + step/rate) where P has the larger rate, else unbounded."""
+        return float(self.shape * np.log1p(self.step / self.rate)) if self.rising else np.inf
+
+    def _threshold(self, epsilon: FloatArray) -> FloatArray:
+        ratio = self.step / self.rate
+        excess = log1p_excess(np.float64(ratio))
+        if self.rising:
+            offset = np.log1p(ratio) - (excess + epsilon * (1 + ratio) / self.shape) / ratio
+        else:
+            offset = (epsilon / self.shape - excess) / ratio
+        return np.log1p(np.maximum(offset, -1.0 + _EPS))  # at the largest loss the offset is -1; see log_delta
+
+    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+        ratio = self.step / self.rate
+        at_threshold = ratio * self.shape * np.exp(threshold)
+        return at_threshold / (1 + ratio) * -np.expm1(-u) if self.rising else at_threshold * np.expm1(u)

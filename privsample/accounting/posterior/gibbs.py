@@ -1,0 +1,133 @@
+"""What private Gibbs sampling of a hidden Markov chain costs, by either of two ways. Proofs: docs/notes/gibbs.md."""
+
+import math
+from collections.abc import Sequence
+
+from privsample._checks import FloatArray, Real, positive, positive_integer
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
+from privsample.accounting.composition.composed import Composed
+from privsample.accounting.guarantees import BoundedRangeAccountant
+from privsample.accounting.noise.statistics import StatisticsAccountant
+from privsample.accounting.posterior.tempered import TemperedAccountant
+from privsample.distributions.geometry import ONE_HOT
+from privsample.distributions.models.families import DirichletCategorical
+from privsample.distributions.noise import Noise
+from privsample.relations import ReplaceOne
+
+_ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
+
+
+@value
+class EmissionAccountant(Accountant):
+    """One tempered draw of a feature's shares in every hidden state, states and their steps known. ReplaceOne(n).
+
+    A record lies in one step, so in one state, which holds at least `least` records: the account of TemperedPosterior
+    for a symmetric prior over K `categories` and as few records. Kind: upper bound.
+    """
+
+    n: int
+    least: int
+    categories: int
+    prior: float
+    temperature: float
+    truncation: float
+    unit: str = "record"
+    assumptions: frozenset[Assumption] = _ASSUMED
+
+    def __post_init__(self) -> None:
+        put(self, n=positive_integer(n=self.n), least=positive_integer(least=self.least))
+        put(self, categories=positive_integer(categories=self.categories), prior=positive(prior=self.prior))
+        if not self.least <= self.n:
+            raise ValueError(f"least must be at most n = {self.n}, got {self.least}")
+        one = self._one
+        put(self, temperature=one.temperature, truncation=one.truncation)
+
+    @property
+    def relation(self) -> ReplaceOne:  # type: ignore[override]
+        """n is public; one record may be any other."""
+        return ReplaceOne(n=self.n, unit=self.unit)
+
+    @property
+    def source(self) -> str:
+        """The theorems."""
+        return f"{self._one.source}; gibbs.md (parallel composition over states)"
+
+    @property
+    def _one(self) -> TemperedAccountant:
+        model = DirichletCategorical(alpha=(self.prior,) * self.categories)
+        return TemperedAccountant(
+            model=model, n=self.least, temperature=self.temperature, truncation=self.truncation, unit=self.unit
+        )
+
+    @property
+    def max_loss(self) -> float:
+        """The range of the loss."""
+        return self._one.max_loss
+
+    @property
+    def zcdp(self) -> float:
+        """The tempered draw's."""
+        return self._one.zcdp
+
+    @property
+    def _has_curve(self) -> bool:
+        return True
+
+    def _kind(self, view: View) -> Kind:  # noqa: ARG002 - the same for all
+        return "upper bound"
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return self._one._renyi(orders)
+
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
+        """By the forms that fall with the number of records, which may be larger than `least`."""
+        each, _ = self._one._each
+        return each._log_curve_draft(epsilon)
+
+
+def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
+    """Noise on the histogram of each feature in each step, once; how many records each step holds is public.
+
+    A replaced record stays in its step and moves two cells of each feature by one. Exact.
+    """
+    moved = ONE_HOT.repeated(features)
+    return StatisticsAccountant(differences=moved, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
+
+
+def sweeps_account(
+    *,
+    categories: Sequence[int],
+    entries: Sequence[int],
+    states: int,
+    prior: float,
+    temperature: float,
+    truncation: float,
+    sweeps: int,
+    unit: str = "record",
+) -> Composed:
+    """So many sweeps of exponential-mechanism updates, all of them released.
+
+    Each sweep draws every feature's shares, one account each, and the state of each step once: these compose in
+    parallel, and the log likelihood of one step's state ranges over twice the sum of log(largest/least share).
+    """
+    n, least = sum(entries), min(count for count in entries if count > 0)
+    listed: list[Accountant] = [
+        EmissionAccountant(
+            n=n,
+            least=least,
+            categories=count,
+            prior=prior,
+            temperature=temperature,
+            truncation=truncation / count,
+            unit=unit,
+        )
+        for count in categories
+    ]
+    if states > 1:
+        ratios = [math.log((1 - (k - 1) * truncation / k) * k / truncation) for k in categories]
+        total = 2.0 * math.fsum(ratios) / temperature * (1.0 + 2.0**-46)
+        relation = ReplaceOne(n=n, unit=unit)
+        listed.append(BoundedRangeAccountant(loss_range=total, relation=relation, assumptions=_ASSUMED))
+    return Composed(entries=tuple((account, sweeps) for account in listed))

@@ -1,0 +1,1 @@
+"""What random steps after a release take off its cost."""

@@ -1,0 +1,137 @@
+"""The most that coins keep of a Renyi divergence between two laws on the two farthest corners: a certified search.
+
+Source: Imola and Chaudhuri 2021, Algorithm 2, with the chances of the corners set right; docs/notes/bernoulli.md.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi, heads
+
+_NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 8, 4096
+_HALVINGS = 44
+_SLACK, _PADDING = 1e-6, 1e-8  # relative: where the search stops; more than rounding takes away
+
+Masses = tuple[FloatArray, FloatArray]
+
+
+@value
+class Found:
+    """The supremum lies between both."""
+
+    low: float
+    high: float
+
+
+def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Found:
+    """sup of the divergence after N coins over P, Q on two corners with both divergences at most epsilon.
+
+    For one coin this is the most for any laws on [c, 1-c] (Theorem 1); for more it is a lower bound of that.
+
+    p and q, the chances of the first corner, form a convex set, and the divergence (its exponential) is a convex
+    function on it, which grows as p > q move apart. So it is largest on the upper edge of the set, and over a cell of q
+    it is at most what it is at the ends of any tangent of that edge.
+    """
+    if epsilon == 0.0:
+        return Found(low=0.0, high=0.0)
+    search = _Search(s=order - 1.0, epsilon=epsilon, coins=heads(coins, margin))
+    end = epsilon + 40.0
+    nodes = np.linspace(-end, end, _NODES)
+    edge, beyond = search.edge(nodes)
+    low = float(search.kept(_masses(edge), _masses(nodes)).max())
+    first, last = _masses(beyond[:1]), _masses(nodes[-1:])
+    ends = search.kept(first, _masses(np.array([-np.inf]))), search.kept(_masses(np.array([np.inf])), last)
+    high = float(np.max(ends))
+    left, right = nodes[:-1], nodes[1:]
+    for _ in range(_ROUNDS):
+        if low * (1 + _SLACK) >= epsilon:
+            return Found(low=min(low, epsilon), high=epsilon)
+        bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
+        still = bounds > low * (1 + _SLACK)
+        high = max(high, float(bounds[~still].max(initial=0.0)))
+        left, right = left[still], right[still]
+        if not len(left) or len(left) > _MOST:
+            break
+        nodes = left[:, None] + (right - left)[:, None] * (np.arange(_SPLIT + 1) / _SPLIT)
+        left, right = nodes[:, :-1].ravel(), nodes[:, 1:].ravel()
+        low = max(low, float(search.kept(_masses(search.edge(left)[0]), _masses(left)).max()))
+    bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
+    high = max(high, low, float(bounds.max(initial=0.0)))
+    return Found(low=min(low, epsilon), high=min(high * (1 + _PADDING), epsilon))
+
+
+@value
+class _Search:
+    """Laws by the log odds v of q and t of p, t >= v; coins: as `heads` gives them."""
+
+    s: float
+    epsilon: float
+    coins: Masses
+
+    def edge(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The largest log odds of p for each v, from below and from above."""
+        order = 1.0 + self.s
+        low, high = v, self.epsilon + order / self.s * np.logaddexp(0.0, v) + 1.0
+        log_q = _masses(v)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            log_p = _masses(middle)
+            inside = self._allowed(log_p, log_p - log_q) & self._allowed(log_q, log_q - log_p)
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        return low, high
+
+    def _allowed(self, log_mass: FloatArray, loss: FloatArray) -> NDArray[np.bool_]:
+        """Whether the divergence of these masses with this loss is at most epsilon: to 1e-16/sqrt(epsilon) relative."""
+        most = self.s * self.epsilon
+        if most > 30.0:
+            return np.asarray(np.logaddexp.reduce(log_mass + self.s * loss, axis=-1) <= most)
+        with np.errstate(over="ignore"):
+            return np.asarray(
+                (np.exp(log_mass) * np.expm1(np.minimum(self.s * loss, 700.0))).sum(axis=-1) <= np.expm1(most)
+            )
+
+    def divergences(self, t: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of P from Q and of Q from P."""
+        log_p, log_q = _masses(t), _masses(v)
+        return finite_renyi(log_p, log_p - log_q, self.s), finite_renyi(log_q, log_q - log_p, self.s)
+
+    def kept(self, log_p: FloatArray, log_q: FloatArray) -> FloatArray:
+        """The divergence after the coins, of laws given by log(1-p, p) and log(1-q, q) on the last axis."""
+        low, told = self.coins
+        after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - told) for m in (log_p, log_q)]
+        return finite_renyi(after[0], after[0] - after[1], self.s)
+
+    def bounds(self, v: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        """What the coins keep at most for q in each cell, by the tangent at the edge's point over v."""
+        t = self.edge(v)[1]
+        there, back = self.divergences(t, v)
+        log_p, log_q = _masses(t), _masses(v)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = np.where(there >= back, _slope(log_p, log_q, self.s), 1.0 / _slope(log_q, log_p, self.s))
+        all_ones, found = np.array([-np.inf, 0.0]), []
+        for at in (left, right):
+            p = special.expit(t) + slope * (special.expit(at) - special.expit(v))
+            rest = special.expit(-t) + slope * (special.expit(-at) - special.expit(-v))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                kept = self.kept(np.log(np.stack([np.maximum(rest, 0.0), p], axis=-1)), _masses(at))
+                found.append(np.where(rest > 0.0, kept, self.kept(all_ones, _masses(left))))  # the line ends at p = 1
+        worst = np.max(found, axis=0)
+        return np.where(np.isnan(worst), np.inf, worst)
+
+
+def _slope(log_p: FloatArray, log_q: FloatArray, s: float) -> FloatArray:
+    """dp/dq where p^(1+s) q^-s + (1-p)^(1+s) (1-q)^-s stays what it is, by log(1-p, p) and log(1-q, q).
+
+    = s/(1+s) (x^(1+s) - y^(1+s))/(x^s - y^s), x = p/q, y = (1-p)/(1-q).
+    """
+    log_x, log_y = log_p[..., 1] - log_q[..., 1], log_p[..., 0] - log_q[..., 0]
+    gap = -np.abs(log_x - log_y)
+    return np.asarray(s / (1 + s) * np.exp(np.maximum(log_x, log_y)) * np.expm1((1 + s) * gap) / np.expm1(s * gap))
+
+
+def _masses(v: FloatArray) -> FloatArray:
+    """log of (1-p, p) by log odds, on a new last axis."""
+    return np.stack([-np.logaddexp(0.0, v), -np.logaddexp(0.0, -v)], axis=-1)

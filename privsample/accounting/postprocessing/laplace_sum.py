@@ -1,0 +1,195 @@
+"""The account of Laplace noise that more Laplace noise is added to."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real, positive, positive_integer
+from privsample._logspace import LEAST_LOSS
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant, Kind, View
+from privsample.accounting.curves.moments import renyi_from_curves
+from privsample.accounting.loss import LossPair, delta_below_zero
+from privsample.accounting.noise.additive import LaplacePair, laplace_renyi
+from privsample.distributions.laws.laplace_sum import LaplaceSum
+from privsample.relations import AddRemove, Relation, related
+
+_ULP = float(np.finfo(np.float64).eps)
+_HALVINGS, _SECTIONS = 64, 40
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2
+
+
+@value
+class LaplaceSumPair(LossPair):
+    """The sum of two Laplace variables, shifted by `shift`. Its own reverse. Kind: exact, rounded up.
+
+    The density is log-concave, so the loss grows with the outcome x and the privacy curve is that of one threshold,
+    L(x) = epsilon; beyond the shift x is a closed form, below it is found by halving. The thresholds taken lie on the
+    side where the curve is larger.
+    """
+
+    shift: float
+    noise: LaplaceSum
+
+    def __post_init__(self) -> None:
+        put(self, shift=positive(shift=self.shift))
+
+    @property
+    def max_loss(self) -> float:
+        """shift over the larger scale: never attained (Balle et al. 2019, Lemma 3)."""
+        return self.shift / self.noise.wide * (1 + 2 * _ULP)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """By the threshold (docs/notes/postprocessing.md)."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        size = np.abs(e)
+        rest = np.maximum(self.max_loss - size, 0.0) + 8 * _ULP * (self.max_loss + np.minimum(size, self.max_loss))
+        with np.errstate(over="ignore"):
+            far = np.expm1(rest) <= self.noise.weight(self.shift)
+        near = ~far & (size < self.max_loss)
+        above = np.full(e.shape, -np.inf)
+        far &= size < self.max_loss
+        above[far], above[near] = self._beyond_shift(rest[far]), self._below_shift(size[near])
+        above = np.minimum(above, 0.0)
+        return np.where(e >= 0, above, delta_below_zero(e, above))
+
+    def _beyond_shift(self, rest: FloatArray) -> FloatArray:
+        """At x = shift + y, where the loss falls short of its supremum by `rest`."""
+        a, b, u = self.noise.wide, self.noise.narrow, self.noise.rate
+        c, grown = float(self.noise.weight(self.shift)), np.expm1(rest)
+        k = np.maximum(c - grown, 0.0) / (grown * (1.0 + a * u))
+        z = a * u * k
+        y = a * k * np.where(z > 0.0, np.log1p(z) / np.where(z > 0.0, z, 1.0), 1.0) * (1 - 64 * _ULP)
+        log_delta = np.log(a * c / (2 * (a + b))) - y / b - np.log1p(self.noise.weight(y + self.shift))
+        return log_delta + 16 * _ULP * (2.0 + y / b + np.abs(np.log(c)))
+
+    def _below_shift(self, epsilon: FloatArray) -> FloatArray:
+        """At x = shift - r, r = (shift - d)/2, 0 <= d <= shift: the loss grows with d from 0."""
+        a, b, u = self.noise.wide, self.noise.narrow, self.noise.rate
+        low, high = np.zeros(epsilon.shape), np.full(epsilon.shape, self.shift)
+        for _ in range(_HALVINGS):
+            d = (low + high) / 2
+            r = (self.shift - d) / 2
+            loss = d / a - np.log1p(np.exp(-r * u) * self.noise.weight(d) / (1.0 + self.noise.weight(r)))
+            less = loss + 8 * _ULP * (d / a + epsilon) <= epsilon
+            low, high = np.where(less, d, low), np.where(less, high, d)
+        d, r = low, (self.shift - low) / 2
+        centre = -np.expm1(-r / a) - np.exp(-r / a) * b * self.noise.weight(r) / (a + b)
+        share = np.exp(-r / a - r * u) * a * self.noise.weight(d) / (2 * (a + b))
+        return np.log(centre + share / (1.0 + self.noise.weight(self.shift - r))) + 64 * _ULP
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """By quadrature of the privacy curve, certified from above."""
+        ceiling = LaplacePair(shift=self.shift / self.noise.wide)
+        curves = (self.log_delta, self.log_delta)
+        return renyi_from_curves(curves, ceiling.renyi, self.max_loss, np.inf, np.asarray(orders, dtype=np.float64))
+
+    @property
+    def dear(self) -> bool:
+        """Some values are searched for."""
+        return True
+
+    def reverse(self) -> "LaplaceSumPair":
+        """Itself."""
+        return self
+
+
+@value
+class LaplaceSumAccountant(Accountant):
+    """Laplace noise of `scale`, and more of `further_scale`, on `coordinates` numbers of L1 sensitivity `sensitivity`.
+
+    Kind: exact for one coordinate. For several: the shift shared out between the two noises at its best for each order
+    (Balle et al. 2019, Example 2), and the privacy curve of the larger noise alone.
+    """
+
+    sensitivity: float
+    scale: float
+    further_scale: float
+    coordinates: int = 1
+    relation: Relation = AddRemove()
+    assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
+
+    def __post_init__(self) -> None:
+        put(self, relation=related(self.relation), coordinates=positive_integer(coordinates=self.coordinates))
+        put(self, sensitivity=positive(sensitivity=self.sensitivity))
+        noise = self._noise
+        put(self, scale=noise.scale, further_scale=noise.further_scale)
+        positive(**{"sensitivity / scale": self._shift / noise.wide})
+
+    @property
+    def _noise(self) -> LaplaceSum:
+        return LaplaceSum(scale=self.scale, further_scale=self.further_scale)
+
+    @property
+    def source(self) -> str:
+        """The density and the theorem."""
+        return "Geumlek 2020, equation (6.3) (docs/notes/postprocessing.md); Balle et al. 2019, Example 2 and Lemma 3"
+
+    @property
+    def pairs(self) -> tuple[LossPair, ...]:
+        """One pair for one coordinate, its own reverse."""
+        return (LaplaceSumPair(shift=self._shift, noise=self._noise),) if self.coordinates == 1 else ()
+
+    @property
+    def max_loss(self) -> float:
+        """sensitivity over the larger scale."""
+        return self._wide.max_loss * (1 + 2 * _ULP)
+
+    @property
+    def _shift(self) -> float:
+        """The sensitivity, or what is too small to count beside the larger noise."""
+        return max(self.sensitivity, LEAST_LOSS * self._noise.wide)
+
+    @property
+    def _wide(self) -> LaplacePair:
+        return LaplacePair(shift=self._shift / self._noise.wide)
+
+    @property
+    def _has_curve(self) -> bool:
+        return True
+
+    @property
+    def _curve_is_least(self) -> bool:
+        return self.coordinates == 1
+
+    @property
+    def _curve_name(self) -> str:
+        return "density of the sum" if self.coordinates == 1 else "curve of the larger noise"
+
+    def _kind(self, view: View) -> Kind:
+        del view
+        return "exact" if self.coordinates == 1 else "upper bound"
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return self.pairs[0].renyi(orders) if self.pairs else self.shared_shift(orders)
+
+    def shared_shift(self, orders: FloatArray) -> FloatArray:
+        """The bound of Example 2: the first noise hides a part of the shift, the second the rest. Kind: upper bound.
+
+        Both divergences are convex in their shifts, so the best part is found by golden section at each order.
+        Parameters: orders, any shape, > 1. Returns: the same shape, nats.
+        """
+        a, shift = np.asarray(orders, dtype=np.float64), self._shift
+
+        def cost(part: FloatArray) -> FloatArray:
+            return laplace_renyi(part / self.scale, a) + laplace_renyi((shift - part) / self.further_scale, a)
+
+        low, high = np.zeros(a.shape), np.full(a.shape, shift)
+        best = np.minimum(cost(low), cost(high))
+        for _ in range(_SECTIONS):
+            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            at_left, at_right = cost(left), cost(right)
+            best = np.minimum(best, np.minimum(at_left, at_right))
+            low, high = np.where(at_left < at_right, low, left), np.where(at_left < at_right, right, high)
+        return best * (1 + 8 * _ULP)
+
+    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
+        if self.pairs:
+            return Accountant._log_curve_draft(self, epsilon)
+        return self._wide.log_delta(np.asarray(epsilon, dtype=np.float64))
+
+    def group(self, size: int) -> "LaplaceSumAccountant":
+        """`size` times the sensitivity: exact for one coordinate."""
+        size = positive_integer(size=size)
+        return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))

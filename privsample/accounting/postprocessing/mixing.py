@@ -1,0 +1,138 @@
+"""How much a Markov kernel forgets: its uniform mixing constants, exact up to rounding upwards.
+
+Source: Balle, Barthe, Gaboardi and Geumlek 2019, Definition 1; docs/notes/kernels.md.
+"""
+
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray
+from privsample._value import put, value
+from privsample.distributions.steps.kernels import normalised, stochastic
+
+_ULP = float(np.finfo(np.float64).eps)
+_FEW = 4_000_000  # entries that are looked at for one constant before constants are joined by chords
+_GRID = 0.125  # nats between the constants that chords join
+_BLOCK = 1 << 18
+
+
+@value
+class MixingConstants:
+    """The mixing constants of a row-stochastic matrix, (states, outcomes); each in [0, 1], 0 forgets everything."""
+
+    matrix: FloatArray
+    _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        put(self, matrix=stochastic(self.matrix))
+
+    def _once(self, key: Any, make: Any) -> Any:
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    @property
+    def _rows(self) -> FloatArray:
+        """The distinct rows, divided by their sums."""
+        return self._once("rows", lambda: normalised(np.unique(self.matrix, axis=0)))
+
+    @property
+    def _error(self) -> float:
+        """Relative error of an entry of `_rows`, and of a sum of them."""
+        return 4 * _ULP * (4.0 + np.log2(self.matrix.shape[1] + 1.0))
+
+    @property
+    def dobrushin(self) -> float:
+        """The largest total variation distance of two rows."""
+        return self._once("dobrushin", self._dobrushin)
+
+    def _dobrushin(self) -> float:
+        from scipy.spatial.distance import pdist
+
+        rows = self._rows
+        return min(float(pdist(rows, "cityblock").max()) / 2 + self._error, 1.0) if len(rows) > 1 else 0.0
+
+    @property
+    def doeblin(self) -> float:
+        """1 - sum_y min_x K(x, y): the least share of K that is not one common law."""
+        rows = self._rows
+        if len(rows) == 1:
+            return 0.0
+        return min(float((rows[0] - rows.min(axis=0)).sum()) + self._error, 1.0)
+
+    @property
+    def log_range(self) -> float:
+        """The largest log K(x, y)/K(x', y): the local privacy of the kernel alone; +inf for (all but) zeros."""
+        return self._once("log range", self._log_range)
+
+    def _log_range(self) -> float:
+        if len(self._rows) == 1:
+            return 0.0
+        low, high = self._rows.min(axis=0), self._rows.max(axis=0)
+        with np.errstate(divide="ignore", over="ignore"):
+            found = float(np.log(high[high > 0] / low[high > 0]).max())
+        return found + self._error
+
+    @property
+    def ultra_mixing(self) -> float:
+        """1 - min K(x, y)/K(x', y)."""
+        return float(-np.expm1(-self.log_range))
+
+    def hockey_stick(self, epsilon: ArrayLike) -> FloatArray:
+        """The (gamma, epsilon)-Dobrushin constant: the largest D_{e^epsilon} of two rows, any epsilon >= 0.
+
+        Exact for kernels of up to a few hundred states; beyond, chords of the convex curve join exact constants on
+        a grid, from above. Returns: the shape of epsilon.
+        """
+        e = np.asarray(epsilon, dtype=np.float64)
+        return np.array([self._at(float(x)) for x in e.ravel()]).reshape(e.shape)
+
+    def _at(self, epsilon: float) -> float:
+        if epsilon >= self.log_range < np.inf or len(self._rows) == 1:
+            return 0.0
+        if len(self._rows) ** 2 * self.matrix.shape[1] <= _FEW or epsilon > 700.0:
+            return self._exact(min(epsilon, 700.0))
+        low = _GRID * np.floor(epsilon / _GRID)
+        high, share = low + _GRID, np.expm1(epsilon - low) / np.expm1(_GRID)
+        left = self._exact(low)
+        if share == 0.0:
+            return left
+        return float((1.0 - share) * left + share * self._exact(high)) * (1 + 4 * _ULP)
+
+    def _exact(self, epsilon: float) -> float:
+        if epsilon == 0.0:
+            return self.dobrushin
+        return self._once(epsilon, lambda: min(self._largest(epsilon), self.dobrushin))
+
+    def _largest(self, epsilon: float) -> float:
+        """The largest sum of [a - t b]_+ over rows a, b: found by its value up to rounding, then summed anew."""
+        from scipy.spatial.distance import cdist
+
+        rows, error = self._rows, self._error
+        t = np.exp(epsilon) * (1.0 - 2 * error)  # what rounding of a, b and t can take away
+        low, top = rows * t, rows.max(axis=0)
+        used = (low < top).any(axis=0)
+        a = np.ascontiguousarray(rows[:, used])
+        b = np.ascontiguousarray(np.minimum(low[:, used], top[used]))  # the same [x - b]_+ for each x below the top
+        about = (cdist(a, b, "cityblock") + a.sum(axis=1)[:, None] - b.sum(axis=1)) / 2
+        unsure = 64 * _ULP * used.sum() * (top[used].sum() + 1.0)
+        likely = np.argwhere(about >= about.max() - 2 * unsure)
+        step, best = max(_BLOCK // a.shape[1], 1), 0.0
+        for start in range(0, len(likely), step):
+            first, second = likely[start : start + step].T
+            best = max(best, float(np.maximum(a[first] - b[second], 0.0).sum(axis=1).max()))
+        return best * (1.0 + error)
+
+    def beyond_common(self, epsilon: float) -> float:
+        """max_x D_{e^epsilon}(K(x) || w), w the law proportional to min_x K(x, y); 1 where no law is common."""
+        if epsilon >= self.log_range or len(self._rows) == 1:
+            return 0.0
+        rows, error = self._rows, self._error
+        common = rows.min(axis=0)
+        if not common.sum() > 0.0:
+            return 1.0
+        t = np.exp(min(epsilon - np.log(common.sum()), 690.0)) * (1.0 - 4 * error)
+        return min(float(np.maximum(rows - t * common, 0.0).sum(axis=1).max()) * (1.0 + error), 1.0)

@@ -1,0 +1,1 @@
+"""What the best of several private runs costs."""

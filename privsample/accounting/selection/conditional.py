@@ -1,0 +1,126 @@
+"""The account of drawing again until an output is good enough."""
+
+from dataclasses import field
+
+import numpy as np
+
+from privsample._checks import FloatArray, share
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.curves.conversion import Curve, PointCurve, closed, epsilon_from_renyi, log_delta_from_renyi
+from privsample.accounting.loss import LossPair, binary_pair
+from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, pure_renyi
+from privsample.accounting.selection.ranks import Resolved, beside_failure, ordered_pairs
+
+_LOG_SHARE = -32.0
+_SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
+
+
+@value
+class ConditionalAccountant(ChosenAccountant):
+    """The base's output given that it lies in a public set, which has probability >= `floor` whatever the data.
+
+    Kind: upper bound. Source: Papernot and Steinke 2022, Proposition 15, as far as it holds; docs/notes/selection.md,
+    section 5, for the bounds from the base's privacy curve.
+    """
+
+    base: Accountant
+    floor: float
+    assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
+    _growths: dict[bool, list[tuple[LossPair, float]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        base, floor = checked_base(self.base), share(floor=self.floor)
+        if not floor > base.failure:
+            raise ValueError(
+                f"floor must lie above the base's failure probability {base.failure:g}, got {floor:g}: given a rarer "
+                "event nothing is promised"
+            )
+        put(self, floor=floor, assumptions=self.assumptions | base.assumptions)
+
+    @property
+    def source(self) -> str:
+        """The theorem, and the base's."""
+        return f"Papernot and Steinke 2022, Proposition 15; docs/notes/selection.md; {self.base.source}"
+
+    @property
+    def failure(self) -> float:
+        """The base's, over the floor."""
+        return min(self.base.failure / self.floor * (1 + 1e-15), 1 - 2.0**-53)
+
+    @property
+    def _floor_beside(self) -> float:
+        """Probability of the set, at least, beside the base's failure."""
+        return (self.floor - self.base.failure) / (1.0 - self.base.failure)
+
+    @property
+    def max_loss(self) -> float:
+        """The base's, and by how much its pure guarantee lets the probability of the set grow."""
+        base = self.base.max_loss
+        if np.isinf(base):
+            return np.inf
+        return base + min(base, log_growth(binary_pair(base), self._floor_beside)) if base else 0.0
+
+    def _proposition_15(self, orders: FloatArray) -> FloatArray:
+        """min over r >= 1 of eps(r(a-1)+1) + [(a-2)/(a-1) eps(a-1) if a > 2] + (1/r + 1)/(a-1) log(1/f).
+
+        Source: Papernot and Steinke 2022, Proposition 15 at q = infinity, the best; its middle term is 0 up to order 2.
+        """
+        s, cost = orders - 1.0, -np.log(self._floor_beside)
+        there = self.base._renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
+        back = np.where(s > 1.0, self.base._renyi(np.where(s > 1.0, s, 2.0)), 0.0)
+        return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
+
+    def _by_growth(self, orders: FloatArray) -> FloatArray:
+        """eps(a) + log(G/f) + log(1/f)/(a - 1), G the largest probability of the set under the neighbour."""
+        growth = max(growth for _, growth in self._grown(beside=True))
+        return self.base._renyi(orders) + growth - np.log(self._floor_beside) / (orders - 1.0)
+
+    def _grown(self, *, beside: bool) -> list[tuple[LossPair, float]]:
+        """The base's pairs, or those that hold beside its failure, each with log(G/f); worked out once."""
+        beside = beside and self.base.failure > 0.0
+        if beside not in self._growths:
+            pairs, floor = (
+                (beside_failure(self.base), self._floor_beside) if beside else (ordered_pairs(self.base), self.floor)
+            )
+            self._growths[beside] = [(pair, log_growth(pair, floor)) for pair in pairs]
+        return self._growths[beside]
+
+    def _bounds(self) -> dict[str, Curve]:
+        """The Renyi curves, by name."""
+        return {"Proposition 15": self._proposition_15, "growth of the set, by Renyi curve": self._by_growth}
+
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
+        found = closed(self._least, orders, self._renyi_limit, self.max_loss)
+        return np.minimum(found, pure_renyi(self.max_loss, orders))
+
+    def _by_order(self, epsilon: float) -> float:
+        return log_delta_from_renyi(self._renyi, self._renyi_limit, epsilon)
+
+    def _further_routes(self, log_delta: float) -> dict[str, float]:
+        return {"least at this order or higher": epsilon_from_renyi(self._renyi, self._renyi_limit, log_delta)}
+
+    def _curves(self, least: float) -> dict[str, PointCurve]:
+        del least
+        return {"privacy curve of the base": self._curve()}
+
+    def _curve(self) -> PointCurve:
+        """log of delta(e - log(G/f))/f at e >= 0, the worst over the base's pairs."""
+        growths = self._grown(beside=False)
+
+        def log_delta(epsilon: float) -> float:
+            worst = max(float(pair.log_delta(np.asarray(epsilon - growth))) for pair, growth in growths)
+            return min(worst - float(np.log(self.floor)) + 1e-14, 0.0)
+
+        return log_delta
+
+
+def log_growth(pair: LossPair, floor: float) -> float:
+    """log(G/f), G = min over a of e^a f + D_{e^a}(Q || P): the most that a set of P-probability f has under Q."""
+    resolved = Resolved.of(pair, _LOG_SHARE)
+    lines = np.logaddexp(-resolved.losses, resolved.reverse - np.log(floor))
+    return float(np.clip(lines.min() + 1e-14, 0.0, -np.log(floor)))

@@ -1,0 +1,81 @@
+"""The privacy curve of the best of K runs, from the base's: the pointwise bound.
+
+For epsilon >= 0, delta(epsilon) <= E_{L ~ P} sup_u (phi(u) - e^(epsilon - L) phi(v(u)))_+, which an f-divergence is, so
+that a dominating pair may stand for (P, Q). Proof: docs/notes/selection.md, section 2.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.loss import LossPair
+from privsample.accounting.selection.ranks import RankCells, Resolved, rank_cells
+from privsample.distributions.runs import Runs
+
+_STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
+
+
+@value
+class SelectedPair:
+    """One ordered pair of neighbours of the base, seen through the choice of the best run."""
+
+    resolved: Resolved
+    cells: RankCells
+    factors: FloatArray
+    gains: FloatArray
+
+    @staticmethod
+    def of(pair: LossPair, runs: Runs, log_share: float) -> "SelectedPair":
+        """With losses resolved until a share e^log_share of the outcomes is left."""
+        resolved = Resolved.of(pair, log_share)
+        cells = rank_cells(resolved, runs)
+        factors, gains = _gains(cells)
+        return SelectedPair(resolved=resolved, cells=cells, factors=factors, gains=gains)
+
+    def further(self, log_share: float) -> "SelectedPair":
+        """The same with losses resolved further."""
+        return replace(self, resolved=Resolved.of(self.resolved.pair, log_share))
+
+    def log_delta(self, epsilon: float) -> float:
+        """log of the pointwise bound at epsilon >= 0: the gain is convex in c = e^(epsilon - L), so lines bound it."""
+        c = np.exp(np.minimum(epsilon - self.resolved.losses, _HIGHEST))
+        with np.errstate(divide="ignore"):
+            gain = np.log(np.interp(c, self.factors, self.gains))
+        total = np.logaddexp.reduce(
+            self.resolved.log_mass + gain, initial=self.resolved.log_infinite + np.log(self.gains[0])
+        )
+        return min(float(total) + 1e-13, 0.0)
+
+
+def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
+    """Increasing factors c from 0 on, and sup_u (phi(u) - c phi(v(u)))_+ at each, rounded up; zero at the last."""
+    log_ratio = cells.log_ratio
+    least = min(-8.0, log_ratio - 8.0)
+    count = int(min((log_ratio - least) / _STEP, _MOST_STEPS)) + 2
+    factors = np.append(0.0, np.exp(np.linspace(least, min(log_ratio, _HIGHEST), count)))
+    best, other = np.exp(cells.best), np.exp(cells.other)
+    rows = max(1, _BLOCK // len(best))
+    gains = [(best - factors[start : start + rows, None] * other).max(axis=1) for start in range(0, len(factors), rows)]
+    found = np.maximum(np.concatenate(gains), 0.0) + 4e-16 * best.max()
+    if log_ratio <= _HIGHEST:
+        found[-1] = 0.0
+        factors[-1] *= 1.0 + 1e-14
+    return factors, found
+
+
+def every_run_log_delta(mu: float, runs: Runs, epsilon: float) -> float:
+    """log of sum_k P(K = k) D_{e^epsilon} of k Gaussian runs, epsilon >= 0: all runs and their number released.
+
+    Runs beyond the first thousand count as given away. Source: joint convexity; Dong, Roth and Su 2022, Corollary 3.3.
+    """
+    k = np.arange(1.0, min(runs.maximum, _MOST_RUNS) + 1.0)
+    mass, shift = np.exp(runs.log_mass(k)), mu * np.sqrt(k)
+    with np.errstate(over="ignore"):
+        away = epsilon / shift
+    upper = special.ndtr(shift / 2 - away)
+    lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - away), 0.0))
+    rest = max(-np.expm1(runs.log_none) - mass.sum(), 0.0) + 1e-13
+    return min(float(np.log(mass @ np.maximum(upper - lower, 0.0) + rest)), 0.0)

@@ -1,0 +1,235 @@
+"""Where the best of K runs stands under one data set and under its neighbour, cell by cell, rounded upwards.
+
+Let an output have rank u under P (uniform, whatever the order of the scores) and v under Q. The best run has
+density phi(u) p against phi(v) q, phi the derivative of the generating function. {rank <= u} is a test, so v is at
+least what the trade-off of (P, Q) allows; the cells hold phi(u) from above and phi(v) from below.
+Proof: docs/notes/selection.md, section 2.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1mexp
+from privsample._value import value
+from privsample.accounting.base import Accountant
+from privsample.accounting.composition.dominating import DominatingPair
+from privsample.accounting.curves.conversion import crossing
+from privsample.accounting.curves.dots import joined
+from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, delta_below_zero
+from privsample.distributions.runs import Runs
+
+_NODES, _FEW = 2001, 201
+_LEAST_LOSS = 1e-12
+_ORDERS, _CUTS = 600, 800
+IndexArray = NDArray[np.intp]
+
+
+@value
+class RenyiPair(LossPair):
+    """Dominates every pair of neighbours of an account of which only the Renyi curve is known; its own reverse.
+
+    Its privacy curve is the best conversion over a fixed grid of orders, each of which is valid. Without `failing` it
+    stands for what holds beside the account's failure.
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    """
+
+    account: Accountant
+    failing: bool = True
+
+    @property
+    def _fails(self) -> bool:
+        return self.failing and self.account.failure > 0.0
+
+    @property
+    def max_loss(self) -> float:
+        """The account's; +inf where it can fail outright."""
+        return np.inf if self._fails else self.account.max_loss
+
+    @property
+    def order_limit(self) -> float:
+        """The account's."""
+        return 1.0 if self._fails else self.account._renyi_limit
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The account's curve."""
+        a = np.asarray(orders, dtype=np.float64)
+        return np.full(a.shape, np.inf) if self._fails else self.account._renyi(a)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """By the best of the orders; zero from the account's pure guarantee on."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        above = np.minimum(np.abs(e), 1e200)[..., None]
+        limit = self.account._renyi_limit
+        top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
+        s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
+        orders = 1.0 + s
+        divergence = self.account._renyi(orders)
+        by_order = s * (divergence - above) - np.log(orders) - s * np.log1p(1.0 / s)
+        by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
+        best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]
+        if self._fails:
+            best = self.account._beside_failure(best, size)
+        else:
+            best = np.where(size >= self.account.max_loss, -np.inf, best)
+        return np.where(e >= 0, best, delta_below_zero(e, best))
+
+    def reverse(self) -> "RenyiPair":
+        """Itself."""
+        return self
+
+
+def ordered_pairs(account: Accountant) -> tuple[LossPair, ...]:
+    """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
+    if account.family is None and account.pairs and all(len(group) == 1 for group in account.directions):
+        return tuple(group[0] for group in account.directions)
+    return (DominatingPair(account=account),) if account._has_curve else (RenyiPair(account=account),)
+
+
+def beside_failure(account: Accountant) -> tuple[LossPair, ...]:
+    """The same for what holds beside the failure of an account that can fail."""
+    pure = account.max_loss
+    return (RenyiPair(account=account, failing=False) if np.isinf(pure) else binary_pair(pure),)
+
+
+@value
+class Resolved:
+    """An ordered pair (P, Q) at increasing losses: log privacy curves both ways, log P masses of a dominating pair.
+
+    `forward` is log D_{e^loss}(P || Q), `reverse` log D_{e^-loss}(Q || P); shapes (losses,). `settled` tells that
+    only outputs which give everything away lie beyond the last loss.
+    """
+
+    pair: LossPair
+    losses: FloatArray
+    forward: FloatArray
+    reverse: FloatArray
+    log_mass: FloatArray
+    log_infinite: float
+    settled: bool
+
+    @staticmethod
+    def of(pair: LossPair, log_share: float) -> "Resolved":
+        """At losses beyond which only a share e^log_share of either law's outcomes lies, apart from sure failures."""
+        back = pair.reverse()
+        sure = _sure(pair)
+        ends = [_end(side, log_share) for side in ((pair,) if pair == back else (pair, back))]
+        count = _FEW if pair.dear else _NODES
+        if pair == back:
+            half = np.linspace(0.0, ends[0], count // 2)
+            above = np.asarray(pair.log_delta(half))
+            losses = np.concatenate([-half[:0:-1], half])
+            forward = np.concatenate([delta_below_zero(-half, above)[:0:-1], above])
+            reverse = forward[::-1]
+        else:
+            losses = np.linspace(-ends[1], ends[0], count)
+            if isinstance(pair, DiscretePair):
+                own = pair.loss[np.isfinite(pair.loss)]
+                losses = np.unique(np.concatenate([losses, own[(own > losses[0]) & (own < losses[-1])]]))
+            forward, reverse = np.asarray(pair.log_delta(losses)), np.asarray(back.log_delta(-losses))
+
+        def ahead(e: FloatArray) -> FloatArray:
+            return forward[np.searchsorted(losses, e)]
+
+        def behind(e: FloatArray) -> FloatArray:
+            return reverse[np.searchsorted(losses, -e)]
+
+        log_mass, log_infinite = joined(ahead, behind, losses)
+        return Resolved(
+            pair=pair,
+            losses=losses,
+            forward=forward,
+            reverse=reverse,
+            log_mass=log_mass,
+            log_infinite=log_infinite,
+            settled=bool(log_infinite <= sure + 1e-2),
+        )
+
+
+def _sure(pair: LossPair) -> float:
+    """log of the probability with which an output gives everything away."""
+    return float(pair.log_delta(np.array(1e6))) if np.isinf(pair.max_loss) else -np.inf
+
+
+def _end(pair: LossPair, log_share: float) -> float:
+    """A loss beyond which the privacy curve is below e^log_share, or as low as it gets."""
+    if np.isfinite(pair.max_loss):
+        return max(pair.max_loss, _LEAST_LOSS)
+    goal = max(log_share, _sure(pair) + 1e-3)
+    return max(crossing(lambda e: float(pair.log_delta(np.array(e))) - goal, start=1.0), _LEAST_LOSS)
+
+
+@value
+class RankCells:
+    """Cells' shares of the outputs under P, and log phi(u) from above, log phi(v) from below at their edges.
+
+    Within a cell both lie on the safe side of straight lines between its edges; so any function of the two that is
+    convex, and rises in the first and falls in the second, is largest at an edge. Shapes (cells,), (cells + 1,) twice.
+    """
+
+    share: FloatArray
+    best: FloatArray
+    other: FloatArray
+
+    @property
+    def log_ratio(self) -> float:
+        """The largest log phi(u)/phi(v)."""
+        return max(float((self.best - self.other).max()), 0.0)
+
+
+def rank_cells(resolved: Resolved, runs: Runs) -> RankCells:
+    """The cells that the trade-off of (P, Q) allows: 1 - v <= e^a (1 - u) + D_{e^a}(Q || P) at every loss -a."""
+    slope, offset = -resolved.losses[::-1], resolved.reverse[::-1]
+    edges, line = _envelope(slope, offset)
+    edges, line = _refined(edges, line, slope, offset, runs)
+    slope, offset, width = slope[line], offset[line], np.diff(edges)
+    near, near_turn = _tangent(runs, slope, offset, edges[:-1] + width / 2, width / 2)
+    far, far_turn = _tangent(runs, slope, offset, edges[1:], width)
+    middle = near_turn < 0.5
+    with np.errstate(divide="ignore"):
+        left = np.where(middle, near + np.log1p(near_turn), far + np.log1p(far_turn))
+        right = np.where(middle, near + np.log1p(-np.minimum(near_turn, 0.5)), far)
+    other = np.minimum(np.append(left, np.inf), np.append(np.inf, right))
+    best = runs.log_slope(edges)
+    most = np.log(runs.mean)
+    lost = 2e-15 * (4.0 + abs(most)) + runs.rounding
+    best = best + lost + 2e-15 * np.abs(best - most)
+    return RankCells(share=width, best=best, other=other - lost - 2e-15 * np.abs(other - most))
+
+
+def _tangent(
+    runs: Runs, slope: FloatArray, offset: FloatArray, w: FloatArray, reach: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """log phi(v) at 1 - u = w where 1 - v lies on a line, and by which share its tangent rises over `reach` below w."""
+    with np.errstate(divide="ignore", over="ignore"):
+        v = np.exp(np.minimum(np.logaddexp(slope + np.log(w), offset) + 1e-14, 0.0))
+        return runs.log_slope(v), np.where(v < 1.0, runs.bend(v) * np.exp(slope) * reach, 0.0)
+
+
+def _envelope(slope: FloatArray, offset: FloatArray) -> tuple[FloatArray, IndexArray]:
+    """Edges 0 = w_0 < ... <= 1 and the number of a line e^slope w + e^offset for each cell: about the lowest there.
+
+    Every line is valid everywhere, so that a poor choice only loosens.
+    """
+    before = np.where(np.isfinite(offset[:-1]), offset[:-1], 0.0)
+    gain = np.where(np.isfinite(offset[:-1]), before + log1mexp(np.minimum(offset[1:] - before, 0.0)), -np.inf)
+    meet = np.minimum(np.exp(gain - slope[:-1] - np.log(np.expm1(np.diff(slope)))), 1.0)
+    edges = np.concatenate([[0.0], np.maximum.accumulate(meet[::-1]), [1.0]])
+    real = np.diff(edges) > 0.0
+    return np.append(0.0, edges[1:][real]), np.arange(len(slope))[::-1][real]
+
+
+def _refined(
+    edges: FloatArray, line: IndexArray, slope: FloatArray, offset: FloatArray, runs: Runs
+) -> tuple[FloatArray, IndexArray]:
+    """The same cells, cut in even steps of log phi, on the side of u and on that of v."""
+    with np.errstate(divide="ignore"):
+        beyond = np.minimum(np.exp(np.logaddexp(slope[line] + np.log(edges[1:]), offset[line])), 1.0)
+    beyond = np.maximum.accumulate(beyond)
+    fine = np.concatenate([[0.0], np.geomspace(1e-12, 1e-3, 400), np.linspace(1e-3, 1.0, 1600)[1:]])
+    fall = -runs.log_slope(fine)
+    at = np.interp(np.linspace(fall[0], fall[-1], _CUTS), fall, fine)
+    back = np.interp(at, beyond, edges[1:])
+    cut = np.unique(np.concatenate([edges, at, back]))
+    cut = cut[(cut >= 0.0) & (cut <= 1.0)]
+    return cut, line[np.searchsorted(edges, cut[:-1], side="right") - 1]

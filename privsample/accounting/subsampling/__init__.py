@@ -1,0 +1,1 @@
+"""What a mechanism costs that runs on a subsample."""

@@ -1,0 +1,1 @@
+"""Laws of parameters: densities, moments, exact samplers."""

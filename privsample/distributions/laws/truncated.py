@@ -1,0 +1,240 @@
+"""Laws held inside bounds, with exact samplers that stay exact however deep in a tail the bounds lie.
+
+A law of one number is drawn in a coordinate in which its density is log-concave, relative to its mode: nothing cancels
+or underflows where the bounds lie far in a tail.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TypeVar
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray, finite, interval, positive
+from privsample._logspace import expm1_excess
+from privsample._value import put, value
+from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
+from privsample.distributions.laws.rejection import held_shares, log_concave
+
+Number = TypeVar("Number", float, FloatArray)
+
+
+class HeldLaw(ABC):
+    """A law restricted to bounds; its density is known up to a constant."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Log density up to a constant, shape (...) or (..., K) to (...); -inf outside the bounds."""
+
+    @abstractmethod
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Independent exact draws, shape (size,) or (size, K)."""
+
+
+class HeldNumber(HeldLaw):
+    """One number in [low, high], log-concave in the coordinate y that `_place` turns back into the number."""
+
+    __slots__ = ()
+    low: float
+    high: float
+
+    @property
+    @abstractmethod
+    def _ends(self) -> tuple[float, float]:
+        """low and high in the coordinate y."""
+
+    @property
+    @abstractmethod
+    def _peak(self) -> float:
+        """Where the unbounded density of y is largest."""
+
+    @abstractmethod
+    def _fall(self, mode: float, z: FloatArray) -> FloatArray:
+        """Log density of y at mode + z less that at mode."""
+
+    @abstractmethod
+    def _place(self, mode: float, z: FloatArray) -> FloatArray:
+        """The number at y = mode + z."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Shape (size,)."""
+        low, high = self._ends
+        mode = float(np.clip(self._peak, low, high))
+        z = log_concave(lambda shift: self._fall(mode, shift), low - mode, high - mode, size, rng)
+        return np.clip(self._place(mode, z), self.low, self.high)
+
+
+@value
+class HeldBeta(HeldNumber):
+    """Beta(a, b) on [low, high] inside (0, 1); y is the logit."""
+
+    a: float
+    b: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = interval(truncation=(self.low, self.high))
+        if not (low > 0.0 and high < 1.0):
+            raise ValueError(f"truncation must lie inside (0, 1), got ({low}, {high})")
+        put(self, a=positive(a=self.a), b=positive(b=self.b), low=low, high=high)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Elementwise."""
+        inside = (x >= self.low) & (x <= self.high)
+        at = np.clip(x, self.low, self.high)
+        return np.where(inside, (self.a - 1) * np.log(at) + (self.b - 1) * np.log1p(-at), -np.inf)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return float(special.logit(self.low)), float(special.logit(self.high))
+
+    @property
+    def _peak(self) -> float:
+        return float(np.log(self.a) - np.log(self.b))
+
+    def _fall(self, mode: float, z: FloatArray) -> FloatArray:
+        share = special.expit(mode)
+        slope = (self.a + self.b) * (self.a / (self.a + self.b) - share)
+        grown = np.where(z < 30.0, np.log1p(share * np.expm1(np.minimum(z, 30.0))), z + np.log(share))
+        return slope * z - (self.a + self.b) * (grown - share * z)
+
+    def _place(self, mode: float, z: FloatArray) -> FloatArray:
+        return np.asarray(special.expit(mode + z))
+
+
+@value
+class HeldGamma(HeldNumber):
+    """Gamma(shape, rate) on [low, high] inside (0, inf); y is the logarithm."""
+
+    shape: float
+    rate: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = interval(truncation=(self.low, self.high))
+        if not low > 0.0:
+            raise ValueError(f"truncation must lie inside (0, inf), got ({low}, {high})")
+        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), low=low, high=high)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Elementwise."""
+        inside = (x >= self.low) & (x <= self.high)
+        at = np.clip(x, self.low, self.high)
+        return np.where(inside, (self.shape - 1) * np.log(at) - self.rate * at, -np.inf)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return float(np.log(self.low)), float(np.log(self.high))
+
+    @property
+    def _peak(self) -> float:
+        return float(np.log(self.shape) - np.log(self.rate))
+
+    def _fall(self, mode: float, z: FloatArray) -> FloatArray:
+        weight = self.rate * np.exp(mode)
+        return (self.shape - weight) * z - weight * expm1_excess(z)
+
+    def _place(self, mode: float, z: FloatArray) -> FloatArray:
+        return np.exp(mode + z)
+
+
+@value
+class HeldNormal(HeldNumber):
+    """Normal(location, scale) on [low, high]; y is the number itself."""
+
+    location: float
+    scale: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = interval(truncation=(self.low, self.high))
+        put(self, location=finite(location=self.location), scale=positive(scale=self.scale), low=low, high=high)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Elementwise."""
+        inside = (x >= self.low) & (x <= self.high)
+        with np.errstate(over="ignore"):
+            return np.where(inside, -0.5 * ((x - self.location) / self.scale) ** 2, -np.inf)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def _peak(self) -> float:
+        return self.location
+
+    def _fall(self, mode: float, z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            own = z / self.scale
+            return -own * ((mode - self.location) / self.scale + own / 2)
+
+    def _place(self, mode: float, z: FloatArray) -> FloatArray:
+        return mode + z
+
+
+@value
+class HeldDirichlet(HeldLaw):
+    """Dirichlet(alpha) where every share is at least `low`, low < 1/K."""
+
+    alpha: tuple[float, ...]
+    low: float
+
+    def __post_init__(self) -> None:
+        alpha = tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(self.alpha))
+        low = positive(truncation=self.low)
+        if not low * len(alpha) < 1.0:
+            raise ValueError(f"truncation must lie below 1/{len(alpha)} for {len(alpha)} categories, got {low}")
+        put(self, alpha=alpha, low=low)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """x of shape (..., K)."""
+        alpha = np.array(self.alpha)
+        inside = (x >= self.low).all(axis=-1)
+        return np.where(inside, ((alpha - 1) * np.log(np.maximum(x, self.low))).sum(axis=-1), -np.inf)
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Shape (size, K)."""
+        rows = np.broadcast_to(np.array(self.alpha), (size, len(self.alpha)))
+        return held_shares(rows, np.full(size, self.low), rng)
+
+
+def heated(law: Law, temperature: float) -> Law:
+    """The law whose density is proportional to the old one to the power 1/temperature.
+
+    Raises: TypeError, for a law that is not Beta, Dirichlet, Gamma or Normal.
+    """
+    match law:
+        case Beta(a=a, b=b):
+            return Beta(a=heated_shape(a, temperature), b=heated_shape(b, temperature))
+        case Dirichlet(alpha=alpha):
+            return Dirichlet(alpha=tuple(heated_shape(np.array(alpha), temperature)))
+        case Gamma(shape=shape, rate=rate):
+            return Gamma(shape=heated_shape(shape, temperature), rate=rate / temperature)
+        case Normal(location=location, scale=scale):
+            return Normal(location=location, scale=scale * temperature**0.5)
+    raise TypeError(f"no heated law is known for {type(law).__name__}")
+
+
+def heated_shape(shape: Number, temperature: float) -> Number:
+    """The parameter of a Beta, Dirichlet or Gamma law at a temperature of one or more: 1 + (shape - 1)/T, above 0."""
+    return (shape + (temperature - 1.0)) / temperature
+
+
+def held(law: Law, low: float, high: float) -> HeldLaw:
+    """The law restricted to [low, high]; a Dirichlet to shares of at least `low`. Raises: TypeError, ValueError."""
+    match law:
+        case Beta(a=a, b=b):
+            return HeldBeta(a=a, b=b, low=low, high=high)
+        case Dirichlet(alpha=alpha):
+            return HeldDirichlet(alpha=alpha, low=low)
+        case Gamma(shape=shape, rate=rate):
+            return HeldGamma(shape=shape, rate=rate, low=low, high=high)
+        case Normal(location=location, scale=scale):
+            return HeldNormal(location=location, scale=scale, low=low, high=high)
+    raise TypeError(f"no law between bounds is known for {type(law).__name__}")

@@ -1,0 +1,1 @@
+"""Models: from records to a statistic, from a statistic to a posterior."""

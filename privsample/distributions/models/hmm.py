@@ -1,0 +1,190 @@
+"""A hidden Markov chain over time steps, each with many categorical records: Gibbs sampling from their histograms.
+
+Given the state of its step, a record's features are independent (naive Bayes). Transition probabilities are integrated
+out (Goldwater and Griffiths 2007); emission probabilities are not, so that records enter through histograms only.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from privsample._checks import FloatArray, positive, positive_integer
+from privsample._value import put, value
+from privsample.distributions.laws.rejection import held_shares
+from privsample.distributions.laws.truncated import heated_shape
+
+States = NDArray[np.int64]
+_LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The sweeps that were kept: states (kept, steps), emissions (kept, states, cells), transitions (kept, S, S)."""
+
+    states: States
+    emissions: FloatArray
+    transitions: FloatArray
+
+
+@value
+class CategoricalHMM:
+    """`states` hidden states; features with these numbers of `categories`; symmetric Dirichlet priors.
+
+    Histograms have shape (steps, cells): one cell for each category of each feature, the features one after the other.
+    """
+
+    states: int
+    categories: tuple[int, ...]
+    emission_prior: float = 1.0
+    transition_prior: float = 1.0
+
+    def __post_init__(self) -> None:
+        put(self, states=positive_integer(states=self.states))
+        counts = tuple(positive_integer(**{f"categories[{f}]": k}) for f, k in enumerate(self.categories))
+        if not counts or min(counts) < 2:
+            raise ValueError(f"categories must name at least two categories for each feature, got {self.categories}")
+        put(self, categories=counts, emission_prior=positive(emission_prior=self.emission_prior))
+        put(self, transition_prior=positive(transition_prior=self.transition_prior))
+
+    @property
+    def features(self) -> tuple[slice, ...]:
+        """The cells of each feature."""
+        ends = np.cumsum((0, *self.categories)).tolist()
+        return tuple(slice(start, end) for start, end in itertools.pairwise(ends))
+
+    @property
+    def cells(self) -> int:
+        """Columns of a histogram."""
+        return sum(self.categories)
+
+    def histograms(self, steps: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> FloatArray:
+        """Counts, (count, cells), of records with their steps, (n,), and categories, (n, features), both in range."""
+        starts = np.array([part.start for part in self.features])
+        places = steps[:, None] * self.cells + starts + codes
+        return np.bincount(places.ravel(), minlength=count * self.cells).reshape(count, -1).astype(np.float64)
+
+    def sample(
+        self,
+        histograms: FloatArray,
+        sweeps: int,
+        kept: int,
+        rng: np.random.Generator,
+        *,
+        temperature: float = 1.0,
+        truncation: float | None = None,
+    ) -> Chain:
+        """The last `kept` of so many Gibbs sweeps from random states: emissions first, then each step's state once.
+
+        Every update is drawn at `temperature`; with `truncation` t, a share of K categories is held at t/K or more."""
+        z = rng.integers(0, self.states, len(histograms))
+        moves = np.zeros((self.states, self.states))
+        np.add.at(moves, (z[:-1], z[1:]), 1.0)
+        states, emissions, transitions = [], [], []
+        for sweep in range(sweeps):
+            log_shares = self.draw_emissions(histograms, z, rng, temperature, truncation)
+            self._sweep(z, moves, histograms @ log_shares.T, rng, temperature)
+            if sweep >= sweeps - kept:
+                states.append(z.copy())
+                emissions.append(np.exp(log_shares))
+                transitions.append(np.exp(_log_dirichlet(moves + self.transition_prior, rng)))
+        return Chain(states=np.array(states), emissions=np.array(emissions), transitions=np.array(transitions))
+
+    def draw_emissions(
+        self,
+        histograms: FloatArray,
+        z: States,
+        rng: np.random.Generator,
+        temperature: float,
+        truncation: float | None,
+    ) -> FloatArray:
+        """Logs of the emission probabilities given the states z, (states, cells)."""
+        chosen = np.zeros((self.states, len(z)))
+        chosen[z, np.arange(len(z))] = 1.0
+        weights = heated_shape(self.emission_prior + chosen @ histograms, temperature)
+        if truncation is not None:
+            return np.log(self._held(weights, truncation, rng))
+        log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
+        return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
+
+    def _held(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
+        """Dirichlet draws with shares of at least truncation / K, all features of all states at once."""
+        padded = np.zeros((len(weights), len(self.categories), max(self.categories)))
+        places = np.array([f < k for k in self.categories for f in range(max(self.categories))])
+        padded.reshape(len(weights), -1)[:, places] = weights
+        least = np.tile(truncation / np.array(self.categories), len(weights))
+        drawn = held_shares(padded.reshape(len(least), -1), least, rng)
+        return drawn.reshape(len(weights), -1)[:, places]
+
+    def _sweep(
+        self, z: States, moves: FloatArray, scores: FloatArray, rng: np.random.Generator, temperature: float
+    ) -> None:
+        """Update z, (steps,), and the transition counts `moves` in place; scores: log likelihoods, (steps, states)."""
+        cumulative = np.empty(self.states)
+        for t, uniform in enumerate(rng.random(len(z)).tolist()):
+            before, after = (int(z[t - 1]) if t else -1), (int(z[t + 1]) if t + 1 < len(z) else -1)
+            _move(moves, before, int(z[t]), after, -1.0)
+            score = (scores[t] + self._neighbours(moves, before, after)) / temperature
+            np.cumsum(np.exp(score - score.max()), out=cumulative)
+            state = int(cumulative.searchsorted(uniform * cumulative[-1], side="right"))
+            z[t] = min(state, self.states - 1)
+            _move(moves, before, int(z[t]), after, 1.0)
+
+    def _neighbours(self, moves: FloatArray, before: int, after: int) -> FloatArray:
+        """Log of what the states next to it make of each state, up to a constant; -1: there is none."""
+        prior = self.transition_prior
+        if after < 0:
+            return np.log(moves[before] + prior) if before >= 0 else np.zeros(self.states)
+        into, leaving = moves[:, after] + prior, moves.sum(axis=1) + self.states * prior
+        if before < 0:
+            return np.log(into / leaving)
+        leaving[before] += 1.0
+        if before == after:
+            into[before] += 1.0
+        return np.log(moves[before] + prior) + np.log(into / leaving)
+
+    def log_predictive(self, chain: Chain, histograms: FloatArray) -> FloatArray:
+        """log of the mean likelihood of each step's histogram over the chain, (steps,), given its neighbours' states.
+
+        For steps that the chain was not given the records of; transitions as drawn.
+        """
+        found = np.empty((len(chain.states), len(histograms)))
+        for k, (z, shares, moves) in enumerate(zip(chain.states, chain.emissions, chain.transitions, strict=True)):
+            weights = np.ones((len(z), self.states))
+            weights[1:] *= moves[z[:-1]]
+            weights[:-1] *= moves[:, z[1:]].T
+            weights /= weights.sum(axis=1, keepdims=True)
+            with np.errstate(divide="ignore"):
+                found[k] = special.logsumexp(np.log(weights) + histograms @ np.log(shares).T, axis=1)
+        return special.logsumexp(found, axis=0) - np.log(len(found))
+
+
+def _move(moves: FloatArray, before: int, state: int, after: int, amount: float) -> None:
+    """Count the two transitions through one step, or take them away."""
+    if before >= 0:
+        moves[before, state] += amount
+    if after >= 0:
+        moves[state, after] += amount
+
+
+def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet law, however small alpha is.
+
+    A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).
+    """
+    logs = np.log(rng.standard_gamma(alpha + 1.0)) - rng.standard_exponential(alpha.shape) / alpha
+    return logs - special.logsumexp(logs, axis=1, keepdims=True)
+
+
+def onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
+    """The nearest rows, (rows, K), that are not negative and add up to `totals`, (rows,): projection on a simplex.
+
+    Source: Held, Wolfe and Crowder 1974.
+    """
+    falling = -np.sort(-rows, axis=1)
+    excess = (np.cumsum(falling, axis=1) - totals[:, None]) / np.arange(1, rows.shape[1] + 1)
+    last = (falling > excess).sum(axis=1) - 1
+    level = excess[np.arange(len(rows)), np.maximum(last, 0)]
+    return np.maximum(rows - level[:, None], 0.0)

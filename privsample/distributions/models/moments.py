@@ -1,0 +1,199 @@
+"""Sums of the products of bounded numbers: what a normal model needs of its records. docs/notes/moments.md."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray, finite, interval, positive
+from privsample._value import put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.geometry import Differences
+from privsample.distributions.models.families import Model
+from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+
+_SQUARE = 1.5  # up to 1.665 squares cost nothing beside sums, with Gaussian noise
+_TANGENTS = 8
+
+
+@value
+class Moments:
+    """First and second moments of d columns, each scaled from its bounds to [-radius, radius].
+
+    With v = (1, s) for a scaled row s, the statistic sums v_i v_j over all i <= j but (0, 0), in this order: row by row
+    of the upper triangle. Squares are multiplied by `square`.
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+    radius: float
+    square: float
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """Of each column; a missing number counts as the middle."""
+        return tuple(Domain(low=low, high=high, missing=low / 2 + high / 2) for low, high in self.bounds)
+
+    @property
+    def middles(self) -> FloatArray:
+        """Of the bounds, shape (d,)."""
+        return np.array([low / 2 + high / 2 for low, high in self.bounds])
+
+    @property
+    def units(self) -> FloatArray:
+        """What one scaled unit is in each column's own, shape (d,)."""
+        return np.array([high / 2 - low / 2 for low, high in self.bounds]) / self.radius
+
+    @property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """i and j of each coordinate of the statistic."""
+        first, second = np.triu_indices(len(self.bounds) + 1)
+        return first[1:], second[1:]
+
+    @property
+    def weights(self) -> FloatArray:
+        """Of each coordinate: `square` for squares, else 1."""
+        first, second = self.pairs
+        return np.where(first == second, self.square, 1.0)
+
+    def clean(self, rows: FloatArray) -> FloatArray:
+        """Each column within its bounds, (n, d). The public rule, total on every input."""
+        columns = [domain.clean(rows[:, j]) for j, domain in enumerate(self.domains)]
+        return np.column_stack(columns) if len(rows) else rows
+
+    def scaled(self, rows: FloatArray) -> FloatArray:
+        """Clean rows in scaled units, (n, d)."""
+        return np.clip((self.clean(rows) - self.middles) / self.units, -self.radius, self.radius)
+
+    def sums(self, rows: FloatArray) -> FloatArray:
+        """The statistic of rows, shape (coordinates,)."""
+        augmented = np.column_stack([np.ones(len(rows)), self.scaled(rows)])
+        return self.weights * (augmented.T @ augmented)[self.pairs]
+
+    def gram(self, statistic: FloatArray, n: float) -> FloatArray:
+        """The sums of all v_i v_j, shape (1 + d, 1 + d)."""
+        whole = np.empty((len(self.bounds) + 1,) * 2)
+        whole[0, 0] = n
+        first, second = self.pairs
+        whole[first, second] = whole[second, first] = np.asarray(statistic) / self.weights
+        return whole
+
+    def own_gram(self, statistic: FloatArray, n: float) -> FloatArray:
+        """The sums of all products of 1 and the columns in their own units, with 1 as the last column but one."""
+        width = len(self.bounds)
+        to_own = np.zeros((width + 1, width + 1))
+        rows = [*range(width - 1), width]
+        to_own[rows, 0], to_own[rows, range(1, width + 1)], to_own[width - 1, 0] = self.middles, self.units, 1.0
+        return np.asarray(to_own @ self.gram(statistic, n) @ to_own.T)
+
+    def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
+        """A statistic near this one whose moments n records could have: means within bounds, scatter not negative."""
+        gram = self.gram(statistic, n)
+        sums = np.clip(gram[0, 1:], -n * self.radius, n * self.radius)
+        values, vectors = np.linalg.eigh(gram[1:, 1:] - np.outer(sums, sums) / n)
+        scatter = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        room, size = np.maximum(n * self.radius**2 - sums**2 / n, 0.0), np.diagonal(scatter)
+        shrink = np.sqrt(np.minimum(1.0, room / np.where(size > 0, size, 1.0)))
+        gram[0, 1:] = gram[1:, 0] = sums
+        gram[1:, 1:] = scatter * np.outer(shrink, shrink) + np.outer(sums, sums) / n
+        return self.weights * gram[self.pairs]
+
+
+def conjugate(
+    gram: FloatArray, prior: NormalInverseGamma, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+) -> NormalInverseGamma:
+    """Bayes' rule for a target, the last column, that is normal about a linear function of the columns before it.
+
+    gram: the sums of products of all columns, the last but one of which is constant, shape (k + 1, k + 1).
+    """
+    design, cross, square = data_weight * gram[:-1, :-1], data_weight * gram[:-1, -1], data_weight * gram[-1, -1]
+    start, own = np.array(prior.location), prior.precision / prior_divisor
+    precision = own + design
+    location = np.linalg.solve(precision, own @ start + cross)
+    left = square - 2 * location @ cross + location @ design @ location + (location - start) @ own @ (location - start)
+    return NormalInverseGamma(
+        location=tuple(location),
+        precision=precision,
+        shape=prior.shape / prior_divisor + design[-1, -1] / 2,
+        scale=prior.scale / prior_divisor + max(float(left), 0.0) / 2,
+    )
+
+
+@value
+class NormalUnknownVariance(Model):
+    """Records clipped to `bounds`, normal with unknown mean and variance.
+
+    The prior: the variance is InverseGamma(shape, scale), the mean N(mean, variance / observations) given it. With u a
+    record scaled to [-1, 1] by its bounds, the statistic is the pair of the sums of u and of 1.5 u^2. A record replaced
+    moves it by at most 2 in L2 norm. The posterior is that of records that were not clipped.
+    """
+
+    mean: float
+    observations: float
+    shape: float
+    scale: float
+    bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        put(self, mean=finite(mean=self.mean), observations=positive(observations=self.observations))
+        put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
+        put(self, bounds=interval(bounds=self.bounds))
+
+    @property
+    def moments(self) -> Moments:
+        """The declared preprocessing."""
+        return Moments(bounds=(self.bounds,), radius=1.0, square=_SQUARE)
+
+    @property
+    def domain(self) -> Domain:
+        """[low, high]; a missing record counts as the middle."""
+        return self.moments.domains[0]
+
+    @property
+    def parameter(self) -> str:
+        """Mean and variance, a pair."""
+        return "mean_variance"
+
+    @property
+    def empty(self) -> FloatArray:
+        """The statistic of no records."""
+        return np.zeros(2)
+
+    @property
+    def differences(self) -> Differences:
+        """Corners of a polygon around all |S(x) - S(x')|: where tangents of (a, 1.5 a (2 - a)), 1 <= a <= 2, meet."""
+        touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
+        left, right = touch[:-1], touch[1:]
+        corners = np.column_stack([(left + right) / 2, _SQUARE * (left + right - left * right)])
+        return Differences(vectors=np.vstack([corners, [2.0, 0.0]]), attained=False)
+
+    def statistic(self, chunk: FloatArray) -> FloatArray:
+        """Sums of u and of 1.5 u^2."""
+        return self.moments.sums(np.asarray(chunk)[:, None])
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """A mean within the bounds, and a variance that records within them can have."""
+        return self.moments.feasible(statistic, n)
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> NormalInverseGamma:
+        """Conjugate, in the records' own units."""
+        prior = NormalInverseGamma(
+            location=(self.mean,), precision=np.eye(1) * self.observations, shape=self.shape, scale=self.scale
+        )
+        gram = self.moments.own_gram(statistic, n)
+        return conjugate(gram, prior, data_weight=data_weight, prior_divisor=prior_divisor)
+
+    def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
+        """All four parameters move to the posterior's."""
+        law = self.posterior(statistic, n)
+        return NormalUnknownVariance(
+            mean=law.location[0],
+            observations=float(law.precision[0, 0]),
+            shape=law.shape,
+            scale=law.scale,
+            bounds=self.bounds,
+        )
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Normal records, clipped; theta is (mean, variance)."""
+        mean, variance = theta
+        return np.clip(rng.normal(float(mean), float(variance) ** 0.5, n), *self.bounds)

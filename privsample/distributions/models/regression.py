@@ -1,0 +1,171 @@
+"""Bayesian linear regression from bounded second moments. docs/notes/moments.md."""
+
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray, interval, positive
+from privsample._data import chunks
+from privsample._value import put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.geometry import Differences
+from privsample.distributions.models.families import Model
+from privsample.distributions.models.moments import Moments, conjugate
+from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.rows import table
+from privsample.errors import SchemaError
+
+
+@value
+class LinearRegression(Model):
+    """A target that is normal about a linear function of the features, all clipped to public bounds.
+
+    Each number is scaled by its bounds to u in [-1, 1]. The prior: the variance is InverseGamma(shape, scale), in
+    squared units of the target; given it, coefficients and intercept of the scaled numbers are each normal about 0,
+    with this variance over `observations`. The statistic holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over
+    features and target, s = u / sqrt(d) for d numbers in a record. A record replaced moves it by at most 2 in L2 norm.
+    The posterior is that of records that were not clipped. Inference that is aware of noise takes the features to be
+    normal: means and deviations of the scaled features have priors of size `spread`.
+
+    Data are a pair (rows of shape (n, features), targets of shape (n,)).
+    """
+
+    feature_bounds: tuple[tuple[float, float], ...]
+    target_bounds: tuple[float, float]
+    shape: float
+    scale: float
+    observations: float = 1.0
+    spread: float = 0.5
+    public: tuple[float, ...] = ()
+    public_n: int = 0
+
+    def __post_init__(self) -> None:
+        bounds = tuple(interval(**{f"feature_bounds[{j}]": pair}) for j, pair in enumerate(self.feature_bounds))
+        if not bounds:
+            raise ValueError("feature_bounds must hold a pair (low, high) for each feature, at least one")
+        put(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
+        put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
+        put(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
+        put(self, public=tuple(map(float, self.public)))
+
+    @property
+    def moments(self) -> Moments:
+        """The declared preprocessing."""
+        bounds = (*self.feature_bounds, self.target_bounds)
+        return Moments(bounds=bounds, radius=len(bounds) ** -0.5, square=0.5**0.5)
+
+    @property
+    def domain(self) -> Domain:
+        """Of each number after scaling; a missing one counts as the middle of its bounds."""
+        return Domain(low=-1.0, high=1.0, missing=0.0)
+
+    @property
+    def likelihood(self) -> tuple[Any, ...]:
+        """The bounds."""
+        return type(self).__name__, self.feature_bounds, self.target_bounds
+
+    @property
+    def parameter(self) -> str:
+        """A vector: the coefficients, the intercept and the variance."""
+        return "coefficients_intercept_variance"
+
+    @property
+    def empty(self) -> FloatArray:
+        """The statistic of no records."""
+        return np.zeros(len(self.moments.weights))
+
+    @property
+    def differences(self) -> Differences:
+        """The largest move of one coordinate, 2 / sqrt(d), in as many as their sum, the L1 sensitivity, allows."""
+        d, r = len(self.feature_bounds) + 1, self.moments.radius
+        total = (1 + r * (d - 1 + 2**0.5)) ** 2 / (2 + 2 * (2**0.5 - 1) / d)
+        whole, rest = divmod(total, 2 * r)
+        return Differences(vectors=np.array([[2 * r] * int(whole) + [rest]]), length=2.0, attained=False)
+
+    def statistic(self, chunk: FloatArray) -> FloatArray:
+        """Weighted second moments of rows (features, target), shape (k, features + 1)."""
+        return self.moments.sums(chunk)
+
+    def summarize(self, data: Any) -> tuple[FloatArray, int]:
+        """Statistic and number of records of a pair (rows, targets). Raises: SchemaError."""
+        rows = self.records(data)
+        return self.statistic(rows), len(rows)
+
+    def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
+        """How many numbers the public rule would move, by reason, and the number of records: for the curator.
+
+        Raises: SchemaError.
+        """
+        del domain  # each column has its own
+        total: dict[str, int] = {}
+        rows = self.records(data)
+        for own, column in zip(self.moments.domains, rows.T, strict=True):
+            for reason, found in own.counted([column]).items():
+                total[reason] = total.get(reason, 0) + found
+        return total, len(rows)
+
+    def records(self, data: Any) -> FloatArray:
+        """Features and target side by side, shape (n, features + 1). Raises: SchemaError."""
+        if not (isinstance(data, (tuple, list)) and len(data) == 2):
+            raise SchemaError("data must be a pair (rows, targets): rows of shape (n, features), targets of shape (n,)")
+        rows = table(data[0], len(self.feature_bounds))
+        targets = np.concatenate([np.empty(0), *chunks(data[1])])
+        if len(rows) != len(targets):
+            raise SchemaError(f"data must hold one target for each row, got {len(rows)} and {len(targets)}")
+        return np.column_stack([rows, targets])
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """Means within the bounds, and a covariance that records within them can have."""
+        return self.moments.feasible(statistic, n)
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> NormalInverseGamma:
+        """Conjugate; coefficients and intercept in the records' own units."""
+        location, to_own = self._own_prior
+        inverse = np.linalg.inv(to_own)
+        law = NormalInverseGamma(
+            location=tuple(location),
+            precision=self.observations * inverse.T @ inverse,
+            shape=self.shape,
+            scale=self.scale,
+        )
+        if self.public_n:
+            law = conjugate(self.moments.own_gram(np.array(self.public), self.public_n), law)
+        gram = self.moments.own_gram(statistic, n)
+        return conjugate(gram, law, data_weight=data_weight, prior_divisor=prior_divisor)
+
+    def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
+        """Kept beside the prior's parameters."""
+        total = np.asarray(statistic) + (np.array(self.public) if self.public_n else 0.0)
+        return LinearRegression(
+            feature_bounds=self.feature_bounds,
+            target_bounds=self.target_bounds,
+            shape=self.shape,
+            scale=self.scale,
+            observations=self.observations,
+            spread=self.spread,
+            public=tuple(total),
+            public_n=self.public_n + n,
+        )
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Clipped rows (features, target); theta as `parameter` says; the law of the features from its own prior."""
+        width = len(self.feature_bounds)
+        mean = self.spread * rng.standard_normal(width)
+        root = np.tril(self.spread / 2 * rng.standard_normal((width, width)), -1)
+        root[np.diag_indices(width)] = self.spread * np.abs(rng.standard_normal(width))
+        scaled = mean + rng.standard_normal((n, width)) @ root.T
+        middles, halves = self.moments.middles, self.moments.units * self.moments.radius
+        features = middles[:-1] + halves[:-1] * scaled
+        target = features @ theta[:width] + theta[width] + theta[width + 1] ** 0.5 * rng.standard_normal(n)
+        return self.moments.clean(np.column_stack([features, target]))
+
+    @property
+    def _own_prior(self) -> tuple[FloatArray, FloatArray]:
+        """Coefficients and intercept in own units are location + sqrt(v) to_own z, z ~ N(0, I / observations)."""
+        middles, halves = self.moments.middles, self.moments.units * self.moments.radius
+        width = len(self.feature_bounds)
+        to_own = np.diag([*(1 / halves[:-1]), 1.0])
+        to_own[width, :width] = -middles[:-1] / halves[:-1]
+        return np.array([0.0] * width + [middles[-1]]), to_own

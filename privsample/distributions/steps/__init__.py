@@ -1,0 +1,1 @@
+"""What happens to a value afterwards: kernels, maps, diffusions, steps of descent."""

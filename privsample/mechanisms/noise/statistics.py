@@ -1,0 +1,253 @@
+"""A model's sufficient statistic released with noise once, and whatever is inferred from it at no further cost."""
+
+import os
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, positive, positive_integer
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.noise.statistics import StatisticsAccountant
+from privsample.accounting.targets import Target, smallest
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.models.families import Model
+from privsample.distributions.models.noise_aware import NoiseAware, noise_aware
+from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
+from privsample.interop import pymc
+from privsample.interop.opendp import exact_noise, opendp
+from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
+from privsample.mechanisms.posterior.inference import PosteriorDraws
+from privsample.mechanisms.release import Release
+
+Sampler = Literal["numpy", "opendp"]
+_LARGEST = float(np.finfo(np.float64).max)
+_FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
+_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
+
+
+@value
+class NoisyStatistics(ConjugateMechanism):
+    """`draws` noisy copies of the model's statistic of n records, n public.
+
+    `noise` is "laplace", "gaussian", "discrete laplace" or "discrete gaussian", `scale` its scale or standard
+    deviation, in the statistic's unit; left out, it is discrete Laplace for whole statistics and Laplace for others.
+    `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account where
+    sums stay below 2^53.
+    Wrap the release in PrivateStatistics to infer from it.
+    """
+
+    model: Model
+    n: int
+    scale: float
+    noise: str | None = None
+    draws: int = 1
+    unit: str = "record"
+    sampler: Sampler = "numpy"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
+        put(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
+        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws), scale=self.law.spread)
+        if self.sampler not in get_args(Sampler):
+            raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
+        if self.sampler == "opendp" and not self.law.whole:
+            raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
+        self.accountant  # noqa: B018 - building it checks the rest
+
+    @property
+    def law(self) -> Noise:
+        """The law of the noise."""
+        return noise_law(str(self.noise), positive(scale=self.scale))
+
+    @property
+    def parameter(self) -> str:
+        """The name under which the noisy statistic is released."""
+        return "statistic"
+
+    @property
+    def accountant(self) -> Accountant:
+        """From the model's differences of records, under ReplaceOne(n)."""
+        whole = self.n * float(self.model.differences.vectors.max()) < 2**53  # sums that a float holds exactly
+        ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
+        return StatisticsAccountant(
+            differences=self.model.differences,
+            n=self.n,
+            noise=self.law,
+            draws=self.draws,
+            unit=self.unit,
+            assumptions=ideal,
+        )
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Add noise to the statistic of `data`, n records, read once.
+
+        Returns: draws "statistic", (draws, ...). Raises: SchemaError, TypeError; ValueError, for a generator where
+        OpenDP draws from its own; ImportError.
+        """
+        if self.sampler == "opendp":
+            if generator(rng) is rng:
+                raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
+            opendp()
+        return ConjugateMechanism.release(self, data, rng=rng)
+
+    def _law(self, statistic: FloatArray) -> Sampled:
+        return _Noisy(statistic=statistic, noise=self.law, exact=self.sampler == "opendp")
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        model: Model,
+        n: int,
+        target: Target,
+        noise: str | None = None,
+        draws: int = 1,
+        unit: str = "record",
+        sampler: Sampler = "numpy",
+    ) -> Self:
+        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
+        reach = float(model.differences.vectors.max())
+
+        def build(ratio: float) -> Any:
+            discrete = noise.startswith("discrete") if noise else model.differences.whole
+            scale = min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
+            return cls(model=model, n=n, scale=scale, noise=noise, draws=draws, unit=unit, sampler=sampler)
+
+        return smallest(build, lambda made: made.accountant, target, advice=_ADVICE)
+
+
+@value
+class _Noisy:
+    """What is released, given the statistic."""
+
+    statistic: FloatArray
+    noise: Noise
+    exact: bool
+
+    def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Independent copies, shape (size, ...)."""
+        shape = (size, *self.statistic.shape)
+        with np.errstate(over="ignore"):
+            noise = exact_noise(self.noise, shape) if self.exact else self.noise.sample(shape, rng)
+            return np.clip(self.statistic + noise, -_LARGEST, _LARGEST)
+
+
+@value
+class PrivateStatistics:
+    """What an analyst has: a release of NoisyStatistics, which is all that these inferences look at.
+
+    Everything here is post-processing: any number of priors and posteriors costs nothing further.
+    """
+
+    release: Release
+
+    def __post_init__(self) -> None:
+        if not isinstance(getattr(self.release, "mechanism", None), NoisyStatistics):
+            found = getattr(self.release, "mechanism", self.release)
+            raise TypeError(f"release must be a Release of NoisyStatistics, got {type(found).__name__}")
+
+    @property
+    def _mechanism(self) -> NoisyStatistics:
+        assert isinstance(self.release.mechanism, NoisyStatistics)
+        return self.release.mechanism
+
+    @property
+    def observed(self) -> FloatArray:
+        """The noisy copies, shape (draws, ...)."""
+        return self.release["statistic"]
+
+    @property
+    def statistic(self) -> FloatArray:
+        """The mean of the noisy copies, as released: it may be a statistic of no records."""
+        return np.asarray(self.observed.mean(axis=0))
+
+    @property
+    def model(self) -> Model:
+        """The curator's model."""
+        return self._mechanism.model
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise on each coordinate of each copy."""
+        return self._mechanism.law
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self._mechanism.n
+
+    @property
+    def account(self) -> Accountant:
+        """What the release costs."""
+        return self.release.account
+
+    def posterior(self, model: Model | None = None) -> Law:
+        """The plug-in posterior: of the feasible statistic nearest to the released one, its noise left out of account.
+
+        Parameters: model, the curator's with any prior. It is too narrow where the noise is no less than the spread of
+        the data. Raises: ValueError, for a model that differs in more than its prior.
+        """
+        chosen = self._with_prior(model)
+        return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
+
+    def noise_aware(self, model: Model | None = None) -> Law:
+        """The posterior that models the noise: exact for counts, by quadrature over one hidden sum elsewhere.
+
+        Parameters and errors as `posterior`; TypeError, where it needs MCMC.
+        """
+        return self._aware(model).law
+
+    def draw(
+        self,
+        draws: int,
+        *,
+        model: Model | None = None,
+        plug_in: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> PosteriorDraws:
+        """Independent draws from the noise-aware posterior, or the plug-in one, with the account and the method."""
+        source, size = generator(rng), positive_integer(draws=draws)
+        method = "plug-in: the noise was left out of account"
+        law, method = (self.posterior(model), method) if plug_in else self._aware(model)
+        drawn = {self.model.parameter: law.sample(size, source)}
+        return PosteriorDraws(draws=drawn, account=self.account, method=method)
+
+    def mcmc(
+        self,
+        draws: int = 1000,
+        *,
+        model: Model | None = None,
+        tune: int = 1000,
+        chains: int = 4,
+        rng: np.random.Generator | None = None,
+    ) -> PosteriorDraws:
+        """Draws from the noise-aware posterior of any model by NUTS in PyMC: `chains` chains of `draws` each.
+
+        `method` says what is exact, and how the chains fared. Raises: ImportError, PyMC is not installed; ValueError,
+        for a model that differs in more than its prior.
+        """
+        source, chosen = generator(rng), self._with_prior(model)
+        drawn, method = pymc.noise_aware(self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source)
+        return PosteriorDraws(draws=drawn, account=self.account, method=method, chains=chains)
+
+    def _aware(self, model: Model | None) -> NoiseAware:
+        return noise_aware(self._with_prior(model), self.n, self.noise, self.observed)
+
+    def _with_prior(self, model: Model | None) -> Model:
+        if model is None:
+            return self.model
+        if getattr(model, "likelihood", None) != self.model.likelihood:
+            raise ValueError(f"model may differ from the curator's in its prior only: {self.model}, got {model}")
+        return model
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write `.json` or `.nc`, as the release does."""
+        self.release.save(path, force=force)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` wrote. Raises: ValueError, for a file altered or of a newer format; TypeError, another's file."""
+        return cls(release=Release.load(path))

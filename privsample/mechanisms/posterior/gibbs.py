@@ -1,0 +1,226 @@
+"""A hidden Markov chain of categorical records, sampled in private: from noisy histograms, or by tempered updates."""
+
+import operator
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, how_many, number, positive, positive_integer
+from privsample._entropy import undisturbed
+from privsample._value import put, value
+from privsample.accounting.base import Accountant
+from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
+from privsample.accounting.targets import Target, largest, smallest
+from privsample.distributions.domains import Domain
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
+from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
+from privsample.distributions.rows import table
+from privsample.errors import SchemaError
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.release import Release
+
+_ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
+
+
+@value
+class PrivateGibbsHMM(Mechanism):
+    """Hidden states of time steps that hold `entries` categorical records each, and what each state emits.
+
+    Records are rows of one code for each feature, in {0, ..., K-1} with K from `categories`, in the order of their
+    steps; how many each step holds, 0 for one left out, is public. Two ways to be private:
+
+    - `scale`: noise of the law `noise` on every step's histograms, once; what comes out is projected to counts, and
+      any number of sweeps is post-processing;
+    - `temperature` T >= 1: each update of each of the `sweeps` is drawn at T, shares of K categories held at
+      `truncation`/K or more. Every update is paid for, and no chain has to converge.
+
+    The last `kept` sweeps are released. With one state the model is naive Bayes; give it one step.
+    Source: Foulds, Geumlek, Welling and Chaudhuri 2016; Geumlek 2020, section 4.4; docs/notes/gibbs.md.
+    """
+
+    states: int
+    categories: tuple[int, ...]
+    entries: tuple[int, ...]
+    scale: float | None = None
+    noise: str = "discrete laplace"
+    temperature: float | None = None
+    truncation: float = 0.1
+    sweeps: int = 200
+    kept: int = 100
+    emission_prior: float = 1.0
+    transition_prior: float = 1.0
+    unit: str = "record"
+
+    def __post_init__(self) -> None:
+        model = self.model
+        put(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
+        put(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
+        put(self, sweeps=positive_integer(sweeps=self.sweeps), kept=positive_integer(kept=self.kept))
+        if not self.kept <= self.sweeps:
+            raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {self.kept}")
+        truncation = number(truncation=self.truncation)
+        if not 0.0 < truncation < 0.5:
+            raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
+        if (self.scale is None) == (self.temperature is None):
+            raise ValueError(
+                "give either scale (noise on the histograms, once) or temperature (tempered updates), not "
+                f"{'both' if self.scale is not None else 'neither'}"
+            )
+        put(self, truncation=truncation)
+        if self.scale is not None:
+            put(self, scale=positive(scale=self.scale))
+        else:
+            put(self, temperature=number(temperature=self.temperature))
+        self.accountant  # noqa: B018 - building it checks the rest
+
+    @property
+    def model(self) -> CategoricalHMM:
+        """The model without its privacy."""
+        return CategoricalHMM(
+            states=self.states,
+            categories=self.categories,
+            emission_prior=self.emission_prior,
+            transition_prior=self.transition_prior,
+        )
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return sum(self.entries)
+
+    @property
+    def law(self) -> Noise | None:
+        """The law of the noise on the histograms, if there is any."""
+        return None if self.scale is None else noise_law(self.noise, self.scale)
+
+    @property
+    def accountant(self) -> Accountant:
+        """Under ReplaceOne(n): the histograms' once, or every update's."""
+        if (law := self.law) is not None:
+            return histograms_account(features=len(self.categories), n=self.n, noise=law, unit=self.unit)
+        assert self.temperature is not None
+        return sweeps_account(
+            categories=self.categories,
+            entries=self.entries,
+            states=self.states,
+            prior=self.emission_prior,
+            temperature=self.temperature,
+            truncation=self.truncation,
+            sweeps=self.sweeps,
+            unit=self.unit,
+        )
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Sample from `data`, rows of shape (n, features) in the order of their steps.
+
+        Returns: draws "states" (kept, steps), "emissions" (kept, states, cells) and "transitions" (kept, states,
+        states). Raises: SchemaError, TypeError.
+        """
+        return self.release_with_notes(data, rng=rng)[0]
+
+    def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
+        """`release`, and how well its last sweep describes the records."""
+        source, account = generator(rng), charged(self, rng)
+        histograms = self.histograms(data)
+        chain = undisturbed(source, lambda: self._chain(histograms, source))
+        scores = (histograms * np.log(chain.emissions[-1])[chain.states[-1]]).sum()
+        notes = CuratorNotes(title="the last sweep", facts={"log likelihood for each record": scores / self.n})
+        draws = {"states": chain.states, "emissions": chain.emissions, "transitions": chain.transitions}
+        return Release(mechanism=self, draws=draws, account=account), notes
+
+    def histograms(self, data: Any) -> FloatArray:
+        """Counts of every category in every step, (steps, cells), after the public rule. Raises: SchemaError."""
+        rows = self._rows(data)
+        codes = [domain.clean(column) for domain, column in zip(self._domains, rows.T, strict=True)]
+        steps = np.repeat(np.arange(len(self.entries)), self.entries)
+        return self.model.histograms(steps, np.column_stack(codes).astype(np.int64), len(self.entries))
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        facts: dict[str, object] = {}
+        for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
+            facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
+        return CuratorNotes(title=f"{how_many(self.n, 'row')} of {how_many(len(self.categories), 'code')}", facts=facts)
+
+    def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
+        """log likelihood of further histograms, (steps, cells), of steps that were left out; (steps,)."""
+        return self.model.log_predictive(Chain(**release.draws), histograms)
+
+    @classmethod
+    def calibrate(
+        cls,
+        *,
+        states: int,
+        categories: tuple[int, ...],
+        entries: tuple[int, ...],
+        target: Target,
+        by: Literal["scale", "temperature"] = "scale",
+        **fields: Any,
+    ) -> Self:
+        """The least noise, or the lowest temperature, that meets the target, on the safe side.
+
+        fields: the others, as they stand in the class. Raises: UnreachableTarget.
+        """
+        if by not in ("scale", "temperature"):
+            raise ValueError(f"by must be 'scale' or 'temperature', got {by!r}")
+        fixed: dict[str, Any] = {"states": states, "categories": categories, "entries": entries, **fields}
+        if by == "temperature":
+            return largest(
+                lambda share: cls(temperature=1.0 / share, **fixed),
+                lambda made: made.accountant,
+                target,
+                most=1.0,
+                advice=_ADVICE,
+            )
+        return smallest(
+            lambda scale: cls(scale=min(scale, LARGEST_DISCRETE), **fixed),
+            lambda made: made.accountant,
+            target,
+            advice=_ADVICE,
+        )
+
+    def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
+        if self.temperature is not None:
+            return self.model.sample(
+                histograms,
+                self.sweeps,
+                self.kept,
+                source,
+                temperature=self.temperature,
+                truncation=self.truncation,
+            )
+        return self.model.sample(self._noisy(histograms, source), self.sweeps, self.kept, source)
+
+    def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
+        """Histograms with noise where there are records, brought back to counts of the public number of records."""
+        assert self.law is not None
+        totals = np.array(self.entries, dtype=np.float64)
+        noisy = histograms + self.law.sample(histograms.shape, source)
+        parts = [onto_counts(noisy[:, part], totals) for part in self.model.features]
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def _domains(self) -> list[Domain]:
+        """Of each feature; whatever is missing or outside counts as category 0."""
+        return [
+            Domain(low=0.0, high=count - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+            for count in self.categories
+        ]
+
+    def _rows(self, data: Any) -> FloatArray:
+        rows = table(data, len(self.categories))
+        if len(rows) != self.n:
+            raise SchemaError(f"n = {self.n} records were declared by entries, the data hold {len(rows)}")
+        return rows
+
+
+def _entries(entries: Any) -> tuple[int, ...]:
+    """Whole numbers, one at least above zero. Raises: TypeError, ValueError."""
+    try:
+        listed = tuple(operator.index(count) for count in entries)
+    except TypeError as error:
+        raise TypeError(f"entries must be whole numbers, how many records each step holds: {error}") from None
+    if not (min(listed, default=0) >= 0 and any(listed)):
+        raise ValueError("entries must be >= 0 and name at least one step that holds a record")
+    return listed

@@ -1,0 +1,1 @@
+"""Random steps after a release."""

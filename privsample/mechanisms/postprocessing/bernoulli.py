@@ -1,0 +1,97 @@
+"""Binary draws from chances that a private mechanism released; only the draws leave."""
+
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray, generator, positive_integer
+from privsample._entropy import undisturbed
+from privsample._value import put, value
+from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
+from privsample.accounting.targets import Target, largest
+from privsample.distributions.models.families import Model
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.release import Release
+from privsample.mechanisms.selection.repetition import checked_mechanism
+
+_MOST_MARGIN = 0.5 - 2.0**-40
+_ADVICE = "make the base more private, or draw fewer vectors"
+
+
+@value
+class BernoulliSampling(Mechanism):
+    """`draws` vectors of coins whose chances are what `base` releases, moved into [margin, 1 - margin].
+
+    The base must release one array; all its numbers together are the d chances, d = `dimension`. It is worked out
+    for mechanisms whose public fields say it and must be given for others. The chances themselves stay secret. At
+    margin 0 nothing is clipped but to [0, 1], and nothing is gained.
+    Source: Imola and Chaudhuri 2021; docs/notes/bernoulli.md.
+    """
+
+    base: Mechanism
+    margin: float
+    draws: int = 1
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_mechanism(self.base)
+        width = _width(self.base) if self.dimension is None else self.dimension
+        put(self, dimension=positive_integer(dimension=width))
+        account = self.accountant
+        put(self, margin=account.margin, draws=account.draws)
+
+    @property
+    def accountant(self) -> BernoulliAccountant:
+        """The base's account, seen through the coins: an upper bound."""
+        assert self.dimension is not None
+        return BernoulliAccountant(
+            base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
+        )
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Run the base and toss the coins. Returns: draws "bits", 0 or 1, shape (draws, dimension).
+
+        Raises: as the base does; ValueError, where the base does not release `dimension` numbers.
+        """
+        source, account = generator(rng), charged(self, rng)
+        chances = self._chances(self.base.release(data, rng=rng))
+        bits = undisturbed(source, lambda: self._tossed(chances, source))
+        return Release(mechanism=self, draws={"bits": bits}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """The base's."""
+        return self.base.validate(data)
+
+    @classmethod
+    def calibrate(cls, *, base: Mechanism, target: Target, draws: int = 1, dimension: int | None = None) -> Self:
+        """The least margin that meets the target, on the safe side. Raises: UnreachableTarget."""
+        return largest(
+            lambda room: cls(base=base, margin=min(0.5 - room, _MOST_MARGIN), draws=draws, dimension=dimension),
+            lambda made: made.accountant,
+            target,
+            most=0.5,
+            advice=_ADVICE,
+        )
+
+    def _chances(self, release: Release) -> FloatArray:
+        arrays = list(release.draws.values())
+        if len(arrays) != 1 or arrays[0].size != self.dimension:
+            shapes = {name: array.shape for name, array in release.draws.items()}
+            raise ValueError(f"base must release one array of dimension = {self.dimension} numbers, it gave {shapes}")
+        return np.clip(arrays[0].ravel(), self.margin, 1.0 - self.margin)
+
+    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int8]:
+        return (rng.random((self.draws, len(chances))) < chances).astype(np.int8)
+
+
+def _width(base: Mechanism) -> int:
+    """How many numbers the base releases, by its public fields. Raises: ValueError."""
+    shape, model = getattr(base, "shape", None), getattr(base, "model", None)
+    if isinstance(model, Model):
+        shape = model.empty.shape  # a parameter has as many numbers as the statistic that it is learned from
+    if shape is None or not hasattr(base, "draws"):
+        raise ValueError("dimension must be given: this base's fields do not say how many numbers it releases")
+    return int(base.draws) * prod(shape)

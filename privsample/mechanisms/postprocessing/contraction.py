@@ -1,0 +1,114 @@
+"""A chain of Lipschitz maps with noise and projections after a Gaussian release."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray, listed, nonnegative
+from privsample._value import put, value
+from privsample.accounting.base import Accountant
+from privsample.accounting.postprocessing.contraction import contracted
+from privsample.distributions.steps.maps import Ball, Box, LipschitzMap
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.postprocessing.convolution import LARGEST, Draws, PostProcessing
+
+
+@value
+class NoisyStep:
+    """x -> onto(map(x) + noise): `noise_std` may be zero, `onto` a projection onto a convex set or None.
+
+    constant: what the map is Lipschitz with; left out, what is derived from the map. A constant above one is allowed:
+    such a step brings no contraction, its noise counts still.
+    """
+
+    map: LipschitzMap
+    noise_std: float
+    onto: Ball | Box | None = None
+    constant: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.map, LipschitzMap):
+            raise TypeError(
+                f"map must be Affine, Scaling, Ball, Box, or StatedMap around a function of yours, got "
+                f"{type(self.map).__name__}"
+            )
+        if not isinstance(self.onto, Ball | Box | None):
+            raise TypeError(f"onto must be Ball(...), Box(...) or None, got {type(self.onto).__name__}")
+        derived = self.map.constant
+        constant = derived if self.constant is None else nonnegative(constant=self.constant)
+        if not constant >= derived:
+            raise ValueError(
+                f"constant = {constant:g} is below the map's own, {derived:.17g}: it would promise too much"
+            )
+        put(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
+
+    def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
+        """One step on from x, (draws, ...)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = np.nan_to_num(self.map(x))  # numbers near the largest may leave the range of a double
+            noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
+            return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
+
+
+@value
+class NoisyContraction(PostProcessing):
+    """`steps` after a Gaussian release, of which only the last state leaves: amplification by iteration.
+
+    base: a GaussianMechanism, or another chain. The maps act on the last axis of its statistic; a number is a vector
+    of one, and comes out as a number where one is left.
+    """
+
+    base: Mechanism
+    steps: tuple[NoisyStep, ...]
+
+    def __post_init__(self) -> None:
+        put(self, steps=listed(steps=self.steps))
+        if not all(isinstance(step, NoisyStep) for step in self.steps) or not self.steps:
+            raise TypeError("steps must be a list of NoisyStep(...), at least one")
+        self.shape, self.accountant  # noqa: B018 - they check the base and its noise
+        try:
+            self._end  # noqa: B018 - takes the maps once through the shapes
+        except ValueError as error:
+            raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the statistic that the chain begins with."""
+        match self.base:
+            case NoisyContraction():
+                return self.base._end
+            case GaussianMechanism(shape=shape):
+                return shape
+        raise TypeError(f"base must be a GaussianMechanism or a NoisyContraction, got {type(self.base).__name__}")
+
+    @property
+    def _end(self) -> tuple[int, ...]:
+        """The shape of the last state."""
+        x = self._vectors(np.zeros((1, *self.shape)))
+        for step in self.steps:
+            x = step.map(x)
+            x = x if step.onto is None else step.onto(x)
+        return self._numbers(x).shape[1:]
+
+    def _vectors(self, x: FloatArray) -> FloatArray:
+        return x if self.shape else x[..., None]
+
+    def _numbers(self, x: FloatArray) -> FloatArray:
+        return x if self.shape or x.shape[1:] != (1,) else x[..., 0]
+
+    @property
+    def accountant(self) -> Accountant:
+        """The base's account through the steps, at the best path; exact for the worst maps."""
+        noise_stds = tuple(step.noise_std for step in self.steps)
+        return contracted(self.base.accountant, noise_stds, tuple(float(step.constant or 0.0) for step in self.steps))
+
+    def _step(self, draws: Draws, source: np.random.Generator) -> dict[str, NDArray[Any]]:
+        found = {}
+        for name, x in draws.items():
+            at = self._vectors(x)
+            for step in self.steps:
+                at = step(at, source)
+            found[name] = self._numbers(at)
+        return found

@@ -1,0 +1,226 @@
+"""Statistics that diffuse: a release goes on to more private tiers with no new look at the data."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from privsample._checks import generator, listed, positive, positive_integer
+from privsample._entropy import undisturbed
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.postprocessing.diffusion import diffused
+from privsample.accounting.targets import Target, smallest
+from privsample.distributions.steps.diffusions import BrownianLaw, DiffusionLaw, OrnsteinUhlenbeckLaw
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.postprocessing.convolution import LARGEST, following
+from privsample.mechanisms.release import Release
+from privsample.relations import AddRemove, Relation
+
+_DEFAULT = AddRemove()
+
+
+class DiffusionMechanism(Mechanism):
+    """A statistic of public shape, diffused for `time`; what is not a finite number counts as 0."""
+
+    __slots__ = ()
+    sensitivity: float
+    time: float
+    shape: tuple[int, ...]
+    relation: Relation
+
+    @property
+    @abstractmethod
+    def law(self) -> DiffusionLaw:
+        """How it diffuses."""
+
+    def _settle(self) -> None:
+        shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
+        put(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
+        self.accountant  # noqa: B018 - building it checks the rest
+
+    @property
+    def accountant(self) -> GaussianAccountant:
+        """Exact."""
+        return diffused(self.law, self.time, self.sensitivity, self.relation)
+
+    @property
+    def _before_shrinking(self) -> GaussianMechanism:
+        """The Gaussian mechanism that differs by the factor `law.shrink(time)` alone."""
+        noise_std = self.accountant.noise_std
+        return GaussianMechanism(
+            sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
+        )
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Diffuse the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (1, *shape)."""
+        source, account = generator(rng), charged(self, rng)
+        noisy = self._before_shrinking.release(data, rng=source)["statistic"]
+        return Release(mechanism=self, draws={"statistic": self.law.shrink(self.time) * noisy}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
+        return self._before_shrinking.validate(data)
+
+    def at(self, time: float) -> Self:
+        """The same diffusion after another time."""
+        return replace(self, time=time)  # type: ignore[type-var]
+
+    def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
+        """This diffusion's release gone on to a later time: a more private one, and no new look at the data.
+
+        Whoever sees both has what the earlier one costs, and no more; so has whoever sees several later ones, which
+        share its noise: that may be more than their accounts added. Raises: ValueError, where the time is not later,
+        or the release is not this diffusion's at any time: it was processed elsewhere; TypeError.
+        """
+        began = getattr(release, "mechanism", None)
+        start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
+        source, account = generator(rng), following(start.at(time), start, release, rng)
+        gone = _forward(start.time, time)
+        with np.errstate(over="ignore"):
+            moved = undisturbed(source, lambda: self.law.step(release["statistic"], gone, source))
+        moved = np.clip(moved, -LARGEST, LARGEST)
+        return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
+
+    @property
+    def _dimension(self) -> int:
+        return int(np.prod(self.shape)) if self.shape else 1
+
+    def mean_squared_error(self, norm: float) -> float:
+        """E|release - statistic|^2 for a statistic of this Euclidean norm (Balle et al. 2019, equation (4))."""
+        kept = self.law.shrink(self.time)
+        return float(((1.0 - kept) * norm) * ((1.0 - kept) * norm) + self._dimension * self.law.variance(self.time))
+
+
+def _forward(start: float, end: float) -> float:
+    """The time between. Raises: ValueError, where it does not run forward."""
+    if not positive(time=end) > start:
+        raise ValueError(f"times must run forward: from {start:g} a release cannot diffuse to {end:g}")
+    return end - start
+
+
+@value
+class BrownianMotion(DiffusionMechanism):
+    """The statistic and noise of variance 2 `time`; `sensitivity` is the most a neighbour moves it in L2."""
+
+    sensitivity: float
+    time: float
+    relation: Relation = AddRemove()
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._settle()
+
+    @property
+    def law(self) -> BrownianLaw:
+        """Brownian motion with dX = sqrt(2) dW."""
+        return BrownianLaw()
+
+    @classmethod
+    def calibrate(
+        cls, *, sensitivity: float, target: Target, relation: Relation = _DEFAULT, shape: tuple[int, ...] = ()
+    ) -> Self:
+        """The least time that meets the target, on the safe side. Raises: UnreachableTarget."""
+        unit = positive(sensitivity=sensitivity) ** 2
+        return smallest(
+            lambda time: cls(sensitivity=sensitivity, time=unit * time, relation=relation, shape=shape),
+            lambda made: made.accountant,
+            target,
+            advice="ask for delta > 0, or for a Renyi or zCDP guarantee",
+        )
+
+
+@value
+class OrnsteinUhlenbeck(DiffusionMechanism):
+    """e^(-theta time) times the statistic, and noise of variance rho^2/theta (1 - e^(-2 theta time))."""
+
+    sensitivity: float
+    theta: float
+    rho: float
+    time: float
+    relation: Relation = AddRemove()
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        put(self, theta=self.law.theta, rho=self.law.rho)
+        self._settle()
+
+    @property
+    def law(self) -> OrnsteinUhlenbeckLaw:
+        """Mean reversion of rate theta and noise of rate rho."""
+        return OrnsteinUhlenbeckLaw(theta=self.theta, rho=self.rho)
+
+    @classmethod
+    def optimal(
+        cls,
+        *,
+        sensitivity: float,
+        radius: float,
+        zcdp: float,
+        relation: Relation = _DEFAULT,
+        shape: tuple[int, ...] = (),
+    ) -> Self:
+        """At time 1, the least worst-case squared error of all with rdp(a) <= a zcdp, for statistics of norm <= radius.
+
+        That error is d s^2 R^2/(2 zcdp R^2 + d s^2). Source: Balle et al. 2019, Theorem 8; docs/notes/diffusion.md.
+        """
+        rate = positive(zcdp=zcdp)
+        spread = max(int(np.prod(shape)), 1) * positive(sensitivity=sensitivity) ** 2 / 2 / rate
+        theta = float(np.log1p(spread / positive(radius=radius) ** 2))
+        rho = float(sensitivity * np.sqrt(theta / (2 * rate * np.expm1(2 * theta))))
+        rho *= 1 + (32 + 16 * theta) * np.finfo(float).eps  # on the safe side of zcdp
+        return cls(sensitivity=sensitivity, theta=theta, rho=rho, time=1.0, relation=relation, shape=shape)
+
+
+@value
+class Hierarchy(Mechanism):
+    """One path of a diffusion, released at `base.time` and at each of the later `times`.
+
+    All tiers together cost what the first costs, since the others are made from it; each tier alone costs less:
+    `tiers` takes them apart, for readers of whom each sees one.
+    """
+
+    base: DiffusionMechanism
+    times: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, DiffusionMechanism):
+            raise TypeError(f"base must be BrownianMotion or OrnsteinUhlenbeck, got {type(self.base).__name__}")
+        put(self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times))))
+        for start, end in pairwise((self.base.time, *self.times)):
+            _forward(start, end)
+
+    @property
+    def accountant(self) -> GaussianAccountant:
+        """The least private tier's."""
+        return self.base.accountant
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """The path at all times, the least private first. Returns: draws "statistic", (tiers, *shape)."""
+        source, account = generator(rng), charged(self, rng)
+        tier = self.base.release(data, rng=source)
+        path = [tier["statistic"][0]]
+        for time in self.times:
+            tier = self.base.diffuse(tier, time=time, rng=source)
+            path.append(tier["statistic"][0])
+        return Release(mechanism=self, draws={"statistic": np.array(path)}, account=account)
+
+    def tiers(self, release: Release) -> tuple[Release, ...]:
+        """Each tier of a release of this hierarchy as a release of its own, with its own account."""
+        account = following(self, self, release, None)
+        fresh = account.assumptions - self.accountant.assumptions
+        found = []
+        for time, draw in zip((self.base.time, *self.times), release["statistic"], strict=True):
+            own = self.base.at(time)
+            held = own.accountant.assuming(*fresh) if Assumption.RNG_FRESH in fresh else own.accountant
+            found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=held))
+        return tuple(found)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """The base's."""
+        return self.base.validate(data)

@@ -1,0 +1,256 @@
+"""What all profile-based mechanisms share: solve part by part, check every edge, release, save and load."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, how_many, positive, positive_integer, real_array
+from privsample._data import chunks
+from privsample._entropy import undisturbed
+from privsample._value import put
+from privsample.accounting.base import Accountant
+from privsample.accounting.profiles import ProfileAccountant
+from privsample.accounting.targets import Target, largest
+from privsample.distributions.domains import Domain
+from privsample.distributions.profile_graph import Name, ProfileGraph
+from privsample.distributions.steps.channels import (
+    IntArray,
+    Sampler,
+    output_laws,
+    response,
+    response_change,
+    written_exactly,
+)
+from privsample.errors import NumericalFailure, SchemaError
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
+from privsample.mechanisms.profiles.repair import kept, repaired
+from privsample.mechanisms.release import Release
+from privsample.relations import ProfileEdge
+
+_MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
+_NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
+_LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
+
+
+class ProfileMechanism(Mechanism):
+    """Each observation is exchanged by the matrix of its profile, solved for once and kept in `matrices`.
+
+    matrices: (profiles, d, d); entry [i, x, y] is the probability of releasing y for x observed under profile i, a
+    whole multiple of 2^-53, drawn exactly so. Given matrices, as by a file, are checked in place of solving: every edge
+    on the stored doubles. observations: how many one profile may be behind; independent, or nothing is promised.
+    missing: the symbol that stands for every observation out of range.
+    """
+
+    __slots__ = ()
+    graph: ProfileGraph
+    epsilon: float
+    observations: int
+    missing: int
+    matrices: FloatArray
+
+    _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
+
+    _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
+
+    @abstractmethod
+    def _part(self, program: Program) -> FloatArray:
+        """Matrices (m, d, d) for one connected component, or for several that are solved together."""
+
+    def _settle(self) -> None:
+        """Check the fields; solve, or check the matrices that were given."""
+        if not isinstance(self.graph, ProfileGraph):
+            raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
+        epsilon = positive(epsilon=self.epsilon)
+        if not epsilon >= _LEAST:
+            raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
+        put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
+        if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
+            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {self.missing!r}")
+        self._check()
+        matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
+        if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
+            raise ValueError("matrices must be of shape (profiles, d, d), in multiples of 2^-53, rows adding up to one")
+        matrices.flags.writeable = False
+        put(self, matrices=matrices)
+        self.accountant  # noqa: B018 - building it checks every edge
+
+    @property
+    def _asis(self) -> bool:
+        """Whether the aim is the least change: observations are released as they are where that keeps every edge."""
+        return True
+
+    def _check(self) -> None:
+        """What the class asks of its own fields."""
+
+    def _solved(self) -> FloatArray:
+        """Every connected component apart, repaired."""
+        graph, aim = self.graph, self._asis
+        result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
+        todo = [
+            each for each in programs(graph, self.epsilon) if not (aim and kept(each.laws, each.ends, each.epsilon))
+        ]
+        for program in [joined(todo)] if self._together and todo else todo:
+            result[program.members] = self._tried(self._part, program)
+        for program in todo:
+            result[program.members] = self._tried(self._mended, program, result[program.members])
+        return result
+
+    def _tried(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
+        try:
+            return step(program, *more)
+        except Unsolved as error:
+            raise NumericalFailure(self._failure(program, error)) from None
+
+    def _mended(self, program: Program, raw: FloatArray) -> FloatArray:
+        """Matrices that keep every edge: these, or randomized response where that changes less."""
+        mended = repaired(program, raw, even=self._even)
+        if not self._asis or _largest(program.laws, mended) <= self.baseline + _NOTHING:
+            return mended
+        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._even)
+
+    def _failure(self, program: Program, error: Exception) -> str:
+        """The solver's own message, and the edge that asks most of it."""
+        laws, ends = program.laws, program.ends
+        if not len(ends):
+            return f"the solver failed: {error}"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.nan_to_num(np.abs(np.log(laws[ends[:, 0]]) - np.log(laws[ends[:, 1]])), nan=0.0, posinf=np.inf)
+        worst = int(loss.max(axis=1).argmax())
+        most = loss[worst].max()
+        a, b = (self.graph.names[program.members[end]] for end in ends[worst])
+        return (
+            f"the solver failed ({error}), though constant answers keep every edge; the hardest edge is "
+            f"({a!r}, {b!r}): its loss, unchanged, is {most:.6g}, {most - self.epsilon:.6g} above epsilon"
+        )
+
+    @property
+    def accountant(self) -> Accountant:
+        """The account of all observations of one profile: exact, from the laws that come out of the matrices."""
+        single = self._single
+        return single if self.observations == 1 else single.independent_observations(self.observations)
+
+    @property
+    def _single(self) -> ProfileAccountant:
+        return ProfileAccountant(relation=ProfileEdge(graph=self.graph), laws=self.laws, stated_epsilon=self.epsilon)
+
+    @property
+    def laws(self) -> FloatArray:
+        """What comes out for each profile, (profiles, d)."""
+        return output_laws(self.graph.laws, self.matrices)
+
+    @property
+    def largest_change(self) -> float:
+        """The largest probability, over profiles and symbols observed, of releasing one other symbol for it."""
+        return _largest(self.graph.laws, self.matrices)
+
+    @property
+    def distortion(self) -> FloatArray:
+        """For each profile the probability that the symbol released is not the one observed, (profiles,)."""
+        moved = self.matrices * ~np.eye(self.graph.symbols, dtype=bool)
+        return np.asarray(np.einsum("kx,kxy->k", self.graph.laws, moved))
+
+    @property
+    def baseline(self) -> float:
+        """`largest_change` of randomized response at the same epsilon, which hides every observation.
+
+        Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
+        """
+        return response_change(self.graph.symbols, self.epsilon)
+
+    @classmethod
+    def calibrate(cls, *, graph: ProfileGraph, target: Target, **fields: Any) -> Self:
+        """The largest epsilon whose account meets the target, on the safe side; `fields` are the mechanism's others.
+
+        Raises: UnreachableTarget.
+        """
+        return largest(
+            lambda epsilon: cls(graph=graph, epsilon=epsilon, **fields),  # type: ignore[call-arg]
+            lambda made: made.accountant,
+            target,
+            most=_MOST,
+            advice="a smaller epsilon cannot be kept in doubles",
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """{0, ..., d-1}; whatever is missing or outside counts as `missing`."""
+        high = self.graph.symbols - 1.0
+        return Domain(low=0.0, high=high, missing=float(self.missing), whole=True, outside_is_missing=True)
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Exchange every observation by its profile's matrix.
+
+        data: anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
+        mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0. Rows
+        are taken for different sources, alike in profile or not; up to `observations` of them may be of one source.
+        Returns: draws "symbols", whole numbers of shape (1, n), in the order given; n is public.
+        Raises: SchemaError, for columns of other types or lengths, or a profile that the graph does not have.
+        """
+        source, account = generator(rng), charged(self, rng)
+        profile, symbol = self._columns(data)
+        sampler = Sampler(self.matrices)
+        drawn = undisturbed(source, lambda: sampler.draw(profile, symbol, source))
+        return Release(mechanism=self, draws={"symbols": drawn[None]}, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        profile, _ = self._columns(data)
+        counts = np.bincount(profile, minlength=len(self.graph))
+        silent = int((counts == 0).sum())
+        facts = self.domain.counted(chunks(data["symbol"])) | {"profiles without observations": silent}
+        return CuratorNotes(title=f"{how_many(len(profile), 'observation')}, expected {self.domain.words}", facts=facts)
+
+    def _columns(self, data: Any) -> tuple[IntArray, IntArray]:
+        try:
+            sources, observed = data["profile"], data["symbol"]
+        except Exception:  # noqa: BLE001 - the library's own message may show a record
+            raise SchemaError('data must have the columns "profile" and "symbol"') from None
+        parts = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(observed)]
+        symbol = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        profile = positions(self.graph.names, sources)
+        if profile.ndim == 0:
+            profile = np.broadcast_to(profile, symbol.shape)
+        if profile.shape != symbol.shape:
+            raise SchemaError(f"there must be one profile for each symbol, got {len(profile)} for {len(symbol)}")
+        return profile, symbol
+
+
+def _largest(laws: FloatArray, matrices: FloatArray) -> float:
+    """The largest entry off the diagonals in rows of symbols that occur."""
+    occurring = np.where((laws > 0)[:, :, None], matrices, 0.0)
+    return float((occurring * ~np.eye(laws.shape[1], dtype=bool)).max())
+
+
+def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
+    """Where each source stands among the names: one name gives shape (), a column (n,). Raises: SchemaError."""
+    unknown = SchemaError("the profile column holds something that is not a profile of the graph")
+    known = {name: k for k, name in enumerate(names)}
+    try:
+        column = np.asarray(sources)
+    except Exception:  # noqa: BLE001 - the library's own message may show a record
+        raise unknown from None
+    if column.ndim == 0:
+        return np.asarray(positions(names, column[None])[0])
+    if column.ndim != 1:
+        raise SchemaError(f"profiles must be one name or one column of names, got shape {column.shape}")
+    if column.dtype.kind in "iu":
+        numbers = sum(isinstance(name, int) for name in names)
+        if numbers == 0 or names == tuple(range(len(names))):
+            if len(column) and not (column.min() >= 0 and column.max() < len(names)):
+                raise unknown
+            return column.astype(np.int64, copy=False)
+        if numbers == len(names):
+            order = np.argsort(names)
+            held = np.asarray(names)[order]
+            at = np.minimum(np.searchsorted(held, column), len(held) - 1)
+            if not np.array_equal(held[at], column):
+                raise unknown
+            return np.asarray(order[at], dtype=np.int64)
+    try:
+        return np.fromiter((known[name] for name in column.tolist()), dtype=np.int64, count=len(column))
+    except (KeyError, TypeError):
+        raise unknown from None

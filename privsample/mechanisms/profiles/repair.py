@@ -1,0 +1,49 @@
+"""From a solver's matrices to matrices that keep every edge on the doubles that are stored: docs/notes/profiles.md."""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.distributions.profile_graph import IndexArray
+from privsample.distributions.steps.channels import UNIT, output_laws, whole_units
+from privsample.mechanisms.profiles.program import Program, Unsolved
+
+
+def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArray:
+    """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
+
+    Every row is mixed with the least share of one common law that mends the worst edge at each symbol: c(y) = max
+    [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the margin
+    and a the rounding to whole units; the share is C = sum of c and the law c / C. Rows of symbols that never occur
+    stay as they are. With `even` the law is uniform and mixed into all rows, so that a flip stays a flip.
+    Raises: Unsolved, where the solver's answer was so far off that no share mends it.
+    """
+    laws, ends, epsilon = program.laws, program.ends, program.epsilon
+    plain = whole_units(matrices)
+    if kept(output_laws(laws, plain), ends, epsilon):
+        return plain
+    symbols = laws.shape[1]
+    output = output_laws(laws, matrices)
+    possible = (output + laws).max(axis=0) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
+    needed = np.where(possible, _missing(output, ends, epsilon, (symbols + 1) * UNIT), 0.0)
+    if even:
+        needed = np.full(symbols, needed.max())
+    share = float(needed.sum())
+    if not share <= 1.0:
+        raise Unsolved(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
+    mixed = (1.0 - share) * matrices + needed
+    return whole_units(mixed if even else np.where((laws > 0)[:, :, None], mixed, matrices))
+
+
+def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
+    """Whether output laws (m, d) keep every edge, with the margin."""
+    return not len(ends) or not _missing(output, ends, epsilon, 0.0).any()
+
+
+def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: float) -> FloatArray:
+    """c(y) of each symbol: how much of it must be mixed in."""
+    symbols = output.shape[1]
+    margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
+    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # beyond, a double ends
+    a, b = ends.T
+    gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
+    return np.asarray(np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one))

@@ -1,0 +1,182 @@
+"""Which matrices to release by: the least changes that keep every edge of a connected component of profiles.
+
+Each answer is an optimum and, among the optima, one that distorts least: a second solve with the first one's value as
+a limit. Source: Geumlek 2020, programs (7.6) and (7.7); the cuts: docs/notes/profiles.md.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample.distributions.profile_graph import IndexArray, connected
+from privsample.distributions.steps.channels import response_change
+from privsample.mechanisms.profiles.program import Program, Unsolved, sparse, stacked
+
+_SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
+_TIES = 1e-7
+
+
+def _ceiling(program: Program, least: float) -> float:
+    """What the second solve may use of a largest entry: the least, with slack, and no more than randomized response."""
+    return min(least + _SLACK, max(response_change(program.laws.shape[1], program.epsilon), least))
+
+
+def least_flips(program: Program, weights: FloatArray) -> FloatArray:
+    """For two symbols: flips (m,), each profile's for both symbols; each component's largest is the least possible."""
+    size = len(program.laws)
+    part = connected(size, program.ends)
+    parts, each, gap = int(part.max()) + 1, np.arange(size), program.laws[:, 0] - program.laws[:, 1]
+    flips = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size))
+    bounds = np.arange(size, size + parts)
+    below = sparse([each, each], [each, bounds[part]], [[1.0], [-1.0]], (size, size + parts))
+    moves = stacked([[flips, sparse([], [], [], (2 * size, parts))]])
+    first = program.least(
+        np.repeat([0.0, 1.0], [size, parts]), np.ones(size + parts), moves, below, np.zeros(size), True
+    )
+    if first is None:
+        raise Unsolved("infeasible")
+    ceilings = np.array([_ceiling(program, bound) for bound in first[bounds].tolist()])
+    second = program.least(weights, ceilings[part], flips)
+    return first[:size] if second is None else second
+
+
+def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
+    """Matrices (m, d, d) whose largest entry off the diagonal is the least possible."""
+    entries, cuts, bound = _Entries(program), _Cuts(program), -1.0
+    while True:
+        before = bound
+        bound, more = cuts.tightened()
+        if bound - before <= _SLACK or not more:  # it may be the optimum, which the second solve decides
+            found = entries.least(
+                entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound), feasible=not more
+            )
+            if found is not None:
+                return entries.matrices(found)
+            if not more:
+                raise Unsolved("the second solve finds no matrices for the output laws of the first")
+
+
+def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
+    """Matrices (m, d, d) of least expected cost; cost[i, x, y] is that of releasing y for x under profile i."""
+    entries = _Entries(program)
+    own = entries.expected(weights, cost)
+    own = own / max(float(np.abs(own).max(initial=0.0)), np.finfo(np.float64).tiny)
+    first = entries.least(own, upper=1.0, feasible=True)
+    if first is None:
+        raise Unsolved("infeasible")
+    limit = float(own @ first) + _SLACK
+    second = entries.least(entries.distortion(weights) * entries.preference, upper=1.0, row=own, limit=limit)
+    return entries.matrices(first if second is None else second)
+
+
+class _Entries:
+    """The entries off the diagonal as unknowns; those in rows of symbols that never occur are left at zero."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        off = ~np.eye(program.laws.shape[1], dtype=bool)
+        self._places = np.nonzero((program.laws > 0)[:, :, None] & off)
+        i, x, y = self._places
+        self._mass, symbols = program.laws[i, x], program.laws.shape[1]
+        self._row, column, shape = i * symbols + x, np.arange(len(i)), (program.laws.size, len(i))
+        self._moves = sparse(i * symbols + y, column, self._mass, shape) - sparse(self._row, column, self._mass, shape)
+        self._sums = sparse(self._row, column, 1.0, shape)
+
+    def distortion(self, weights: FloatArray) -> FloatArray:
+        """What each entry adds to the weighted probability that another symbol is released than was observed."""
+        return np.asarray(weights[self._places[0]] * self._mass)
+
+    @property
+    def preference(self) -> FloatArray:
+        """Factors within 1e-7 of one that settle ties: from symbols that the profile has more of than others do to
+        those that it has less of, so that symbols which tell nothing are left alone."""
+        laws = self._program.laws
+        ratio = laws / np.maximum(laws.mean(axis=0), 1e-300) / len(laws)  # in [0, 1]
+        i, x, y = self._places
+        return np.asarray(1.0 + _TIES * (ratio[i, y] - ratio[i, x]))
+
+    def expected(self, weights: FloatArray, cost: FloatArray) -> FloatArray:
+        """What each entry adds to the weighted expectation of `cost` (m, d, d)."""
+        i, x, y = self._places
+        return np.asarray(self.distortion(weights) * (cost[i, x, y] - cost[i, x, x]))
+
+    def least(
+        self,
+        cost: FloatArray,
+        *,
+        upper: float,
+        row: FloatArray | None = None,
+        limit: float = 0.0,
+        feasible: bool = False,
+    ) -> FloatArray | None:
+        """Entries up to `upper` of least cost that keep every edge, and row @ entries <= limit if a row is given."""
+        rows, limits = self._sums[:0], np.empty(0)
+        if upper * (self._program.laws.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
+            rows, limits = self._sums, np.ones(self._sums.shape[0])
+        if row is not None:
+            rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])
+            limits = np.append(limits, limit)
+        return self._program.least(cost, np.full(len(cost), min(upper, 1.0)), self._moves, rows, limits, feasible)
+
+    def matrices(self, entries: FloatArray) -> FloatArray:
+        """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
+        symbols = self._program.laws.shape[1]
+        result = np.zeros((*self._program.laws.shape, symbols))
+        result[self._places] = entries
+        each = np.arange(symbols)
+        result[:, each, each] = 1.0 - result.sum(axis=-1)
+        return result
+
+
+class _Cuts:
+    """Which output laws Q matrices with entries up to t off the diagonal can give.
+
+    Exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts of a
+    flow from P to Q. Of these inequalities only single symbols and the ones that an answer violated are held.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        size, symbols = program.laws.shape
+        self._profile = np.repeat(np.arange(size), symbols)
+        self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
+
+    def tightened(self) -> tuple[float, int]:
+        """The least t for which private laws keep the cuts held, a lower bound on the largest entry; and how many
+        further cuts these laws violate, which are held from now on."""
+        output, bound = self._least()
+        found = [self._violated(output, size, bound) for size in range(1, output.shape[1]) if size * bound < 1]
+        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)])
+        self._sets = np.concatenate([self._sets, *(sets for _, sets in found)])
+        return bound, sum(len(profile) for profile, _ in found)
+
+    def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[IndexArray, NDArray[np.bool_]]:
+        """Each profile's worst set of one size, where it is violated: profiles and sets."""
+        laws = self._program.laws
+        excess = output - (1 - size * bound) * laws
+        worst = np.argsort(-excess, axis=1)[:, :size]
+        bad = np.flatnonzero(np.take_along_axis(excess, worst, axis=1).sum(axis=1) - size * bound > _SLACK)
+        sets = np.zeros((len(bad), laws.shape[1]), dtype=bool)
+        np.put_along_axis(sets, worst[bad], True, axis=1)
+        return bad, sets
+
+    def _least(self) -> tuple[FloatArray, float]:
+        """Output laws (m, d) and t. Unknowns: what is added to the laws, what is taken from them, and t."""
+        laws, count = self._program.laws, self._program.laws.size
+        size, symbols = laws.shape
+        output, last = np.tile(np.arange(count), 2), 2 * count
+        column, sign = np.arange(last), np.repeat([1.0, -1.0], count)
+        moves = sparse(output, column, sign, (count, last + 1))
+        balance = sparse(output // symbols, column, sign, (size, last + 1))
+        row, symbol = np.nonzero(self._sets)
+        place = self._profile[row] * symbols + symbol
+        outside = np.where(self._sets, 0.0, laws[self._profile]).sum(axis=1)
+        shape = (len(self._sets), last + 1)
+        gained = sparse(np.r_[row, row], np.r_[place, place + count], np.repeat([1.0, -1.0], len(row)), shape)
+        allowed = sparse(np.arange(shape[0]), last, outside * self._sets.sum(axis=1), shape)
+        rows = stacked([[balance], [-balance], [gained - allowed]])
+        upper = np.r_[np.ones(count), laws.ravel(), 1.0]
+        found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]), True)
+        if found is None:
+            raise Unsolved("infeasible")
+        return laws + found[:count].reshape(laws.shape) - found[count:last].reshape(laws.shape), float(found[last])

@@ -1,0 +1,172 @@
+"""The best of a random number of runs, and runs until one is good enough. The number of runs is never revealed."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from privsample._checks import finite, generator, share
+from privsample._data import as_float
+from privsample._entropy import undisturbed
+from privsample._value import put, value
+from privsample.accounting.selection.conditional import ConditionalAccountant
+from privsample.accounting.selection.repetition import SelectionAccountant
+from privsample.accounting.targets import Target, largest, require
+from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
+from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.release import Release
+from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
+
+Score = str | Callable[[Release], float] | None
+
+_LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
+_ADVICE = "one run of the base costs that already; make the base more private"
+
+
+@value
+class RepeatedSelection(Mechanism):
+    """The draws of the best of K runs of `base`, K drawn from `runs`; no draws at all where no run was made.
+
+    The best has the highest `score`: the name of a draw that is one number, None for the only draw, or a function of
+    the base's Release alone. A function must be fixed beforehand and public; it may not look at the data, and a
+    mechanism with a function cannot be saved. NaN, and a score that raises, rank last; below them rank runs that
+    failed numerically, whose release has no draws either: the base's account must cover that a run fails. The first
+    of equals wins. Data are read once for each run and once before.
+    """
+
+    base: Mechanism
+    runs: Runs
+    score: Score = None
+
+    def __post_init__(self) -> None:
+        checked_mechanism(self.base)
+        put(self, runs=runs_law(self.runs), score=_checked_score(self.score))
+
+    @property
+    def accountant(self) -> SelectionAccountant:
+        """The base's account, seen through the choice: an upper bound."""
+        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Run the base K times. Returns: the winner's draws and nothing else of any run. Raises: as the base does."""
+        source, account = generator(rng), charged(self, rng)
+        self.base.validate(data)  # wrong data are refused whatever the number of runs
+        best: tuple[Rank, dict[str, Any]] = (FAILED, {})
+        for _ in range(undisturbed(source, lambda: self.runs.sample(source))):
+            found = _one_run(self.base, self.score, data, rng)
+            if found[0] > best[0]:
+                best = found
+        return Release(mechanism=self, draws=best[1], account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """The base's."""
+        return self.base.validate(data)
+
+    @classmethod
+    def calibrate(cls, *, base: Mechanism, target: Target, eta: float = 0.0, score: Score = None) -> Self:
+        """The most runs on average, by a truncated negative binomial law, that meet the target, on the safe side.
+
+        Raises: UnreachableTarget, where even one run costs more.
+        """
+        require(target, base.accountant, _ADVICE)
+
+        def law(more: float) -> Runs:
+            return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=eta)
+
+        return largest(
+            lambda more: cls(base=base, runs=law(more), score=score),
+            lambda made: made.accountant,
+            target,
+            most=_MOST_MEAN,
+            advice=_ADVICE,
+        )
+
+
+@value
+class ConditionalSelection(Mechanism):
+    """Runs of `base` until one has a `score` of at least `accept`, its draws released; or none, by chance.
+
+    Before each run it stops with probability `floor` and releases no draws. So it stops in each round with at least
+    this probability whatever the data are, and no guess about them is taken on trust; it makes at most 1/floor runs
+    on average. Scores as for RepeatedSelection; NaN and failed runs are never good enough.
+    Source: Papernot and Steinke 2022, Appendix C and its footnote on long running times.
+    """
+
+    base: Mechanism
+    accept: float
+    floor: float
+    score: Score = None
+
+    def __post_init__(self) -> None:
+        checked_mechanism(self.base)
+        put(self, accept=finite(accept=self.accept), floor=share(floor=self.floor), score=_checked_score(self.score))
+        self.accountant  # noqa: B018 - building it checks the floor against the base
+
+    @property
+    def accountant(self) -> ConditionalAccountant:
+        """The base's account, given that a round stops: an upper bound."""
+        return ConditionalAccountant(base=self.base.accountant, floor=self.floor)
+
+    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
+        """Run the base until a run is good enough or chance stops. Raises: as the base does."""
+        source, account = generator(rng), charged(self, rng)
+        self.base.validate(data)
+        draws: dict[str, Any] = {}
+        while undisturbed(source, source.random) >= self.floor:
+            rank, found = _one_run(self.base, self.score, data, rng)
+            if rank >= rank_of(self.accept):
+                draws = found
+                break
+        return Release(mechanism=self, draws=draws, account=account)
+
+    def validate(self, data: Any) -> CuratorNotes:
+        """The base's."""
+        return self.base.validate(data)
+
+
+def _one_run(base: Mechanism, score: Score, data: Any, rng: np.random.Generator | None) -> tuple[Rank, dict[str, Any]]:
+    """The rank of one run and its draws."""
+    with silent():
+        try:
+            release = base.release(data, rng=rng)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            return FAILED, {}
+        if not release.draws:
+            return FAILED, {}
+        number = _score_of(release, score)
+    return rank_of(number), dict(release.draws)
+
+
+def _score_of(release: Release, score: Score) -> float:
+    """The score, NaN where a function gives no number. Raises: ValueError, for a draw that is not one number."""
+    if callable(score):
+        try:
+            return as_float(score(release))
+        except Exception:  # noqa: BLE001 - an error would show something of a run that may not win
+            return float("nan")
+    names = sorted(release.draws)
+    name = names[0] if score is None and len(names) == 1 else score or ""
+    if name not in release.draws or release.draws[name].size != 1:
+        shapes = {known: release.draws[known].shape for known in names}
+        raise ValueError(
+            f"score must name a draw that is one number, got {score!r}; the base releases draws of shapes {shapes}. "
+            "Pass a function of the Release to rank anything else"
+        )
+    return float(release.draws[name].item())
+
+
+def checked_mechanism(base: Any) -> Mechanism:
+    """The base, if it is a mechanism. Raises: TypeError."""
+    if not isinstance(base, Mechanism):
+        raise TypeError(
+            f"base must be a mechanism, whose accountant says what one run costs, got {type(base).__name__}; what has "
+            "no account cannot be repeated privately"
+        )
+    return base
+
+
+def _checked_score(score: Any) -> Score:
+    if score is None or callable(score) or (isinstance(score, str) and score):
+        return score
+    raise TypeError(f"score must be the name of a draw, a function of the base's Release, or None, got {score!r}")

@@ -1,0 +1,1 @@
+"""Monte-Carlo audits: whether draws refute what is claimed."""

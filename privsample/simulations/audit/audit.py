@@ -1,0 +1,255 @@
+"""Monte-Carlo audits: draw from two neighbouring datasets and try to refute the claimed privacy curve.
+
+Draws are split: some teach a score where the densities are not known, some choose the one or two events at which the
+claim looks weakest, and the rest, which no choice depends on, are the evidence. So a poor score makes an audit weak,
+never wrong. An audit can refute a claim; it cannot prove one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray, generator, number, positive_integer, real_array, renyi_orders
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
+from privsample.simulations.audit.draws import Sampler, drawn, drawn_of_both, holdable
+from privsample.simulations.audit.events import Choice, telling, weakest
+from privsample.simulations.audit.neighbours import Neighbours, neighbours, pairs_of
+from privsample.simulations.audit.renyi import clipped, from_curves
+from privsample.simulations.audit.scores import learned, values
+from privsample.simulations.audit.search import Scores, narrowed
+from privsample.simulations.audit.verdict import Verdict
+
+Claim = Accountant | Callable[[float], float]
+
+_ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0)
+_SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
+_LEARNING, _CHOOSING, _CHOOSING_KNOWN = 0.25, 0.15, 0.1
+_LEAST_LEVEL = 1e-11  # p-values are never below 3e-13
+_MOST_POINTS, _FARTHEST = 1_000, 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scored:
+    """A pair of neighbours, a score for its draws, and the scores of the draws that choose."""
+
+    case: Neighbours
+    score: Callable[[FloatArray], FloatArray]
+    choosing: tuple[FloatArray, FloatArray]
+    choices: tuple[Choice, ...]
+
+
+def audit(
+    subject: Mechanism | Sampler,
+    *,
+    datasets: tuple[Any, Any] | list[tuple[Any, Any]] | None = None,
+    claim: Claim | None = None,
+    loss: Callable[[FloatArray], FloatArray] | None = None,
+    group: int = 1,
+    epsilons: Sequence[float] | FloatArray | None = None,
+    samples: int = 100_000,
+    level: float = 1e-6,
+    rng: np.random.Generator | None = None,
+) -> Verdict:
+    """Try to refute the claimed privacy curve of one draw of `subject`.
+
+    Parameters:
+    subject: a mechanism, audited on its worst neighbours as far as they are known here; or any function of
+        (data, rng) that returns one output, a number or an array of fixed shape.
+    datasets: two neighbouring inputs, or a list of such pairs (`neighbouring_pairs` makes some); needed for a function
+        and for mechanisms whose worst neighbours are not known. Of three or more pairs the one that comes nearest to
+        the claim is audited, found on further draws: `samples` a side shared by all, or some 200 a pair and round.
+    claim: an accountant, or a function from epsilon to delta; the mechanism's own account unless told.
+    loss: log density ratio of the first over the second dataset's law, from outputs, one in each row and flat, shape
+        (draws, numbers), to (draws,); without it a score is learned. Only the Renyi limits trust it.
+    group: how many units the datasets differ in; the mechanism's own account is then that for such groups, and a claim
+        that is given has to speak of them.
+    epsilons: where to look; unless told, from the epsilon of the largest delta to that of a fiftieth of it.
+    samples: draws from each dataset. level: the chance of calling a true claim violated, at least 1e-11.
+    Draws run through joblib: `joblib.parallel_config` spreads them, and equal generators give equal verdicts.
+    Raises: TypeError, no worst neighbours are known and no datasets were given; ValueError, inputs that are not
+    neighbours, a claim about other neighbours, too many draws, or outputs that are not finite numbers or change
+    shape; RuntimeError, a draw raised.
+    """
+    source = np.random.default_rng() if rng is None else generator(rng)
+    count, size = positive_integer(samples=samples), positive_integer(group=group)
+    if not _LEAST_LEVEL <= number(level=level) < 1.0:
+        raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
+    cases = _cases(subject, datasets, loss, size)
+    holdable(count, max(case.width for case in cases))
+    _check_relation(claim, cases[0].account)
+    curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
+    claims = np.array([_delta(float(e), curve(float(e))) for e in points])
+    cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, points, claims, source))
+    scored = max((found for case in cases for found in _scores(case, count, points, claims, source)), key=_strength)
+    share = _CHOOSING_KNOWN if scored.case.loss else _LEARNING + _CHOOSING
+    evidence = max(count - round(count * share), 1)
+    first, second = (values(scored.score, drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
+    return _weighed(scored, (first, second), points, claims, level, 1 / (1 - share))
+
+
+def telling_epsilons(account: Accountant) -> tuple[float, ...]:
+    """Epsilons at which one draw's delta is large enough for an audit to have power, and the pure guarantee."""
+    top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
+    found = {float(account.epsilon(top * share)) for share in _SHARES}
+    pure = {account.max_loss} if account.failure == 0.0 and account.max_loss < 30.0 else set()
+    return tuple(sorted(e for e in found | pure if e <= _FARTHEST)) or (0.0,)
+
+
+def _check_relation(claim: Any, account: Accountant | None) -> None:
+    """Refuse a claim about neighbours of another kind than the audit's."""
+    if isinstance(claim, Accountant) and account is not None and type(claim.relation) is not type(account.relation):
+        raise ValueError(
+            f"the claim is about datasets of which {claim.relation.words}; the audit's are the mechanism's, of which "
+            f"{account.relation.words}: claim something about these"
+        )
+
+
+def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
+    if datasets is None:
+        if not isinstance(subject, Mechanism):
+            raise TypeError("datasets must be given, a pair of neighbouring inputs: those of a function are not known")
+        if loss is not None:
+            raise TypeError("loss needs datasets: it is the log density ratio of their two laws")
+        return neighbours(subject, group)
+    pairs = datasets if isinstance(datasets, list) else [datasets]
+    if not (pairs and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)):
+        what = ", ".join(type(pair).__name__ for pair in pairs[:3]) or "nothing"
+        raise TypeError(
+            f"datasets must be a pair (first, second) of neighbouring inputs or a list of pairs, got {what}"
+        )
+    if loss is not None and len(pairs) > 1:
+        raise TypeError(f"loss needs one pair: it is the log density ratio of its two laws, got {len(pairs)} pairs")
+    return pairs_of(subject, pairs, loss, group)
+
+
+def _claimed(
+    claim: Any, group: int, own: bool, epsilons: Sequence[float] | FloatArray | None
+) -> tuple[Callable[[float], float], FloatArray]:
+    """The curve to test and where."""
+    if claim is None:
+        raise TypeError("claim must be given for a function: an accountant, or a function from epsilon to delta")
+    if isinstance(claim, Accountant):
+        account = claim.group(group) if group > 1 and own else claim
+        points = telling_epsilons(account) if epsilons is None else epsilons
+        curve: Callable[[float], float] = lambda e: float(account.delta(e))  # noqa: E731
+    elif callable(claim):
+        points, curve = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0) if epsilons is None else epsilons, claim
+    else:
+        raise TypeError(f"claim must be an accountant or a function from epsilon to delta, got {claim!r}")
+    checked = np.unique(real_array(epsilons=points))
+    if not (1 <= checked.size <= _MOST_POINTS and checked[0] >= 0.0 and checked[-1] <= _FARTHEST):
+        raise ValueError(f"epsilons must name 1 to {_MOST_POINTS:,} epsilons, each in [0, {_FARTHEST:g}]")
+    return curve, checked
+
+
+def _delta(epsilon: float, claim: Any) -> float:
+    name = f"the delta claimed at epsilon = {epsilon:.4g}"
+    delta = number(**{name: claim})
+    if not 0.0 <= delta <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {claim!r}")
+    return delta
+
+
+def _strength(scored: _Scored) -> float:
+    return scored.choices[0].strength
+
+
+def _scores(
+    case: Neighbours, samples: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
+) -> list[_Scored]:
+    """Each score that a case offers, with the event that its draws for choosing suggest."""
+    if case.loss is not None:
+        few = max(round(samples * _CHOOSING_KNOWN), 1)
+        scores: tuple[Callable[[FloatArray], FloatArray], ...] = (case.loss,)
+    else:
+        teaching = max(round(samples * _LEARNING), 20)
+        few = max(round(samples * _CHOOSING), 1)
+        scores = learned(*drawn_of_both(case, teaching, rng))
+    outputs = drawn_of_both(case, few, rng)
+    found = []
+    for score in scores:
+        first, second = (values(score, output) for output in outputs)
+        choices = weakest(first, second, epsilons, claims, loss=case.loss is not None)
+        found.append(_Scored(case=case, score=score, choosing=(first, second), choices=choices))
+    return found
+
+
+def _searched(
+    case: Neighbours, draws: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
+) -> list[Scores]:
+    """Scores of `draws` draws from each side, less those that teach."""
+    share = _CHOOSING_KNOWN if case.loss else _LEARNING + _CHOOSING
+    return [found.choosing for found in _scores(case, round(draws / share), epsilons, claims, rng)]
+
+
+def _weighed(
+    scored: _Scored,
+    evidence: tuple[FloatArray, FloatArray],
+    epsilons: FloatArray,
+    claims: FloatArray,
+    level: float,
+    overhead: float,
+) -> Verdict:
+    first, second = evidence
+    factors = np.exp(epsilons)
+    draws = (len(first), len(second))
+
+    def tested(choice: Choice) -> tuple[float, Choice]:
+        hits = choice.event.counts(first, second)
+        return excess_p_value(hits, draws, float(factors[choice.at]), float(claims[choice.at])), choice
+
+    tests = len(scored.choices)
+    p_value, choice = min(map(tested, scored.choices), key=lambda found: found[0])
+    at, event = choice.at, choice.event
+    hits = event.counts(first, second)
+    lower = excess_lower(hits, draws, float(factors[at]), level / tests)
+    needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in scored.choices]
+    # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
+    each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
+    limits = [
+        [excess_limits(one.counts(first, second), draws, f, each) for one, f in zip(events, factors, strict=True)]
+        for events in (telling(*scored.choosing, factors, turned) for turned in (False, True))
+    ]
+    forward, backward = np.array(limits)
+    here, there = scored.case.words
+    return Verdict(
+        pair=f"{there}, against {here}" if event.turned else f"{here}, against {there}",
+        epsilon=float(epsilons[at]),
+        claim=float(claims[at]),
+        p_value=min(tests * p_value, 1.0),
+        lower=max(lower, float(claims[at])) if tests * p_value <= level else lower,
+        samples=draws[0],
+        needed=min(needed),
+        overhead=overhead,
+        level=level,
+        epsilons=epsilons,
+        claims=claims,
+        lowers=np.maximum(forward[:, 0], backward[:, 0]),
+        uppers=np.maximum(forward[:, 1], backward[:, 1]),
+        orders=renyi_orders(_ORDERS),
+        renyi=_renyi(scored, evidence, epsilons, (forward[:, 0], backward[:, 0]), each),
+    )
+
+
+def _renyi(
+    scored: _Scored,
+    evidence: tuple[FloatArray, FloatArray],
+    epsilons: FloatArray,
+    lowers: tuple[FloatArray, FloatArray],
+    level: float,
+) -> FloatArray:
+    """Lower limits of the Renyi curve at the orders, in whichever direction is larger."""
+    forward, backward = lowers
+    found = []
+    for order in _ORDERS:
+        both = [from_curves(order, epsilons, forward, backward), from_curves(order, epsilons, backward, forward)]
+        if scored.case.loss is not None:
+            first, second = evidence
+            for losses, pilot in ((first, scored.choosing[0]), (-second, -scored.choosing[1])):
+                both.append(clipped(order, losses, float(np.quantile(pilot, 0.995)), level))
+        found.append(max(both))
+    return np.array(found)

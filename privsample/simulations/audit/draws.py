@@ -1,0 +1,151 @@
+"""Many independent outputs of a mechanism, or of any function, as a table of numbers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
+from pickle import PicklingError
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.release import Release
+
+if TYPE_CHECKING:
+    from privsample.simulations.audit.neighbours import Neighbours
+
+Sampler = Callable[[Any, np.random.Generator], Any]
+Draw = Callable[[Any, int, np.random.Generator], FloatArray]
+
+_BLOCK = 20_000
+_MOST = 400_000_000  # numbers held at once
+
+
+def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
+    """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
+
+    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
+    a function that joblib is to send to other processes and cannot.
+    """
+    from joblib import Parallel, delayed
+
+    holdable(count, case.width)
+    held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
+    work = zip(sizes, rng.spawn(len(sizes)), strict=True)
+    try:
+        blocks = Parallel()(delayed(_block)(case.draw, held, size, source) for size, source in work)
+    except PicklingError:
+        raise TypeError(
+            "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "
+            '(joblib.parallel_config(backend="threading"))'
+        ) from None
+    _alike(blocks)
+    table = np.concatenate(blocks)
+    if not np.isfinite(table).all():
+        raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
+    return table
+
+
+def drawn_of_both(case: "Neighbours", count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """`count` outputs on each of the two datasets. Raises: as `drawn`."""
+    first, second = (drawn(case, data, count, rng) for data in case.datasets)
+    _alike((first, second))
+    return first, second
+
+
+def _alike(tables: Sequence[FloatArray]) -> None:
+    widths = sorted({table.shape[1] for table in tables})
+    if len(widths) > 1:
+        raise ValueError(
+            f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "
+            "that depends on the data gives it away"
+        )
+
+
+def holdable(count: int, width: int) -> None:
+    """Refuse outputs that do not fit into memory. Raises: ValueError."""
+    if count * width > _MOST:
+        raise ValueError(f"{count:,} outputs of {width:,} numbers are too many to hold: lower samples")
+
+
+def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    return draw(data, count, rng).reshape(count, -1)
+
+
+def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
+    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, where there is one.
+
+    Raises: TypeError.
+    """
+    if isinstance(subject, Mechanism):
+        one = one_draw(subject)
+        return _often(lambda data, rng: flat(one.release(data, rng=rng))), one.accountant
+    if not callable(subject):
+        raise TypeError(f"audit a mechanism or a function of (data, rng), got {type(subject).__name__}")
+    return _often(subject), None
+
+
+def one_draw(mechanism: Mechanism) -> Mechanism:
+    """The same mechanism with a single draw."""
+    return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
+
+
+def released(mechanism: Mechanism) -> Draw:
+    """One release for each draw, as its numbers in a row."""
+    return lambda data, count, rng: np.array([flat(mechanism.release(data, rng=rng)) for _ in range(count)])
+
+
+def flat(release: Release) -> FloatArray:
+    """All numbers of a release in a row, and whether there were any: a choice among no runs releases none."""
+    parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]
+    return np.concatenate([*parts, [float(bool(parts))]])
+
+
+def _often(function: Sampler) -> Draw:
+    return lambda data, count, rng: _one_by_one(function, data, count, rng)
+
+
+def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    rows, shape, before = [], None, _held(data)
+    for index in range(count):
+        try:
+            output = function(data, rng)
+        except Exception as error:
+            raise RuntimeError(
+                f"draw {index + 1} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if "
+                "failing is part of the mechanism, return a number that says so"
+            ) from error
+        row = _numbers(output)
+        if shape is not None and row.shape != shape:
+            raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
+        shape = row.shape
+        holdable(count, row.size)
+        rows.append(row.ravel())
+    if _held(data) != before:
+        raise ValueError(
+            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
+        )
+    return np.array(rows)
+
+
+def _numbers(output: Any) -> FloatArray:
+    """An output as an array of real numbers, not empty. Raises: ValueError."""
+    try:
+        found = np.asarray(output)
+        if found.dtype == object and all(isinstance(item, Real) for item in found.flat):
+            found = found.astype(np.float64)  # fractions, and integers of any length
+    except (TypeError, ValueError, OverflowError):  # ragged, no array at all, or beyond floats
+        found = np.array(None)
+    if found.dtype.kind not in "biuf":
+        what = type(output).__name__ + ("" if found.dtype == object else f" of {found.dtype}")
+        raise ValueError(f"an output must be a number or an array of real numbers, got {what}")
+    if not found.size:
+        raise ValueError(f"an output must hold a number at least, got an array of shape {found.shape}")
+    return found.astype(np.float64)
+
+
+def _held(data: Any) -> list[bytes]:
+    """The content of a dataset's arrays."""
+    return [part.tobytes() for part in (data if isinstance(data, tuple) else (data,)) if isinstance(part, np.ndarray)]

@@ -1,0 +1,19 @@
+"""The neighbouring datasets on which each mechanism's account is nearly attained; importing this registers them all."""
+
+from privsample.simulations.audit.neighbours import (
+    additive,
+    codes,
+    logistic,
+    models,
+    posterior,
+    postprocessing,
+    selection,
+    subsampling,
+    sums,
+    tempered,
+)
+from privsample.simulations.audit.neighbours.base import Neighbours, neighbours, pairs_of
+from privsample.simulations.audit.pairs import MOST_RECORDS
+
+_REGISTERED = (additive, codes, logistic, models, posterior, postprocessing, selection, subsampling, sums, tempered)
+__all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]

@@ -1,0 +1,300 @@
+"""Figures as SVG: of public parameters, releases and audits. Equal input gives equal bytes."""
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.base import Accountant
+from privsample.accounting.curves.conversion import epsilon_from_renyi
+from privsample.accounting.statement import shown_epsilon
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.models.families import BetaBernoulli
+from privsample.mechanisms.posterior.conjugate import (
+    BetaQuery,
+    ConcentratedPosterior,
+    DiffusedPosterior,
+    PosteriorMechanism,
+)
+from privsample.mechanisms.release import Release
+from privsample.simulations.audit.verdict import Verdict
+from privsample.simulations.report.words import quantity
+
+# Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
+MOST = 12  # coordinates of a draw that are shown
+_MANY = 60  # draws beyond which single ticks cannot be told apart
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STYLE = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "svg.hashsalt": "privsample",
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def styled(*, maths: bool = False) -> Iterator[Any]:
+    """Matplotlib's Figure class, in our style whatever the user's own; `maths`: labels may hold formulas.
+
+    Raises: ImportError.
+    """
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'privsample[report]'") from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        settings: Any = mpl.rcParams
+        settings.update(_STYLE | {"text.parse_math": maths})  # without, a dollar sign in a name is a dollar sign
+        yield Figure
+
+
+@contextmanager
+def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
+    """Axes, one below the other, and the file that the figure is written to at the end."""
+    file = io.BytesIO()
+    with styled() as figure_class:
+        figure = figure_class(figsize=(4.3, height), layout="constrained")
+        axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+        yield list(axes), file
+        figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
+    """Thesis Figures 5.1 and 5.2 redrawn: Beta(6, 12) prior, n = 100, six data weights or prior divisors."""
+    with _figure(height=3.5) as ((axes,), file):
+        paint_renyi(axes, renyi_data(kind))
+    return file.getvalue()
+
+
+def paint_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, float]]) -> None:
+    """The curves of `renyi_data`, each with its asymptote; the legend above the axes."""
+    from matplotlib import colormaps
+
+    for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
+        label, orders, values, limit = curve
+        # The last stretch is steeper than the eye can tell from the asymptote.
+        axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
+        axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
+    axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
+    axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    axes.figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2, handlelength=1.4)
+
+
+def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, FloatArray, FloatArray, float]]:
+    """The curves of `renyi_curves`: label, orders, divergences, and the order from which on they are infinite."""
+    model, curves = BetaBernoulli(alpha=6, beta=12), []
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
+        made: PosteriorMechanism
+        if kind == "diffused":
+            made, label = DiffusedPosterior(model=model, n=100, data_weight=share), f"r = {share:g}"
+        else:
+            made, label = ConcentratedPosterior(model=model, n=100, prior_divisor=share), f"m = {share:g}"
+        limit = made.accountant.order_limit
+        orders = 1 + (limit - 1) * np.append(np.geomspace(1e-3, 0.85, 70), -np.expm1(-np.linspace(2, 14, 50)))
+        curves.append((label, orders, made.accountant.rdp(orders), limit))
+    return curves
+
+
+def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) -> bytes:
+    """delta against epsilon, log scale: the exact curve where one is known, beside the bound from the Renyi curve."""
+    least = max(min(1e-10, delta / 1e4), 1e-20) if delta > 0 else 1e-10
+    with _figure(height=3.3) as ((axes,), file):
+        for (label, account), colour in zip(accounts, (BLUE, ORANGE, GREEN, GREY), strict=False):
+            top = account.epsilon(least)
+            if not np.isfinite(top):
+                continue
+            known = account.kind("delta") == "exact"
+            if known:
+                axes.plot(*cost_curve(account, float(top), least), color=colour, label=f"{label}, exact")
+            if account.failure == 0.0:
+                name = f"{label}, {'by' if known else 'bound by'} Rényi curve"
+                axes.plot(*by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
+            if delta >= least:
+                _mark(axes, account, delta, colour)
+        if delta >= least:
+            axes.axhline(delta, color=GREY, linewidth=0.9, linestyle=":")
+        axes.set(yscale="log", ylim=(least, 1.0), xlabel="ε, nats", ylabel="δ")
+        powers = range(0, int(np.floor(np.log10(least))) - 1, -2)
+        axes.set_yticks([10.0**k for k in powers], ["1", *(f"10{str(k).translate(_RAISED)}" for k in powers[1:])])
+        axes.minorticks_off()
+        axes.set_xlim(0.0, axes.get_xlim()[1] * 1.08)
+        if axes.get_legend_handles_labels()[0]:
+            axes.figure.legend(loc="outside upper left", ncols=1)
+    return file.getvalue()
+
+
+def cost_curve(account: Accountant, top: float, least: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the privacy curve up to the epsilon `top`, kept on the logarithmic axis."""
+    grid = np.linspace(0.0, top, 30)
+    return grid, np.maximum(account.delta(grid), least / 10)
+
+
+def mark(account: Accountant, delta: float) -> tuple[float, str]:
+    """Where the dot of an account stands, and what is written beside it: the epsilon shown everywhere."""
+    return float(account.epsilon(delta)), f"ε = {shown_epsilon(account, delta):.4g}"
+
+
+def _mark(axes: Any, account: Accountant, delta: float, colour: str) -> None:
+    """A dot with its epsilon; the leftmost curve has room below it, the others above."""
+    epsilon, words = mark(account, delta)
+    low = colour == BLUE
+    axes.plot([epsilon], [delta], "o", color=colour, markersize=6, clip_on=False)
+    place: dict[str, Any] = {"ha": "right", "va": "top"} if low else {"ha": "left", "va": "bottom"}
+    shift = (-6, -6) if low else (7, 5)
+    axes.annotate(words, (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
+
+
+def by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the conversion, from a table of the curve that is fine enough for a picture."""
+    top = 12.0 if np.isinf(account.order_limit) else np.log(account.order_limit - 1)
+    x = np.append(np.linspace(-8.0, top, 400, endpoint=False), top - np.logspace(-2, -9, 30))
+    x.sort()
+    table = account.rdp(1 + np.exp(x))
+    logs = np.linspace(np.log(least), np.log(0.5), 24)
+    limit = 1 + np.exp(x[-1])
+    found = [epsilon_from_renyi(lambda a: np.interp(np.log(a - 1), x, table), limit, float(log)) for log in logs]
+    return np.array(found), np.exp(logs)
+
+
+@value
+class Panel:
+    """Densities of laws on one axis, with draws as ticks below.
+
+    `ends` are the axis values of the laws' 0 and 1: the unit of a column that a query has scaled.
+    """
+
+    axis: str
+    laws: tuple[tuple[str, Law], ...]
+    draws: FloatArray
+    ends: tuple[float, float] = (0.0, 1.0)
+
+
+def densities(panels: Sequence[Panel]) -> bytes:
+    """Laws beside each other, one panel below the other on one scale; the first law filled."""
+    ranges = np.array([law.quantile(np.array([1e-4, 1 - 1e-4])) for panel in panels for _, law in panel.laws])
+    grid = np.linspace(ranges.min(), ranges.max(), 400)
+    with _figure(len(panels), 1.6 + 1.3 * len(panels)) as (all_axes, file):
+        for axes, panel in zip(all_axes, panels, strict=True):
+            low, high = panel.ends
+            for at, (label, law) in enumerate(panel.laws):
+                density = np.exp(law.log_density(grid)) / (high - low)
+                scaled = low + (high - low) * grid
+                if at == 0:
+                    axes.fill_between(scaled, density, color=GREY, alpha=0.35, linewidth=0, label=label)
+                else:
+                    axes.plot(scaled, density, color=(BLUE, GREEN)[at % 2 - 1], label=label)
+            _ticks(axes, low + (high - low) * panel.draws, label="released draws")
+            axes.set(xlabel=panel.axis, yticks=[])
+            axes.set_ylim(bottom=0)
+            axes.spines["left"].set_visible(False)
+        handles = all_axes[0].get_legend_handles_labels()
+        all_axes[0].figure.legend(*handles, loc="outside upper left", ncols=2)
+    return file.getvalue()
+
+
+def _ticks(axes: Any, draws: FloatArray, label: str) -> None:
+    """Draws as short vertical lines standing on the axis."""
+    axes.plot(
+        draws,
+        np.full(len(draws), 0.06),
+        "|",
+        color=ORANGE,
+        markersize=18,
+        markeredgewidth=2 if len(draws) <= _MANY else 0.5,
+        transform=axes.get_xaxis_transform(),
+        label=label,
+        zorder=4,
+    )
+
+
+def drawn(release: Release) -> NDArray[Any]:
+    """The array that was drawn; where there are several, the real ones side by side, (draws, coordinates)."""
+    arrays = list(release.draws.values())
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.column_stack([array.reshape(len(array), -1) for array in arrays if array.dtype.kind == "f"])
+
+
+def released(release: Release) -> bytes:
+    """The released draws and nothing else: ticks, or where there are many their middle half and nine tenths."""
+    draws = drawn(release)
+    if draws.dtype.kind == "i":
+        return _counts(draws.ravel())
+    low, high = scale(release)
+    rows = low + (high - low) * draws.reshape(len(draws), -1)
+    shown, name = min(rows.shape[1], MOST), quantity(release.mechanism)
+    with _figure(height=1.1 + 0.36 * shown) as ((axes,), file):
+        for row in range(shown):
+            if many(release):
+                ends = np.quantile(rows[:, row], [0.05, 0.25, 0.5, 0.75, 0.95])
+                axes.plot(ends[[0, 4]], [row, row], color=ORANGE, linewidth=1.2)
+                axes.plot(ends[[1, 3]], [row, row], color=ORANGE, linewidth=5)
+                axes.plot(ends[2], row, "o", color="white", markeredgecolor=ORANGE, markersize=6)
+            else:
+                style = {"color": ORANGE, "markersize": 20, "markeredgewidth": 2, "clip_on": False}
+                axes.plot(rows[:, row], np.full(len(rows), row), "|", **style)
+        axes.set_yticks(range(shown), [name] if rows.shape[1] == 1 else [f"{name} {k}" for k in range(shown)])
+        axes.set(ylim=(shown - 0.4, -0.6), xlabel="value of each draw")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.margins(x=0.12)
+    return file.getvalue()
+
+
+def scale(release: Release) -> tuple[float, float]:
+    """What 0 and 1 of a draw stand for: the bounds of a column that a query has scaled, else themselves."""
+    return release.mechanism.bounds if isinstance(release.mechanism, BetaQuery) else (0.0, 1.0)
+
+
+def many(release: Release) -> bool:
+    """Whether the draws are too many for single ticks."""
+    return max(len(draws) for draws in release.draws.values()) > _MANY
+
+
+def _counts(answers: FloatArray) -> bytes:
+    found, counts = np.unique(answers, return_counts=True)
+    with _figure(height=2.3) as ((axes,), file):
+        axes.bar([str(code) for code in found], counts, color=ORANGE, width=0.6)
+        axes.set(xlabel="answer", ylabel="number of answers")
+        axes.grid(visible=False, axis="x")
+    return file.getvalue()
+
+
+def audit(account: Accountant, verdict: Verdict) -> bytes:
+    """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
+    with _figure(height=3.0) as ((axes,), file):
+        points = verdict.epsilons
+        grid, claim = claimed_curve(account, float(points.max()))
+        axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
+        axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
+        middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
+        style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
+        axes.errorbar(points, middle, yerr=reach, label="what the audit's draws allow", **style)
+        axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
+        axes.figure.legend(loc="outside upper left", ncols=1)
+    return file.getvalue()
+
+
+def claimed_curve(account: Accountant, last: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the claim, to a little beyond the last epsilon."""
+    grid = np.linspace(0.0, max(last * 1.15, 1e-3), 40)
+    return grid, account.delta(grid)
