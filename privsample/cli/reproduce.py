@@ -55,8 +55,8 @@ def run(args: Namespace) -> int:
     if args.list:
         page.facts(_titles(names))
         return 0
-    out = args.out or args.report or "figures"
-    folder = empty_folder(out, "--out" if args.report is None else "--report", force=args.force)
+    option, out = ("--out", args.out) if args.report is None else ("--report", args.report)
+    folder = empty_folder("figures" if out is None else out, option, force=args.force)
     done: list[Done] = []
     try:
         with spread(args), progress(f"{len(names)} experiments", len(names), None) as advance:
@@ -105,6 +105,8 @@ def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def empty_folder(path: str, option: str, *, force: bool) -> Path:
     """The folder, made where it is missing. Raises: UsageProblem, unless it is empty and files can be written there."""
+    if not path:
+        raise UsageProblem(f"{option} must name a folder, got an empty name")
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)

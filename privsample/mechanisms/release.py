@@ -131,7 +131,7 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
     """The path, if a file may be written there. Raises: ValueError, FileExistsError, FileNotFoundError."""
     target = Path(path)
     if target.suffix not in endings:
-        raise ValueError(f"{target.name} must end in {' or '.join(endings)}")
+        raise ValueError(f"{target.name or 'the name'} must end in {' or '.join(endings)}")
     if target.exists() and not force:
         raise FileExistsError(f"{target} exists; choose another name, or force (--force) to replace it")
     if not target.parent.is_dir():
@@ -139,18 +139,19 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
     return target
 
 
-def write_whole(target: Path, text: str) -> None:
-    """Write a text file under a temporary name, then move it into place."""
-    with NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8") as file:
+def write_whole(target: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name, then move it into place: it is whole or not there. Text as UTF-8."""
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        part = Path(file.name)
         try:
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
+            part.chmod(0o644)
+            part.replace(target)
         except BaseException:
-            Path(file.name).unlink()
+            part.unlink()
             raise
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(target)
 
 
 def _digest(draws: Mapping[str, NDArray[Any]]) -> str:

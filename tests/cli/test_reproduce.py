@@ -75,6 +75,15 @@ def test_a_folder_that_holds_files(run, two):
     assert Path("out/notes.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", ["reproduce s-1a --out", "reproduce s-1a --report", "audit laplace --out"])
+def test_an_empty_name_is_no_folder(run, command):
+    words = command.split()
+    ran = run(*words, "")
+    assert ran.code == 2
+    assert f"{words[-1]} must name a folder, got an empty name" in ran.err
+    assert not Path("figures").exists()
+
+
 def test_progress_on_a_terminal(run, two, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ran = run("reproduce", "--all")

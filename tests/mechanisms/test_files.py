@@ -9,7 +9,7 @@ import pytest
 
 from privsample import CuratorNotes, Release, to_arviz
 from privsample.errors import PrivateContent
-from privsample.mechanisms.release import writable
+from privsample.mechanisms.release import writable, write_whole
 from tests.mechanisms.test_release import DATA, MECHANISMS, POSTERIORS
 
 each = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
@@ -64,6 +64,8 @@ def test_an_existing_file_is_kept_unless_forced(release, tmp_path):
 def test_paths_are_checked(release, tmp_path):
     with pytest.raises(ValueError, match="must end in"):
         release.save(tmp_path / "release.txt")
+    with pytest.raises(ValueError, match="the name must end in"):
+        release.save("")
     with pytest.raises(FileNotFoundError, match="folder"):
         release.save(tmp_path / "none" / "release.json")
     assert writable(tmp_path / "a.html", force=False, endings=(".html",)).name == "a.html"
@@ -77,6 +79,16 @@ def test_a_failed_write_leaves_nothing(release, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         release.save(tmp_path / "release.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_bytes_or_text_and_nothing_is_left_where_it_cannot_be_moved(tmp_path):
+    write_whole(tmp_path / "a", b"\x00\n")
+    write_whole(tmp_path / "a", "é\n")
+    assert (tmp_path / "a").read_bytes() == b"\xc3\xa9\n"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "folder", b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
 
 
 def damaged(text, change):

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privsample.mechanisms.release import write_whole
 from privsample.simulations.report.figures import styled
 
 
@@ -37,8 +37,10 @@ class Made:
         Raises: OSError, where the folder cannot be written.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        picture = _put(folder / f"{self.name}.png", self.image)
-        return picture, _put(folder / f"{self.name}.csv", self.numbers), self.sentence
+        picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.csv"
+        write_whole(picture, self.image)
+        write_whole(numbers, self.numbers)
+        return picture, numbers, self.sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +88,3 @@ def _lighter(image: io.BytesIO) -> io.BytesIO:
     with Image.open(image) as full:
         full.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(light, format="PNG", optimize=True)
     return light
-
-
-def _put(target: Path, content: bytes) -> Path:
-    """Write the file under a name of this process, then move it into place: it is whole or not there."""
-    part = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        part.write_bytes(content)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-    return target
