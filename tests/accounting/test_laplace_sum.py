@@ -148,3 +148,31 @@ def test_the_law_of_the_sum():
 def test_a_shift_that_vanishes_beside_the_noise_is_not_free(sensitivity, further, coordinates):
     account = LaplaceSumAccountant(sensitivity=sensitivity, scale=1.0, further_scale=further, coordinates=coordinates)
     assert min(account.delta(0.0), account.zcdp, account.max_loss, account.rdp([1.5, 1e6]).min()) > 0.0
+
+
+@pytest.mark.parametrize("coordinates", [1, 3])
+@pytest.mark.parametrize(
+    ("sensitivity", "scale", "further"),
+    [(1e308, 1e308, 1e308), (1e308, 1e308, 1.0), (1.0, 1.0, 5e-324), (1e308, 5e-324, 1e308), (1e308, 1e-300, 1e8)],
+)
+def test_at_the_ends_of_the_floats_nothing_overflows_and_all_fails_upwards(sensitivity, scale, further, coordinates):
+    account = LaplaceSumAccountant(sensitivity=sensitivity, scale=scale, further_scale=further, coordinates=coordinates)
+    near = min(scale, further) > max(scale, further) * 1e-300
+    shift = min(sensitivity / max(scale, further), 1e4)  # of the same noise in another unit, or of less
+    less = LaplaceSumAccountant(
+        sensitivity=shift,
+        scale=1.0,
+        further_scale=min(scale, further) / max(scale, further) if near else 1e-9,
+        coordinates=coordinates,
+    )
+    orders, epsilons = np.array([1.01, 2.0, 1e6]), np.array([0.0, 0.1, 0.9, 3.0])
+    assert np.all(account.rdp(orders) >= less.rdp(orders) * (1 - 1e-6))
+    assert np.all(account.log_delta(epsilons) >= less.log_delta(epsilons) - 1e-6)
+    assert account.epsilon(1e-3) >= less.epsilon(1e-3) * (1 - 1e-6)
+    assert account.max_loss >= sensitivity / max(scale, further)
+
+
+def test_a_sum_of_numbers_near_the_largest_float():
+    one = ps.LaplaceSum(bounds=(0.0, 1e308), scale=1.0).accountant
+    assert one.rdp(2.0) == one.epsilon(0.1) == 1e308
+    assert one.delta(0.1) == 1.0

@@ -10,6 +10,7 @@ from privsample.errors import NumericalFailure
 Curve = Callable[[FloatArray], FloatArray]
 PointCurve = Callable[[float], float]
 _TRIED = 300
+_ENDLESS = 1e100  # the value of infinity in a search
 _PADDING = 2e-15  # of the terms: more than rounding can take away
 
 
@@ -30,12 +31,12 @@ def least(objective: Curve, order_limit: float) -> float:
         return float(values[at])
     around = (x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)])
     found = minimize_scalar(
-        lambda y: min(float(_at(objective, np.array([y]), order_limit)[0]), 1e100),  # no search through infinities
+        lambda y: min(float(_at(objective, np.array([y]), order_limit)[0]), _ENDLESS),
         bounds=around,
         method="bounded",
         options={"xatol": 1e-7},
     )
-    return float(min(values[at], found.fun))
+    return float(min(values[at], found.fun) if found.fun < _ENDLESS else values[at])
 
 
 def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
@@ -55,8 +56,9 @@ def log_delta_at(orders: FloatArray, renyi: FloatArray, epsilon: float) -> Float
     Source: Canonne, Kamath and Steinke 2020, Proposition 12 (Papernot and Steinke 2022, Lemma 14).
     """
     s = orders - 1.0
-    padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
-    return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
+    with np.errstate(over="ignore"):
+        padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
+        return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
 
 
 def epsilon_at(orders: FloatArray, renyi: FloatArray, log_delta: float) -> FloatArray:

@@ -133,10 +133,10 @@ def laplace_renyi(shift: Real, orders: FloatArray) -> FloatArray:
     """R_a of Laplace noise of scale one and itself `shift` >= 0 further, by broadcasting."""
     alpha = np.asarray(orders, dtype=np.float64)
     z, s = np.asarray(shift, dtype=np.float64), alpha - 1.0
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
-    far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
-    return checked_divergence(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s)
+        far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
+    return checked_divergence(np.minimum(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s, z))
 
 
 @value

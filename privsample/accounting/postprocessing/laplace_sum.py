@@ -17,6 +17,7 @@ from privsample.relations import AddRemove, Relation, related
 
 _ULP = float(np.finfo(np.float64).eps)
 _HALVINGS, _SECTIONS = 64, 40
+_NO_NOISE = 2.0**-1000  # of the larger scale: a smaller noise hides nothing
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 
 
@@ -69,7 +70,7 @@ class LaplaceSumPair(LossPair):
         a, b, u = self.noise.wide, self.noise.narrow, self.noise.rate
         low, high = np.zeros(epsilon.shape), np.full(epsilon.shape, self.shift)
         for _ in range(_HALVINGS):
-            d = (low + high) / 2
+            d = low / 2 + high / 2
             r = (self.shift - d) / 2
             loss = d / a - np.log1p(np.exp(-r * u) * self.noise.weight(d) / (1.0 + self.noise.weight(r)))
             less = loss + 8 * _ULP * (d / a + epsilon) <= epsilon
@@ -128,8 +129,14 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """One pair for one coordinate, its own reverse."""
-        return (LaplaceSumPair(shift=self._shift, noise=self._noise),) if self.coordinates == 1 else ()
+        """One pair for one coordinate, its own reverse; in a unit near the larger scale, so that no sum overflows."""
+        if self.coordinates > 1:
+            return ()
+        unit = -int(np.frexp(self._noise.wide)[1])
+        shift, first, second = (float(np.ldexp(x, unit)) for x in (self._shift, self.scale, self.further_scale))
+        if min(first, second) < _NO_NOISE:
+            return (self._wide,)
+        return (LaplaceSumPair(shift=shift, noise=LaplaceSum(scale=first, further_scale=second)),)
 
     @property
     def max_loss(self) -> float:
@@ -173,7 +180,8 @@ class LaplaceSumAccountant(Accountant):
         a, shift = np.asarray(orders, dtype=np.float64), self._shift
 
         def cost(part: FloatArray) -> FloatArray:
-            return laplace_renyi(part / self.scale, a) + laplace_renyi((shift - part) / self.further_scale, a)
+            with np.errstate(over="ignore"):
+                return laplace_renyi(part / self.scale, a) + laplace_renyi((shift - part) / self.further_scale, a)
 
         low, high = np.zeros(a.shape), np.full(a.shape, shift)
         best = np.minimum(cost(low), cost(high))

@@ -14,7 +14,7 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
-from privsample.accounting.curves.conversion import log_delta_from_renyi
+from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi
 from tests.accounting.golden import reference
 
 RELATIVE = 1e-6
@@ -124,3 +124,9 @@ def test_shapes_are_kept():
     assert account.delta(grid).shape == (2, 2)
     assert account.epsilon(grid)[0, 1] == account.epsilon(1e-6)
     assert account.rdp(1 + grid).shape == (2, 2)
+
+
+@pytest.mark.parametrize("cost", [1e99, 1e101, 1e250])
+def test_a_search_over_orders_ends_no_lower_than_its_curve(cost):
+    assert epsilon_from_renyi(lambda orders: np.full_like(orders, cost), np.inf, np.log(1e-3)) >= cost
+    assert log_delta_from_renyi(lambda orders: np.full_like(orders, 1e300), np.inf, 1e250) == 0.0
