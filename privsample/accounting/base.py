@@ -46,6 +46,13 @@ class Accountant(ABC):
     relation: Relation
     assumptions: frozenset[Assumption]
 
+    def __new__(cls, **fields: Any) -> Self:
+        """Checks what all accounts have, before their own checks. Raises: TypeError."""
+        stated = fields.get("assumptions", frozenset())
+        if not (isinstance(stated, frozenset) and all(isinstance(one, Assumption) for one in stated)):
+            raise TypeError(f"assumptions must be a frozenset of Assumption's members, got {stated!r}")
+        return super().__new__(cls)
+
     @property
     @abstractmethod
     def source(self) -> str:

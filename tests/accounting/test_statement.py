@@ -3,9 +3,21 @@
 import numpy as np
 import pytest
 
-from privsample import DP, DiffusedPosterior, GaussianAccountant, PureAccountant, privacy_statement
+import privsample as ps
+from privsample import (
+    DP,
+    Accountant,
+    Assumption,
+    DiffusedPosterior,
+    GaussianAccountant,
+    PureAccountant,
+    privacy_statement,
+)
 from privsample import BetaBernoulli as Beta
 from privsample.accounting.statement import rounded_up, shown_epsilon
+
+PUBLIC = [getattr(ps, name) for name in ps.__all__]
+ACCOUNTS = [one for one in PUBLIC if isinstance(one, type) and issubclass(one, Accountant)]
 
 
 @pytest.mark.parametrize("x", [1.0, 0.99951, 1.23401, 9.9991, 1e-9, 3.0000000001, 1234.4, 7e5])
@@ -34,3 +46,10 @@ def test_a_calibrated_mechanism_shows_its_target():
         mechanism = DiffusedPosterior.calibrate(model=Beta(alpha=6, beta=12), n=569, target=target, draws=draws)
         assert shown_epsilon(mechanism.accountant, 1e-6) == 1.0
         assert "at most 2.72 (epsilon = 1)" in privacy_statement(mechanism.accountant, 1e-6)
+
+
+@pytest.mark.parametrize("cls", ACCOUNTS)
+@pytest.mark.parametrize("wrong", [None, "trust me", {Assumption.STATED}, frozenset({"stated"})])
+def test_assumptions_are_known_ones(cls, wrong):
+    with pytest.raises(TypeError, match=r"assumptions must be a frozenset of Assumption's members, got"):
+        cls(assumptions=wrong)
