@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 Real = FloatArray | np.float64 | float
+LARGEST_INTEGER = 2**53  # up to here a float holds every whole number
+_MOST_NUMBERS = 400_000_000  # that are held at once
 
 
 def _single(named: dict[str, Any]) -> tuple[str, Any]:
@@ -79,7 +81,7 @@ def probability(**named: Any) -> float:
 
 
 def positive_integer(**named: Any) -> int:
-    """A whole number of at least one; a float that is whole is refused, to keep counts and measures apart."""
+    """A whole number from 1 to 2**53; a float that is whole is refused, to keep counts and measures apart."""
     name, item = _single(named)
     try:
         if isinstance(item, (bool, np.bool_)):
@@ -88,8 +90,25 @@ def positive_integer(**named: Any) -> int:
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {item!r}") from None
     if not result >= 1:
-        raise ValueError(f"{name} must be at least 1, got {result}")
+        raise ValueError(f"{name} must be at least 1, got {_told(result)}")
+    if not result <= LARGEST_INTEGER:
+        raise ValueError(f"{name} must be at most 2**53, which a float still holds, got {_told(result)}")
     return result
+
+
+def holdable(numbers: int, *, lower: str) -> None:
+    """Refuse to make so many numbers at once, before any is drawn. Raises: ValueError, which says what to lower."""
+    if not numbers <= _MOST_NUMBERS:
+        raise ValueError(
+            f"{_told(numbers)} numbers would have to be held in memory at once, at most {_MOST_NUMBERS:,} are: "
+            f"lower {lower}"
+        )
+
+
+def _told(count: int) -> str:
+    """A whole number in digits, or how long it is."""
+    bits = count.bit_length()
+    return f"{count:,}" if bits <= 64 else f"one of {bits} bits"
 
 
 def listed(**named: Any) -> tuple[Any, ...]:

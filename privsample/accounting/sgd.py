@@ -5,7 +5,7 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, positive, positive_integer
+from privsample._checks import FloatArray, holdable, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -129,8 +129,9 @@ class SGDAccountant(Accountant):
     def shifts(self) -> FloatArray:
         """The shift, in deviations, that hides each step's records, shape (steps,): position k lies in step k//batch.
 
-        The release is that Gaussian for a record at a known position.
+        The release is that Gaussian for a record at a known position. Raises: ValueError, too many steps to hold.
         """
+        holdable(self.steps, lower="n, or raise batch")
         return self._shift(np.arange(self.steps)[::-1] + self.public_tail)
 
     def _shift(self, later: ArrayLike) -> FloatArray:

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, how_many, positive_integer
+from privsample._checks import FloatArray, generator, holdable, how_many, positive_integer
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -52,6 +52,8 @@ class RandomizedResponse(Mechanism):
                 put(self, slots=positive_integer(slots=self.slots))
             case _:
                 raise ValueError(f"relation must be ReplaceOne or AddRemove, got {self.relation}")
+        assert self.slots is not None
+        holdable(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
 
     @property
     def accountant(self) -> RandomizedResponseAccountant:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, how_many, positive_integer, real_array
+from privsample._checks import FloatArray, generator, holdable, how_many, positive_integer, real_array
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.sgd import SGDAccountant
@@ -62,6 +62,8 @@ class NoisyProjectedSGD(Mechanism):
         account = self.accountant
         for name in ("n", "rate", "noise_std", "batch", "public_tail"):
             put(self, **{name: getattr(account, name)})
+        holdable(self.batch * self.loss.width, lower="batch or features")
+        holdable(self.public_tail * self.batch, lower="public_tail or batch")
         if (self.public is None) != (self.public_tail == 0):
             raise ValueError("public_tail and public go together: how many further steps, and the records they are on")
         if self.public is not None and self.public.rows.shape[1] != self.loss.features:

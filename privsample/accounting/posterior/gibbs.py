@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from privsample._checks import FloatArray, Real, positive, positive_integer
+from privsample._checks import FloatArray, Real, holdable, positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Kind, View
@@ -39,6 +39,7 @@ class EmissionAccountant(Accountant):
     def __post_init__(self) -> None:
         put(self, n=positive_integer(n=self.n), least=positive_integer(least=self.least))
         put(self, categories=positive_integer(categories=self.categories), prior=positive(prior=self.prior))
+        holdable(self.categories, lower="categories")
         if not self.least <= self.n:
             raise ValueError(f"least must be at most n = {self.n}, got {self.least}")
         one = self._one

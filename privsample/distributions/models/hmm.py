@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from privsample._checks import FloatArray, positive, positive_integer
+from privsample._checks import FloatArray, holdable, listed, positive, positive_integer
 from privsample._value import put, value
 from privsample.distributions.laws.rejection import held_shares
 from privsample.distributions.laws.truncated import heated_shape
@@ -43,11 +43,13 @@ class CategoricalHMM:
 
     def __post_init__(self) -> None:
         put(self, states=positive_integer(states=self.states))
-        counts = tuple(positive_integer(**{f"categories[{f}]": k}) for f, k in enumerate(self.categories))
+        given = listed(categories=self.categories)
+        counts = tuple(positive_integer(**{f"categories[{f}]": k}) for f, k in enumerate(given))
         if not counts or min(counts) < 2:
             raise ValueError(f"categories must name at least two categories for each feature, got {self.categories}")
         put(self, categories=counts, emission_prior=positive(emission_prior=self.emission_prior))
         put(self, transition_prior=positive(transition_prior=self.transition_prior))
+        holdable(self.states * (self.states + self.cells), lower="states or categories")
 
     @property
     def features(self) -> tuple[slice, ...]:

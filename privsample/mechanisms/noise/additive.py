@@ -1,11 +1,12 @@
 """Gaussian and Laplace noise on a statistic whose sensitivity the caller states."""
 
 from abc import abstractmethod
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, listed, positive, positive_integer
+from privsample._checks import FloatArray, generator, holdable, listed, positive, positive_integer
 from privsample._data import as_float
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -67,6 +68,7 @@ class AdditiveNoise(Mechanism):
 def _normalize(self: Any) -> None:
     shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
     put(self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity))
+    holdable(self.draws * prod(shape), lower="draws or shape")
     self.accountant  # noqa: B018 - building it checks the rest
 
 

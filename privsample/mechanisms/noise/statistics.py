@@ -5,7 +5,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, positive, positive_integer
+from privsample._checks import FloatArray, generator, holdable, positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -50,11 +50,12 @@ class NoisyStatistics(ConjugateMechanism):
         if not isinstance(self.model, Model):
             raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
         put(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
-        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws), scale=self.law.spread)
+        put(self, n=positive_integer(n=self.n), scale=self.law.spread)
         if self.sampler not in get_args(Sampler):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
         if self.sampler == "opendp" and not self.law.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
+        self._settle_draws()
         self.accountant  # noqa: B018 - building it checks the rest
 
     @property
@@ -210,6 +211,7 @@ class PrivateStatistics:
     ) -> PosteriorDraws:
         """Independent draws from the noise-aware posterior, or the plug-in one, with the account and the method."""
         source, size = generator(rng), positive_integer(draws=draws)
+        holdable(size * self.model.empty.size, lower="draws")
         method = "plug-in: the noise was left out of account"
         law, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: law.sample(size, source)}

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, how_many, interval, positive, positive_integer
+from privsample._checks import FloatArray, generator, holdable, how_many, interval, positive, positive_integer
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -84,6 +84,7 @@ def _normalize(self: Any) -> None:
     if not isinstance(self.relation, (AddRemove, ReplaceOne)):
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {self.relation}")
     put(self, draws=positive_integer(draws=self.draws))
+    holdable(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
     self.accountant  # noqa: B018 - building it checks the rest
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, how_many, interval, positive, positive_integer, share
+from privsample._checks import FloatArray, generator, holdable, how_many, interval, positive, positive_integer, share
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -72,6 +72,10 @@ class ConjugateMechanism(Mechanism):
         self._check_size(count)
         return CuratorNotes(title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=facts)
 
+    def _settle_draws(self) -> None:
+        put(self, draws=positive_integer(draws=self.draws))
+        holdable(self.draws * self.model.empty.size, lower="draws")
+
     def _statistic(self, data: Any) -> FloatArray:
         statistic, count = self.model.summarize(data)
         self._check_size(count)
@@ -118,8 +122,9 @@ def _calibrated(cls: type[P], free: str, fixed: dict[str, Any], target: Target) 
 
 
 def _common(self: Any) -> None:
-    put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
+    put(self, n=positive_integer(n=self.n))
     self.accountant  # noqa: B018 - building it checks the rest
+    self._settle_draws()
 
 
 @value

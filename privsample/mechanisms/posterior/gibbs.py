@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, how_many, number, positive, positive_integer
+from privsample._checks import FloatArray, generator, holdable, how_many, listed, number, positive, positive_integer
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
@@ -59,6 +59,9 @@ class PrivateGibbsHMM(Mechanism):
         put(self, sweeps=positive_integer(sweeps=self.sweeps), kept=positive_integer(kept=self.kept))
         if not self.kept <= self.sweeps:
             raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {self.kept}")
+        holdable(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
+        each = len(self.entries) + model.states * (model.cells + model.states)
+        holdable(self.kept * each, lower="kept, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -217,10 +220,12 @@ class PrivateGibbsHMM(Mechanism):
 
 def _entries(entries: Any) -> tuple[int, ...]:
     """Whole numbers, one at least above zero. Raises: TypeError, ValueError."""
+    counts = listed(entries=entries)
     try:
-        listed = tuple(operator.index(count) for count in entries)
-    except TypeError as error:
-        raise TypeError(f"entries must be whole numbers, how many records each step holds: {error}") from None
-    if not (min(listed, default=0) >= 0 and any(listed)):
+        found = tuple(operator.index(count) for count in counts)
+    except TypeError:
+        raise TypeError("entries must be whole numbers, how many records each step holds") from None
+    if not (min(found, default=0) >= 0 and any(found)):
         raise ValueError("entries must be >= 0 and name at least one step that holds a record")
-    return listed
+    positive_integer(**{"the sum of entries": sum(found)})
+    return found

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, how_many
+from privsample._checks import FloatArray, generator, holdable, how_many
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -58,6 +58,7 @@ class LogisticPosterior(Mechanism):
         account = self._account
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_divisor", "draws"):
             put(self, **{name: getattr(account, name)})
+        holdable(self.draws * (self.features + 1), lower="draws or features")
         if self.sampler == "rejection" and not self.exact:
             raise ValueError(
                 f"sampler must be 'nuts' (or 'auto') here: exact rejection may take e^{self._log_work:.1f} visits to a "

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from privsample._checks import FloatArray, positive_integer
+from privsample._checks import FloatArray
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant, Truncation
@@ -35,7 +35,7 @@ class TemperedPosterior(ConjugateMechanism):
     def __post_init__(self) -> None:
         account = self._single
         put(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
-        put(self, draws=positive_integer(draws=self.draws))
+        self._settle_draws()
 
     @property
     def accountant(self) -> Accountant:

@@ -3,11 +3,12 @@
 from abc import abstractmethod
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import generator, listed, positive, positive_integer
+from privsample._checks import generator, holdable, listed, positive, positive_integer
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -42,6 +43,7 @@ class DiffusionMechanism(Mechanism):
     def _settle(self) -> None:
         shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
         put(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
+        holdable(prod(shape), lower="shape")
         self.accountant  # noqa: B018 - building it checks the rest
 
     @property
