@@ -20,6 +20,7 @@ PAIRS = {
     "pandas": (pd.DataFrame({"a": [1, 2, 3], "b": list("xyz")}), pd.DataFrame({"a": [1, 2, 3], "b": list("xyy")})),
     "polars": (pl.Series([1, 2, None]), pl.Series([1, 2, 3])),
     "Arrow": (pa.table({"a": [1, 2, 3]}), pa.table({"a": [1, 2, 4]})),
+    "bits of zero and NaN": (np.array([0.0, -0.0, np.nan]), np.array([-0.0, 1.0, -np.nan])),
     "another order": (np.array([1, 2, 3]), np.array([4, 1, 2])),
 }
 
@@ -62,6 +63,27 @@ def test_statistics_are_as_far_apart_as_their_sensitivity_allows(rng):
     ):
         with pytest.raises((ValueError, SchemaError), match=message):
             ps.audit(mechanism, datasets=(np.zeros(2), second), samples=100, rng=rng)
+
+
+G2 = ps.GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,))
+MOTION = ps.BrownianMotion(sensitivity=1, time=0.5, shape=(2,))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ps.NoiseAfter(base=ps.NoiseAfter(base=G2, noise=1), noise=1),
+        ps.NoisyContraction(base=G2, steps=(ps.NoisyStep(map=ps.Scaling(factor=0.8), noise_std=1),)),
+        MOTION,
+        ps.Hierarchy(base=MOTION, times=(1.0, 2.0)),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_begins_with_a_noisy_statistic_takes_pairs_of_statistics(mechanism, rng):
+    corner = np.array([0.8, 0.6])
+    assert not ps.audit(mechanism, datasets=(np.zeros(2), corner), epsilons=[0.1], samples=300, rng=rng).violated
+    with pytest.raises(ValueError, match="L2 norm: they are 2 apart, at most 1 is"):
+        ps.audit(mechanism, datasets=(np.zeros(2), 2 * corner), samples=100, rng=rng)
 
 
 @pytest.mark.parametrize("data", [3.0, [[1], [1, 2]], (np.zeros(2), np.zeros(3)), ()])

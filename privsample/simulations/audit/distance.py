@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.postprocessing.diffusion import DiffusionMechanism
 from privsample.relations import AddRemove, Relation, ReplaceOne
+
+Statistical = GaussianMechanism | LaplaceMechanism | DiffusionMechanism
 
 
 def check_neighbours(relation: Relation, first: Any, second: Any, group: int) -> None:
@@ -36,7 +40,14 @@ def check_neighbours(relation: Relation, first: Any, second: Any, group: int) ->
         )
 
 
-def check_statistics(mechanism: GaussianMechanism | LaplaceMechanism, first: Any, second: Any, group: int) -> None:
+def of_statistics(mechanism: Mechanism) -> Statistical | None:
+    """The mechanism that all others are built on, where it reads a statistic and no records."""
+    while (base := getattr(mechanism, "base", None)) is not None:
+        mechanism = base
+    return mechanism if isinstance(mechanism, Statistical) else None
+
+
+def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int) -> None:
     """Refuse statistics farther apart than `group` neighbours move them. Raises: ValueError; SchemaError, by shape."""
     for statistic in (first, second):
         mechanism.validate(statistic)
@@ -82,8 +93,16 @@ def _comparable(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]
         common = np.dtype(object)
     if common.hasobject:
         return _printed(first), _printed(second)
-    here, there = (np.ascontiguousarray(column, dtype=common) for column in (first, second))
-    return [row.tobytes() for row in here], [row.tobytes() for row in there]
+    return keys(first.astype(common)), keys(second.astype(common))
+
+
+def keys(column: Any) -> list[Hashable]:
+    """Of the rows of an array, equal where these are: their bytes, with one zero and one NaN; objects as they print."""
+    if column.dtype.hasobject:
+        return _printed(column)
+    if column.dtype.kind in "fc":
+        column = np.where(np.isnan(column), np.nan, column + 0.0)
+    return [row.tobytes() for row in np.ascontiguousarray(column)]
 
 
 def _printed(column: Any) -> list[Hashable]:

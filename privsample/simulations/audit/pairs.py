@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from privsample._checks import positive_integer
 from privsample._value import value
 from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.simulations.audit.distance import keys
 
 MOST_RECORDS = 20_000_000
-_MOST_PAIRS = 64
+MOST_PAIRS = 64
 
 
 @value
@@ -68,7 +69,7 @@ def recipes(count: int, relation: Relation, *, size: int | None, group: int, mos
 
 
 def neighbouring_pairs(
-    records: Any, relation: Relation, *, size: int | None = None, group: int = 1, most: int = _MOST_PAIRS
+    records: Any, relation: Relation, *, size: int | None = None, group: int = 1, most: int = MOST_PAIRS
 ) -> list[tuple[Any, Any]]:
     """Pairs of neighbouring datasets made of these records, to be passed to `audit` as `datasets`.
 
@@ -87,8 +88,8 @@ def neighbouring_pairs(
     columns = [np.asarray(part) for part in (records if isinstance(records, tuple) else (records,))]
     if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns) or not len(columns[0]):
         raise ValueError("records must be an array with a record in each row, or a tuple of equally long arrays")
-    different = {tuple(column[at].tobytes() for column in columns): at for at in reversed(range(len(columns[0])))}
-    places = np.sort(list(different.values()))
+    rows = list(zip(*map(keys, columns), strict=True))
+    places = np.sort(list({row: at for at, row in reversed(list(enumerate(rows)))}.values()))
     most, group = positive_integer(most=most), positive_integer(group=group)
     found = recipes(len(places), relation, size=size, group=group, most=most)
     if 2 * len(found) * (found[0].shared + group) > MOST_RECORDS:

@@ -8,8 +8,7 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
-from privsample.simulations.audit.distance import check_neighbours, check_statistics
+from privsample.simulations.audit.distance import check_neighbours, check_statistics, of_statistics
 from privsample.simulations.audit.draws import Draw, Sampler, sampler
 from privsample.simulations.audit.pairs import MOST_RECORDS
 
@@ -50,11 +49,12 @@ def pairs_of(
 ) -> tuple[Neighbours, ...]:
     """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours."""
     draw, account = sampler(subject)
+    innermost = of_statistics(subject) if isinstance(subject, Mechanism) else None
     found = []
     for place, (first, second) in enumerate(pairs, start=1):
         which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
-        if isinstance(subject, GaussianMechanism | LaplaceMechanism):
-            check_statistics(subject, first, second, group)
+        if innermost is not None:
+            check_statistics(innermost, first, second, group)
         elif account is not None:
             check_neighbours(account.relation, first, second, group)
         found.append(

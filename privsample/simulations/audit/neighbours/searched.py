@@ -16,9 +16,7 @@ from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, co
 from privsample.simulations.audit.neighbours.posterior import extreme_records, in_the_column
 from privsample.simulations.audit.neighbours.sums import extremes, least
 from privsample.simulations.audit.neighbours.sums import records as in_words
-from privsample.simulations.audit.pairs import Recipe, recipes
-
-_MOST_PAIRS = 64
+from privsample.simulations.audit.pairs import MOST_PAIRS, Recipe, recipes
 
 
 @singledispatch
@@ -50,7 +48,7 @@ def searched(
 ) -> tuple[Neighbours, ...]:
     """A case for each pair that can be made of the records under the mechanism's relation, as `neighbouring_pairs`."""
     relation: Relation = mechanism.accountant.relation
-    made = recipes(len(records), relation, size=size, group=group, most=_MOST_PAIRS)
+    made = recipes(len(records), relation, size=size, group=group, most=MOST_PAIRS)
     counted(made[0].shared + group)
     return tuple(
         Neighbours(
