@@ -137,6 +137,16 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
     assert max(variations[0], variations[29]) < 0.85 * max(variations)
 
 
+def test_answers_of_one_slot_differ_where_its_record_is_left_out(rng):
+    alone = ps.RandomizedResponse(log_odds=1, relation=ps.AddRemove(), slots=1, categories=3)
+    for mechanism in (alone, ps.MarkovKernel(base=alone, matrix=STIR)):
+        differ(mechanism, 1)
+        for case in neighbours(mechanism):
+            for data, code in zip(case.datasets, (0, 2 if mechanism is not alone else 1), strict=True):
+                assert data()[0] == code
+    assert neighbours(alone)[0].words == ("1 record of 0 and 1 record of 1", "1 record of 1")
+
+
 def differ(mechanism, group):
     for case in neighbours(mechanism, group):
         check_neighbours(mechanism.accountant.relation, *(data() for data in case.datasets), group)

@@ -66,7 +66,10 @@ def _(mechanism: MarkovKernel, group: int = 1) -> tuple[Neighbours, ...]:
 
 
 def _answers(mechanism: Mechanism, inner: RandomizedResponse, group: int) -> tuple[Neighbours, ...]:
-    """The answers of a group, all of one category or all of another; without a kernel any two are alike."""
+    """The answers of a group, all of one category or all of another; without a kernel any two are alike.
+
+    Under AddRemove the record in the only slot is left out, and the next one takes its place.
+    """
     assert inner.slots is not None
     if not isinstance(inner.relation, ReplaceOne) and (inner.slots, group) != (1, 1):
         raise ValueError("answers in random order are not audited here; audit one record with slots = 1")
@@ -78,10 +81,12 @@ def _answers(mechanism: Mechanism, inner: RandomizedResponse, group: int) -> tup
         return many.release(np.broadcast_to(data[:1], (count * group,)), rng=rng)["answers"].reshape(count, group)
 
     def pair(a: int, b: int) -> Neighbours:
+        one, other = (records(group, np.array(code)) for code in (a, b))
+        replaced = isinstance(inner.relation, ReplaceOne)
         return Neighbours(
             account=mechanism.accountant,
-            words=(records(group, np.array(a)), records(group, np.array(b))),
-            datasets=(lambda: np.full(group, a), lambda: np.full(group, b)),
+            words=(one if replaced else f"{one} and {other}", other),
+            datasets=(lambda: np.full(group, a) if replaced else np.array([a, b]), lambda: np.full(group, b)),
             draw=draw,
             loss=_loss(laws[a], laws[b]),
             width=group,
