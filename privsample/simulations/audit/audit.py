@@ -19,7 +19,7 @@ from privsample.simulations.audit.draws import Sampler, drawn, drawn_of_both, ho
 from privsample.simulations.audit.events import Choice, telling, weakest
 from privsample.simulations.audit.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.audit.renyi import clipped, from_curves
-from privsample.simulations.audit.scores import learned, values
+from privsample.simulations.audit.scores import Score, learned, values
 from privsample.simulations.audit.search import Scores, narrowed
 from privsample.simulations.audit.verdict import Verdict
 
@@ -37,9 +37,12 @@ class _Scored:
     """A pair of neighbours, a score for its draws, and the scores of the draws that choose."""
 
     case: Neighbours
-    score: Callable[[FloatArray], FloatArray]
-    choosing: tuple[FloatArray, FloatArray]
-    choices: tuple[Choice, ...]
+    score: Score
+    choosing: Scores
+
+    def weakest(self, epsilons: FloatArray, claims: FloatArray) -> tuple[Choice, ...]:
+        """The events that the draws for choosing suggest."""
+        return weakest(*self.choosing, epsilons, claims, loss=self.case.loss is not None)
 
 
 def audit(
@@ -83,12 +86,13 @@ def audit(
     _check_relation(claim, cases[0].account)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
     claims = np.array([_delta(float(e), curve(float(e))) for e in points])
-    cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, points, claims, source))
-    scored = max((found for case in cases for found in _scores(case, count, points, claims, source)), key=_strength)
-    share = _CHOOSING_KNOWN if scored.case.loss else _LEARNING + _CHOOSING
+    cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, source))
+    offered = [(one, one.weakest(points, claims)) for case in cases for one in _scored(case, count, source)]
+    scored, choices = max(offered, key=lambda pair: pair[1][0].strength)
+    share = _discarded(scored.case)
     evidence = max(count - round(count * share), 1)
     first, second = (values(scored.score, drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
-    return _weighed(scored, (first, second), points, claims, level, 1 / (1 - share))
+    return _weighed(scored, choices, (first, second), points, claims, level, 1 / (1 - share))
 
 
 def telling_epsilons(account: Accountant) -> tuple[float, ...]:
@@ -154,46 +158,42 @@ def _delta(epsilon: float, claim: Any) -> float:
     return delta
 
 
-def _strength(scored: _Scored) -> float:
-    return scored.choices[0].strength
+def _discarded(case: Neighbours) -> float:
+    """The share of an audit's draws that teach and choose."""
+    return _LEARNING + _CHOOSING if case.loss is None else _CHOOSING_KNOWN
 
 
-def _scores(
-    case: Neighbours, samples: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
-) -> list[_Scored]:
-    """Each score that a case offers, with the event that its draws for choosing suggest."""
+def _scored(case: Neighbours, samples: int, rng: np.random.Generator) -> list[_Scored]:
+    """Each score that a case offers, with the scores of an audit's draws for choosing."""
     if case.loss is not None:
         few = max(round(samples * _CHOOSING_KNOWN), 1)
-        scores: tuple[Callable[[FloatArray], FloatArray], ...] = (case.loss,)
+        scores: tuple[Score, ...] = (case.loss,)
     else:
         teaching = max(round(samples * _LEARNING), 20)
         few = max(round(samples * _CHOOSING), 1)
         scores = learned(*drawn_of_both(case, teaching, rng))
     outputs = drawn_of_both(case, few, rng)
-    found = []
-    for score in scores:
-        first, second = (values(score, output) for output in outputs)
-        choices = weakest(first, second, epsilons, claims, loss=case.loss is not None)
-        found.append(_Scored(case=case, score=score, choosing=(first, second), choices=choices))
-    return found
+    return [
+        _Scored(case=case, score=score, choosing=(values(score, outputs[0]), values(score, outputs[1])))
+        for score in scores
+    ]
 
 
-def _searched(
-    case: Neighbours, draws: int, epsilons: FloatArray, claims: FloatArray, rng: np.random.Generator
-) -> list[Scores]:
+def _searched(case: Neighbours, draws: int, rng: np.random.Generator) -> list[Scores]:
     """Scores of `draws` draws from each side, less those that teach."""
-    share = _CHOOSING_KNOWN if case.loss else _LEARNING + _CHOOSING
-    return [found.choosing for found in _scores(case, round(draws / share), epsilons, claims, rng)]
+    return [found.choosing for found in _scored(case, round(draws / _discarded(case)), rng)]
 
 
 def _weighed(
     scored: _Scored,
-    evidence: tuple[FloatArray, FloatArray],
+    choices: tuple[Choice, ...],
+    evidence: Scores,
     epsilons: FloatArray,
     claims: FloatArray,
     level: float,
     overhead: float,
 ) -> Verdict:
+    """The verdict of events that were chosen without the evidence."""
     first, second = evidence
     factors = np.exp(epsilons)
     draws = (len(first), len(second))
@@ -202,12 +202,12 @@ def _weighed(
         hits = choice.event.counts(first, second)
         return excess_p_value(hits, draws, float(factors[choice.at]), float(claims[choice.at])), choice
 
-    tests = len(scored.choices)
-    p_value, choice = min(map(tested, scored.choices), key=lambda found: found[0])
+    tests = len(choices)
+    p_value, choice = min(map(tested, choices), key=lambda found: found[0])
     at, event = choice.at, choice.event
     hits = event.counts(first, second)
     lower = excess_lower(hits, draws, float(factors[at]), level / tests)
-    needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in scored.choices]
+    needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in choices]
     # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
     each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
     limits = [
@@ -237,7 +237,7 @@ def _weighed(
 
 def _renyi(
     scored: _Scored,
-    evidence: tuple[FloatArray, FloatArray],
+    evidence: Scores,
     epsilons: FloatArray,
     lowers: tuple[FloatArray, FloatArray],
     level: float,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -52,12 +53,8 @@ def weakest(
         for at, row in enumerate(np.argmax(strength, axis=0)):
             event = Event(threshold=float(own[row]), turned=turned)
             found.append(Choice(at=at, event=event, strength=float(strength[row, at])))
-    best = max(found, key=_strength)
-    return (best,) if best.at == 0 else (best, max((choice for choice in found if choice.at == 0), key=_strength))
-
-
-def _strength(choice: Choice) -> float:
-    return choice.strength
+    found.sort(key=attrgetter("strength"), reverse=True)
+    return (found[0],) if found[0].at == 0 else (found[0], next(choice for choice in found if choice.at == 0))
 
 
 def telling(first: FloatArray, second: FloatArray, factors: FloatArray, turned: bool) -> Sequence[Event]:
