@@ -118,3 +118,4 @@ def test_draws_needed_are_those_of_perfect_separation():
         assert excess_p_value((n, 0), (n, n), factor, excess) <= 1.2e-4
         assert excess_p_value((n // 2, 0), (n // 2, n // 2), factor, excess) > 1e-4
     assert draws_needed(1.0, 1.0, 1e-6) == np.inf
+    assert draws_needed(0.1, 0.5, 1e-6) == 20  # only half of all draws can lie in the event

@@ -80,7 +80,7 @@ def draws_needed(factor: float, excess: float, level: float) -> float:
     if excess >= 1.0:
         return np.inf
     p = min(max((factor + excess) / 2, excess), 1.0)
-    return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor)))) if p > excess else np.inf
+    return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor))))
 
 
 def _tail(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
