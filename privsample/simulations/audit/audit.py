@@ -15,7 +15,7 @@ from privsample._checks import FloatArray, generator, number, positive_integer, 
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
-from privsample.simulations.audit.draws import Sampler, drawn, drawn_of_both, holdable
+from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both, holdable
 from privsample.simulations.audit.events import Choice, telling, weakest
 from privsample.simulations.audit.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.audit.renyi import clipped, from_curves
@@ -113,6 +113,9 @@ def _check_relation(claim: Any, account: Accountant | None) -> None:
 
 
 def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
+    auditable(subject)
+    if loss is not None and not callable(loss):
+        raise TypeError(f"loss must be a function from outputs to log density ratios, got {type(loss).__name__}")
     if datasets is None:
         if not isinstance(subject, Mechanism):
             raise TypeError("datasets must be given, a pair of neighbouring inputs: those of a function are not known")

@@ -74,16 +74,19 @@ def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> Float
     return draw(data, count, rng).reshape(count, -1)
 
 
-def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
-    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, where there is one.
+def auditable(subject: object) -> None:
+    """Refuse what is neither a mechanism nor a function. Raises: TypeError."""
+    if isinstance(subject, type):
+        raise TypeError(f"audit a mechanism or a function of (data, rng), got a class: call {subject.__name__}(...)")
+    if not (isinstance(subject, Mechanism) or callable(subject)):
+        raise TypeError(f"audit a mechanism or a function of (data, rng), got {type(subject).__name__}")
 
-    Raises: TypeError.
-    """
+
+def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
+    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, if there is one."""
     if isinstance(subject, Mechanism):
         one = one_draw(subject)
         return _often(lambda data, rng: flat(one.release(data, rng=rng))), one.accountant
-    if not callable(subject):
-        raise TypeError(f"audit a mechanism or a function of (data, rng), got {type(subject).__name__}")
     return _often(subject), None
 
 
