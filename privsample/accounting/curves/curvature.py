@@ -13,6 +13,7 @@ from privsample._checks import FloatArray
 
 Curvature = Callable[[FloatArray], FloatArray]
 _BERNOULLI = (43867 / 798, -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)  # B_18 ... B_2
+_LONGEST = 1e300  # a first panel
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -39,7 +40,8 @@ def _along(
 
     base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
     """
-    unit = base / step
+    with np.errstate(over="ignore"):
+        unit = np.minimum(base / step, _LONGEST)
     count = int(np.ceil(np.log2(np.max(length / unit) + 1.0))) + 1
     edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
     half = np.diff(edges, axis=1)[:, :, None] / 2

@@ -32,8 +32,10 @@ def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray
 
 def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
     """R_order of Beta(a + step, b) from Beta(a, b + step), for columns."""
-    below = orders < 1.0 + b / step
-    s = np.where(below, orders - 1.0, b / step / 2)
+    with np.errstate(over="ignore"):
+        limit = b / step
+    below = orders < 1.0 + limit
+    s = np.where(below, orders - 1.0, limit / 2)
     total = rising(s, a, step, trigamma) + falling(s, b, step, trigamma)
     return checked_divergence(np.where(below[:, 0], total, np.inf))
 

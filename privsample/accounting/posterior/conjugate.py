@@ -30,6 +30,9 @@ from privsample.distributions.models.families import (
 )
 from privsample.relations import ReplaceOne
 
+_LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
+_LARGEST_PRIOR = 1e16  # beyond, a record is lost beside the prior in a float
+
 
 @value
 class PosteriorAccountant(Accountant):
@@ -57,6 +60,10 @@ class PosteriorAccountant(Accountant):
         put(
             self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
         )
+        if not self.data_weight >= _LEAST_WEIGHT:
+            raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
+        if not (largest := _largest_prior(self.model)) <= _LARGEST_PRIOR:
+            raise ValueError(f"the prior's parameters must lie in (0, {_LARGEST_PRIOR:g}], got {largest:g}")
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
@@ -142,6 +149,19 @@ def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tu
     """
     del n, r, m, size
     raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
+
+
+def _largest_prior(model: Model) -> float:
+    """Of the parameters that records are added to one by one."""
+    match model:
+        case BetaBernoulli(alpha=alpha, beta=beta):
+            return max(alpha, beta)
+        case DirichletCategorical(alpha=shares):
+            return max(shares)
+        case GammaPoisson(shape=shape):
+            return shape
+        case _:
+            return 0.0
 
 
 @singledispatch

@@ -85,7 +85,8 @@ class _GammaPair(SmoothPair):
     def _renyi_column(self, orders: FloatArray) -> FloatArray:
         below = orders < self.order_limit
         base, step = np.full_like(orders, self._moving), np.full_like(orders, self.step)
-        s = np.where(below, orders - 1.0, base / step / 2)
+        with np.errstate(over="ignore"):
+            s = np.where(below, orders - 1.0, base / step / 2)
         total = (rising if self.rising else falling)(s, base, step, self._curvature)
         return checked_divergence(np.where(below[:, 0], total, np.inf))
 

@@ -1,0 +1,68 @@
+"""Posterior accounts at the ends of what their parameters may be: an error that says the range, or a valid number."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privsample import (
+    BetaBernoulli,
+    DiffusedPosterior,
+    DirectPosterior,
+    DirichletCategorical,
+    GammaExponential,
+    GammaPoisson,
+    NormalKnownVariance,
+    PosteriorAccountant,
+)
+
+ORDERS = np.array([1.5, 20.0])
+
+
+def models(prior):
+    return [
+        BetaBernoulli(alpha=prior, beta=prior),
+        DirichletCategorical(alpha=(prior, prior, prior)),
+        GammaPoisson(shape=prior, rate=1.0, upper=3),
+        GammaExponential(shape=1.0, rate=prior, upper=3.0),
+        NormalKnownVariance(mean=0.0, variance=prior, noise_variance=1.0, bounds=(0.0, 1.0)),
+    ]
+
+
+@pytest.mark.parametrize("weight", [1e-310, 9e-301, 5e-324])
+def test_a_weight_too_small_is_refused(weight):
+    for model in models(2.0):
+        with pytest.raises(ValueError, match=r"data_weight must lie in \[1e-300, 1\]"):
+            PosteriorAccountant(model=model, n=10, data_weight=weight)
+    with pytest.raises(ValueError, match=r"data_weight must lie in \[1e-300, 1\]"):
+        DiffusedPosterior(model=models(2.0)[0], n=10, data_weight=weight)
+
+
+@pytest.mark.parametrize("prior", [1e17, 1e200, 1e308])
+def test_a_prior_beside_which_records_are_lost_is_refused(prior):
+    for model in models(prior)[:3]:
+        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \(0, 1e\+16\]"):
+            PosteriorAccountant(model=model, n=10)
+        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \(0, 1e\+16\]"):
+            DirectPosterior(model=model, n=10)
+    with pytest.raises(ValueError, match=r"must lie in \(0, 1e\+16\]"):
+        PosteriorAccountant(model=BetaBernoulli(alpha=1.0, beta=prior), n=10)
+
+
+@pytest.mark.parametrize("prior", [0.5, 2.0, 1e12, 1e16])
+def test_within_the_range_small_weights_cost_little_and_something(prior):
+    """To leading order the divergence of order a is a/2 times the squared step times the information."""
+    for model in models(prior):
+        for weight in (1e-300, 1e-200, 1e-100):
+            cost = PosteriorAccountant(model=model, n=10, data_weight=weight).rdp(ORDERS)
+            assert np.all((cost > 0.0) & (cost < 1e-150))
+    beta = PosteriorAccountant(model=BetaBernoulli(alpha=prior, beta=prior), n=10, data_weight=1e-100)
+    information = float(2 * mp.psi(1, mp.mpf(prior)))
+    assert beta.rdp(ORDERS) == pytest.approx(ORDERS / 2 * information * 1e-200, rel=1e-9)
+
+
+@pytest.mark.parametrize("prior", [1e12, 1e16])
+def test_at_large_priors_the_renyi_curve_is_the_normal_limits(prior):
+    """Beta(a + 1, b) against Beta(a, b + 1): a/2 times (1/a + 1/b) at a = b, for large a."""
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=prior, beta=prior), n=1)
+    assert account.rdp(ORDERS) == pytest.approx(ORDERS / 2 * 2 / prior, rel=1e-6)
+    assert 0.0 <= account.epsilon(1e-3) < 1e-3
