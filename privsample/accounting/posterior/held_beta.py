@@ -3,20 +3,22 @@
 Source: docs/notes/tempered.md.
 """
 
+from dataclasses import replace
+
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.curves.quadrature import Rows, log_integral
 from privsample.accounting.loss import delta_below_zero
-
-Sums = NDArray[np.intp]
+from privsample.accounting.posterior.blocks import largest
+from privsample.accounting.posterior.pairs import by_rows
 
 _LOST = 1e-10  # what two log normalisers, each within 2e-11, take from a threshold or a density
-_COARSE = 24
+_ROUNDED = 16 * float(np.finfo(float).eps)  # what rounding takes besides, relative to the terms of a log density
+_COARSE, _BLOCKS = 24, 8000
 
 
 @value
@@ -37,48 +39,85 @@ class HeldBetaFamily:
     def log_delta(self, epsilon: FloatArray, *, certified: bool) -> FloatArray:
         """The largest log delta over all sums and both orders at each epsilon, (k,), rounded up.
 
-        Without `certified` only over sums near the worst of a few.
+        Without `certified` only over some sums, ever closer to the worst of them.
         """
-        every: Sums = np.arange(self.n - self.moved + 1)
-        above = np.array(
-            [max(self._worst(e, every, mirrored, certified) for mirrored in (False, True)) for e in np.abs(epsilon)]
-        )
+        positive = np.abs(epsilon)
+        above = np.full(len(epsilon), -np.inf)
+        for family in dict.fromkeys([self, replace(self, a=self.b, b=self.a)]):
+            above = np.maximum(above, [family._climbed(e) for e in positive.tolist()])
+            if certified:
+                above = family._certified(positive, above)
         return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
 
-    def _worst(self, epsilon: float, sums: Sums, mirrored: bool, certified: bool) -> float:
-        if certified or len(sums) <= 2 * _COARSE:
-            return float(self._log_delta(epsilon, sums, mirrored).max())
-        few = np.unique(np.linspace(0, len(sums) - 1, _COARSE).round().astype(np.intp))
-        padded = np.pad(self._log_delta(epsilon, few, mirrored), 1, constant_values=-np.inf)
-        peaks = np.nonzero((padded[1:-1] >= padded[:-2]) & (padded[1:-1] >= padded[2:]))[0]
-        around = [np.arange(few[max(at - 1, 0)], few[min(at + 1, len(few) - 1)] + 1) for at in peaks.tolist()]
-        return float(self._log_delta(epsilon, np.unique(np.concatenate(around)), mirrored).max())
+    def _certified(self, epsilon: FloatArray, goal: FloatArray) -> FloatArray:
+        """The largest log delta over all sums, in this order of the pair; `goal`: what is known, the ends among it."""
 
-    def _log_delta(self, epsilon: float, sums: Sums, mirrored: bool) -> FloatArray:
-        """log delta of each pair, (sums,)."""
-        first, second = (self.b, self.a) if mirrored else (self.a, self.b)
-        total, jump = first + second + self.step * self.n, self.step * self.moved
-        q: FloatArray = first + self.step * sums.astype(np.float64)
+        def bounds(lows: FloatArray, highs: FloatArray, at: Rows) -> FloatArray:
+            return self._log_delta(epsilon[at], lows, highs)
+
+        return largest(bounds, goal, self.n - self.moved, whole=True, most=_BLOCKS)
+
+    def _climbed(self, epsilon: float) -> float:
+        """The largest log delta among sums spread evenly, then among sums around the two highest peaks, and so on."""
+        sums, best = _spread(0, self.n - self.moved), -np.inf
+        for _ in range(int(np.log10(self.n)) + 2):
+            values = self._log_delta(epsilon, sums, sums)
+            best = max(best, float(values.max()))
+            padded = np.pad(values, 1, constant_values=-np.inf)
+            peaks = np.nonzero((values >= padded[:-2]) & (values >= padded[2:]))[0]
+            peaks = peaks[np.argsort(-values[peaks], kind="stable")][:2]
+            lows, highs = sums[np.maximum(peaks - 1, 0)], sums[np.minimum(peaks + 1, len(sums) - 1)]
+            sums = np.unique(np.concatenate([_spread(low, high) for low, high in zip(lows, highs, strict=True)]))
+        return best
+
+    def _log_delta(self, epsilon: Real, lows: FloatArray, highs: FloatArray) -> FloatArray:
+        """A bound on log delta of every pair with lows <= s <= highs; of one pair, its value where both are equal."""
+        return by_rows(self._columns, epsilon, lows, highs)
+
+    def _columns(self, epsilon: FloatArray, lows: FloatArray, highs: FloatArray) -> FloatArray:
+        """P of the highest sum beyond the threshold of the lowest, for columns (docs/notes/tempered.md, Lemma)."""
+        total, jump = self.a + self.b + self.step * self.n, self.step * self.moved
         half = float(special.logit(self.high))
+        lost = _LOST + _ROUNDED * (4.0 * total**0.5 + jump)
 
-        def log_density(slope: FloatArray, y: FloatArray) -> FloatArray:
-            return slope * y - total * np.logaddexp(0.0, y)
+        sums, places = np.unique(np.concatenate([lows, highs]), return_inverse=True)
+        low, high = places.reshape(2, -1)
+        a, b = (self.a + self.step * sums)[:, None], (self.b + self.step * (self.n - sums))[:, None]
+        a_p, b_p = a + jump, (self.b + self.step * (self.n - self.moved - sums))[:, None]
+        centre = np.clip(np.log((a + jump / 2) / (b_p + jump / 2)), -half, half)  # near the modes of both laws
 
-        def log_mass(slope: FloatArray) -> FloatArray:
-            ends = np.full(len(slope), 2 * half)
-            return log_integral(lambda at, u: log_density(slope[at, None], u - half), len(slope), ends)
+        def log_mass(a: FloatArray, b: FloatArray) -> FloatArray:
+            def log_density(at: Rows, u: FloatArray) -> FloatArray:
+                return np.add(*_log_factors(a[at], b[at], centre[at], u - half - centre[at]))
 
-        mass_p, mass_q = log_mass(q + jump), log_mass(q)
-        at_least = (epsilon - _LOST + mass_p - mass_q) / jump  # the loss is above epsilon from here on
-        start = np.maximum(at_least, -half)
-        inside = start < half
-        result = np.full(len(sums), -np.inf)
+            return log_integral(log_density, len(a), np.full(len(a), 2 * half))
+
+        mass_p, mass_q = log_mass(a_p, b_p), log_mass(a, b)
+        moved = centre[low, 0] - centre[high, 0]
+        at_least = (epsilon[:, 0] - lost + mass_p[low] - mass_q[low]) / jump + moved  # the loss is above epsilon here
+        start = np.maximum(at_least, -half - centre[high, 0])
+        inside = start < half - centre[high, 0]
+        result = np.full(len(lows), -np.inf)
         if inside.any():
-            slope, start, at_least = (q + jump)[inside], start[inside], at_least[inside]
+            high, start, at_least = high[inside], start[inside, None], at_least[inside, None]
+            a_p, b_p, centre = a_p[high], b_p[high], centre[high]
 
             def integrand(at: Rows, u: FloatArray) -> FloatArray:
-                y = start[at, None] + u
-                return log_density(slope[at, None], y) + log1mexp(-jump * (y - at_least[at, None]))
+                v = start[at] + u
+                return np.add(*_log_factors(a_p[at], b_p[at], centre[at], v)) + log1mexp(-jump * (v - at_least[at]))
 
-            result[inside] = log_integral(integrand, len(slope), half - start) - mass_p[inside] + _LOST
+            tail = log_integral(integrand, len(high), (half - centre - start)[:, 0])
+            terms = np.abs(_log_factors(a_p, b_p, centre, np.maximum(start, 0.0))).sum(axis=0)[:, 0]
+            result[inside] = tail - mass_p[high] + lost + _ROUNDED * terms
         return np.minimum(result, 0.0)
+
+
+def _log_factors(a: FloatArray, b: FloatArray, centre: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The two terms of the log density of Beta(a, b) at centre + v less that at the centre, on the logit scale."""
+    p, q = special.expit(centre), special.expit(-centre)
+    return -a * np.log1p(q * np.expm1(-v)), -b * np.log1p(p * np.expm1(v))
+
+
+def _spread(low: float, high: float) -> FloatArray:
+    """Whole numbers from low to high, both included: all, or some spread evenly."""
+    return np.unique(np.linspace(low, high, _COARSE).round())

@@ -30,7 +30,7 @@ from privsample.distributions.models.families import (
 from privsample.relations import ReplaceOne
 
 Truncation = float | tuple[float, float]
-LISTED = 512  # records up to which the privacy curve goes through every data set
+LISTED = 100_000  # records up to which the privacy curve ranges over every data set
 _NARROWEST = 1e-9  # what is left beside a share must be known to more digits than rounding takes
 _UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
 
@@ -41,7 +41,7 @@ class TemperedAccountant(Accountant):
 
     Three bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the law is
     strongly log-concave and its neighbour's log density differs by a Lipschitz function; for whole Bernoulli records,
-    at most 512 of them, the privacy curve goes through every data set: it is exact.
+    at most 100,000 of them, the privacy curve ranges over every data set: it is exact.
     `truncation`: the least share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
     """
 

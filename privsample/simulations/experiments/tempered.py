@@ -10,7 +10,6 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray
-from privsample.accounting.posterior.tempered import LISTED
 from privsample.accounting.targets import DP
 from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.laws.rejection import held_shares
@@ -154,8 +153,7 @@ def errors() -> Result:
         sentence=f"With {SIZES[-1]} records and ε = {epsilon:g} a draw errs by {last['posterior']:.4f} without privacy,"
         f" by {last['one']:.4f} with noise on one count, by {last['both']:.4f} with the thesis's on both, and by "
         f"{last['tempered']:.4f} at its fixed temperature {pure:.1f}; with δ = {DELTA:g} the temperature may fall to "
-        f"{heats[-1]:.1f} and the error to {last['approximate']:.4f} (its account is exact up to {LISTED} records and "
-        "a looser bound beyond, hence the bend). The thesis says that the tempered draw is "
+        f"{heats[-1]:.1f} and the error to {last['approximate']:.4f}. The thesis says that the tempered draw is "
         f"better only at about 10 records: here it is so at {', '.join(map(str, won)) or 'none of these sizes'}; at "
         f"{SIZES[0]} it errs by {first['tempered']:.3f} ± {2 * spread['tempered'][0]:.3f} and the thesis's noise by "
         f"{first['both']:.3f} ± {2 * spread['both'][0]:.3f}.",

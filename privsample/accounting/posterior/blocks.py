@@ -1,0 +1,60 @@
+"""The largest value over every sum of records: blocks of sums are bounded together and split where that is too high."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+
+Rows = NDArray[np.intp]
+Bounds = Callable[[FloatArray, FloatArray, Rows], FloatArray]
+
+_ROUNDS = 40
+
+
+def largest(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: int) -> FloatArray:
+    """The largest of k functions of a sum in [0, last], rounded up: `goal`, values that are known, or above it.
+
+    `bounds(low, high, at)` bounds function at[i] over the sums in [low[i], high[i]], all of shape (blocks,); where both
+    ends are equal it is the value itself. Blocks are split until each one's bound is at most the goal; what does not
+    go below raises the result, by its bound where more than `most` are left.
+    Parameters: goal: (k,), nothing below the values at both ends, the sums 0 and last. Returns: (k,).
+    """
+    first, final = _first_blocks(last, whole=whole)
+    worst, at = np.array(goal, dtype=np.float64), np.repeat(np.arange(len(goal)), len(first))
+    low, high = np.tile(first, len(goal)), np.tile(final, len(goal))
+    left = _ROUNDS
+    while low.size:
+        left -= 1
+        bound = bounds(low, high, at)
+        single = high - low <= (0.0 if whole else 1e-9 * last)
+        np.maximum.at(worst, at[single], bound[single])
+        stays = (bound > worst[at]) & ~single
+        ends = stays & ((left == 0) | (np.bincount(at[stays], minlength=len(goal)) > most)[at])
+        np.maximum.at(worst, at[ends], bound[ends])
+        rest = stays & ~ends
+        low, high, at = _split(low[rest], high[rest], at[rest], whole=whole)
+    return worst
+
+
+def _first_blocks(last: int, *, whole: bool) -> tuple[FloatArray, FloatArray]:
+    """Blocks that grow threefold from both ends: single sums first where sums are whole."""
+    if whole:
+        growth = np.unique(np.floor(3.0 ** np.arange(np.log(max(last / 2, 1)) / np.log(3.0) + 1)))
+        cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
+        return cuts[:-1], cuts[1:] - 1
+    growth = last / 2 * np.append(0.0, 3.0 ** -np.arange(22.0)[::-1])
+    cuts = np.unique(np.concatenate([growth, last - growth]))
+    return cuts[:-1], cuts[1:]
+
+
+def _split(low: FloatArray, high: FloatArray, at: Rows, *, whole: bool) -> tuple[FloatArray, FloatArray, Rows]:
+    """Each block in eight, or in single sums."""
+    shares, at = np.arange(9) / 8, np.repeat(at, 8)
+    if whole:
+        cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)
+        first, last = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
+        return first[first <= last], last[first <= last], at[first <= last]
+    cuts = low[:, None] + (high - low)[:, None] * shares
+    return cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), at
