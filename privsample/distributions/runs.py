@@ -307,8 +307,6 @@ class Binomial(Runs):
         if not 0.0 < rate < 1.0:
             raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: at 1 the number of runs would be fixed")
         put(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
-        if self.maximum > _MOST_DRAWN:
-            raise ValueError(f"maximum must be at most {_MOST_DRAWN:g} to draw from, got {self.maximum}")
 
     @property
     def mean(self) -> float:  # type: ignore[override]

@@ -16,8 +16,6 @@ from privsample.accounting.targets import Target
 from privsample.errors import RelationMismatch
 from privsample.relations import Relation
 
-_MOST = 10**15  # how often one item may count: more than fits a float exactly is a mistake
-
 
 @value
 class Item:
@@ -170,8 +168,6 @@ def counted(account: Accountant, times: int, relation: Relation, mechanism: str 
     if not isinstance(account, Accountant):
         raise TypeError(f"a ledger takes accountants (mechanism.accountant), got {type(account).__name__}")
     count = positive_integer(times=times)
-    if count > _MOST:
-        raise ValueError(f"times must be at most {_MOST}, got {count}")
     if account.relation != relation:
         raise RelationMismatch(
             f"the ledger counts under {relation}, this account under {account.relation}; use the ledger's relation, "
