@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privsample import (
+    BernoulliAccountant,
     BernoulliSampling,
     BetaBernoulli,
     BetaQuery,
@@ -15,6 +16,7 @@ from privsample import (
     DirichletCategorical,
     EmissionAccountant,
     GaussianMechanism,
+    LaplaceAccountant,
     LaplaceMechanism,
     LaplaceSum,
     LogisticLoss,
@@ -105,6 +107,8 @@ def test_what_can_be_held_is_made():
         (lambda: PrivateGibbsHMM(**CHAIN | {"states": 10**4, "kept": 100}), "states"),
         (lambda: PrivateGibbsHMM(**CHAIN | {"entries": (1,) * 200, "categories": (10**7, 2)}), "categories"),
         (lambda: RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=2**40)), "n$"),
+        (lambda: (2**53 * LaplaceAccountant(sensitivity=1.0, scale=1.0)).epsilon(1e-3), "releases"),
+        (lambda: BernoulliAccountant(base=BASE.accountant, margin=0.1, draws=2**30, dimension=2**30), "dimension"),
         (lambda: SGDAccountant(loss=LOSS, n=2**50, rate=0.1, noise_std=1.0).shifts, "n, or raise batch"),
     ],
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, holdable
 from privsample._logspace import log1mexp
 from privsample.accounting.composition.lattice_plan import (
     NEGLIGIBLE,
@@ -179,6 +179,7 @@ def _convolved(dotted: Sequence[_Dotted], size: int, first: int) -> tuple[FloatA
     from scipy.fft import irfft, rfft
 
     noise = 8 * _EPS * np.log2(size)
+    holdable(size, lower="how many draws or releases are put together")
     log_total = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_noisy = np.zeros(size // 2 + 1)
     for member in dotted:

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, Real, number, positive_integer, renyi_orders
+from privsample._checks import FloatArray, Real, holdable, number, positive_integer, renyi_orders
 from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -59,6 +59,7 @@ class BernoulliAccountant(Accountant):
             )
         put(self, margin=_margin(self.margin), draws=positive_integer(draws=self.draws))
         put(self, dimension=positive_integer(dimension=self.dimension))
+        holdable(self.coins, lower="draws or dimension")
         put(self, assumptions=self.assumptions | self.base.assumptions)
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, holdable, positive_integer
+from privsample._checks import FloatArray, generator, positive_integer
 from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
@@ -42,7 +42,6 @@ class BernoulliSampling(Mechanism):
         put(self, dimension=positive_integer(dimension=width))
         account = self.accountant
         put(self, margin=account.margin, draws=account.draws)
-        holdable(account.coins, lower="draws or dimension")
 
     @property
     def accountant(self) -> BernoulliAccountant:
