@@ -147,6 +147,16 @@ def test_rounding_only_raises_single_values(rng):
         assert true <= claimed <= true + 1e-5
 
 
+@pytest.mark.parametrize("weight", [1e5, 1e7, 3e7, 1e9])
+def test_rounding_only_raises_under_heavy_priors(weight, rng):
+    for _ in range(4):
+        a, b = (weight * rng.uniform(0.3, 1, 2)).tolist()
+        family = HeldBetaFamily(a=a, b=b, step=1.0, n=100, low=0.1, high=0.9)
+        s, epsilon = np.array([float(rng.integers(0, 100))]), float(rng.uniform(0, 6) * 2 / np.sqrt(weight))
+        claimed, true = family._log_delta(epsilon, s, s)[0], exactly(family, epsilon, s[0])
+        assert true <= claimed <= true + 1e-4
+
+
 def test_a_search_that_is_cut_short_answers_above(monkeypatch):
     family, epsilon = CASES["even"]
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
