@@ -106,6 +106,16 @@ class ReplaceOne(Relation):
         return ReplaceOne(n=self.n, unit=self.unit, members=self.members * size)
 
 
+def of_single_records(relation: object) -> AddRemove | ReplaceOne:
+    """The relation, if neighbours differ in one record. Raises: ValueError."""
+    if not isinstance(relation, (AddRemove, ReplaceOne)):
+        raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")
+    if relation.members > 1:
+        k = relation.members
+        raise ValueError(f"relation must be about one record, got members = {k}; accountant.group({k}) prices groups")
+    return relation
+
+
 class Confusable(Sized, Protocol):
     """A graph of profiles: privsample's ProfileGraph."""
 

@@ -16,7 +16,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
 _MOST = 30.0  # above it the chance of any other answer is lost in a double
 
@@ -39,7 +39,7 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         put(self, log_odds=account.log_odds, categories=account.categories)
-        match self.relation:
+        match of_single_records(self.relation):
             case ReplaceOne(n=n):
                 if self.slots not in (None, n):
                     raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers come out")
@@ -50,8 +50,6 @@ class RandomizedResponse(Mechanism):
                         "slots must be given under AddRemove: how many answers come out, whatever the data hold"
                     )
                 put(self, slots=positive_integer(slots=self.slots))
-            case _:
-                raise ValueError(f"relation must be ReplaceOne or AddRemove, got {self.relation}")
         assert self.slots is not None
         holdable(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
 

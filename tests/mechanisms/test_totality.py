@@ -15,14 +15,17 @@ from privsample import (
     BernoulliSampling,
     BetaBernoulli,
     BrownianMotion,
+    ClippedSum,
     CuratorNotes,
     DirectPosterior,
     DirichletCategorical,
     GammaExponential,
     GaussianAccountant,
     GaussianMechanism,
+    GaussianSum,
     Hierarchy,
     LaplaceAccountant,
+    LaplaceSum,
     LogisticLoss,
     MarkovKernel,
     NoiseAfter,
@@ -213,3 +216,16 @@ def test_statements_speak_of_what_a_neighbour_changes():
     assert "when one record is added or removed" in privacy_statement(removed, 0.0)
     assert "plus at most 1.01e-6 (delta)" in privacy_statement(removed, 1.0000004e-6)
     assert "is replaced by another" in privacy_statement(removed.to(ReplaceOne(n=9)), 0.0)
+
+
+@pytest.mark.parametrize("relation", [AddRemove(members=3), ReplaceOne(n=9, members=3)], ids=str)
+@pytest.mark.parametrize("made", [
+    lambda relation: GaussianSum(bounds=(0, 1), noise_std=1, relation=relation),
+    lambda relation: LaplaceSum(bounds=(0, 1), scale=1, relation=relation),
+    lambda relation: ClippedSum(norm=1, width=2, noise_std=1, relation=relation),
+    lambda relation: RandomizedResponse(log_odds=1, relation=relation),
+])  # fmt: skip
+def test_what_knows_its_records_does_not_take_groups_for_one_of_them(made, relation):
+    """The noise is priced for one record: a relation about three would promise what was not paid for."""
+    with pytest.raises(ValueError, match=r"members = 3; accountant.group\(3\) prices groups"):
+        made(relation)

@@ -21,7 +21,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged, repeated
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
 _LARGEST = float(np.finfo(np.float64).max)
 _DEFAULT = AddRemove()
@@ -81,8 +81,7 @@ class NoisySum(Mechanism):
 
 
 def _normalize(self: Any) -> None:
-    if not isinstance(self.relation, (AddRemove, ReplaceOne)):
-        raise ValueError(f"relation must be ReplaceOne or AddRemove, got {self.relation}")
+    of_single_records(self.relation)
     put(self, draws=positive_integer(draws=self.draws))
     holdable(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
     self.accountant  # noqa: B018 - building it checks the rest
