@@ -296,3 +296,14 @@ def test_groups_of_several_draws_keep_their_certificate():
     one, two, four = (account.group(size).delta(1.0) for size in (1, 2, 4))
     assert one < two < four
     assert two <= Group(base=account, size=2).delta(1.0)
+
+
+def test_the_rule_and_the_base_are_named():
+    group = Group(base=ZCDPAccountant(rho=0.1), size=2)
+    assert group.source.startswith("Mironov 2017, Proposition 11")
+    assert group.source.endswith(group.base.source)
+
+
+def test_the_worst_of_parallel_parts_limits_the_zcdp_rate():
+    light, dear = (GaussianAccountant(sensitivity=1, noise_std=noise) for noise in (4.0, 2.0))
+    assert (light | dear).zcdp == dear.zcdp
