@@ -234,7 +234,7 @@ FIGURE_3 = Experiment(
 )
 SEARCH = Experiment(
     name="b-conjecture",
-    title="a search for laws that beat Imola and Chaudhuri's conjecture",
+    title="A search for laws that beat Imola and Chaudhuri's conjecture",
     run=conjecture,
     size=(5.2, 3.4),
 )

@@ -36,7 +36,7 @@ def _paint(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
     above.loglog(DRAWS, composed, color=BLUE, label="composed loss")
     above.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     above.minorticks_off()
-    above.set(ylabel="ε at δ = 10⁻⁶", title="k draws of a diffused posterior, r = 0.1, n = 569")
+    above.set(ylabel="ε at δ = 10⁻⁶", title="Draws of one diffused posterior, r = 0.1, n = 569")
     above.legend()
     below.plot(DRAWS, 100 * saving, color=BLUE)
     below.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
@@ -45,5 +45,5 @@ def _paint(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="composed-draws", title="k draws of a diffused posterior: composed loss against Rényi curve", run=run
+    name="composed-draws", title="Draws of one diffused posterior: composed loss against Rényi curve", run=run
 )

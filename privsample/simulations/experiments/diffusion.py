@@ -180,8 +180,8 @@ def _paint_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatA
 
 THEOREM_8 = Experiment(
     name="d-8",
-    title="Theorem 8: the Ornstein-Uhlenbeck mechanism's error beside Gaussian noise's",
+    title="Balle, Barthe, Gaboardi and Geumlek, Theorem 8: Ornstein-Uhlenbeck error beside Gaussian noise's",
     run=_theorem_8,
     size=(11.0, 3.8),
 )
-PATH = Experiment(name="d-path", title="a hierarchy of releases as one path", run=_path, size=(6.4, 4.6))
+PATH = Experiment(name="d-path", title="A hierarchy of releases as one path", run=_path, size=(6.4, 4.6))

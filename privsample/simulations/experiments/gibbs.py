@@ -168,22 +168,22 @@ def _gained(more: float) -> str:
 
 ASSIGNMENTS = Experiment(
     name="t-4.3",
-    title="like thesis Figure 4.3: states of days, from noisy histograms",
+    title="Like thesis Figure 4.3: states of days, from noisy histograms",
     run=_assignments,
     size=(7.2, 3.0),
 )
 FIRST = Experiment(
     name="t-4.4",
-    title="like thesis Figure 4.4: what the state with fewest delays emits",
+    title="Like thesis Figure 4.4: what the state with fewest delays emits",
     run=lambda: _bars(0),
     size=(7.6, 2.6),
 )
 WORST = Experiment(
     name="t-4.5",
-    title="like thesis Figure 4.5: what the state with most delays emits",
+    title="Like thesis Figure 4.5: what the state with most delays emits",
     run=lambda: _bars(STATES - 1),
     size=(7.6, 2.6),
 )
 TEMPERED = Experiment(
-    name="t-4.7", title="like thesis Figure 4.7: states of days, from tempered sweeps", run=_tempered, size=(7.2, 5.4)
+    name="t-4.7", title="Like thesis Figure 4.7: states of days, from tempered sweeps", run=_tempered, size=(7.2, 5.4)
 )

@@ -94,5 +94,5 @@ def _tested(
 
 
 LIKELIHOOD = Experiment(
-    name="t-4.6", title="like thesis Figure 4.6: held-out likelihood against epsilon", run=_run, size=(7.2, 3.4)
+    name="t-4.6", title="Like thesis Figure 4.6: held-out likelihood against epsilon", run=_run, size=(7.2, 3.4)
 )

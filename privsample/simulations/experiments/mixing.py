@@ -157,11 +157,11 @@ def _paint_iteration(figure: Any, curves: dict[float, tuple[FloatArray, FloatArr
 
 
 DECAY = Experiment(
-    name="d-mixing", title="how a kernel's steps after randomized response gain privacy", run=_mixing, size=(8.8, 3.6)
+    name="d-mixing", title="How a kernel's steps after randomized response gain privacy", run=_mixing, size=(8.8, 3.6)
 )
 ITERATION = Experiment(
     name="d-iteration",
-    title="amplification by iteration: ours beside Theorem 5 and beside none",
+    title="Amplification by iteration: ours beside Theorem 5 and beside none",
     run=_iteration,
     size=(8.8, 3.6),
 )

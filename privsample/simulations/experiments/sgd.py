@@ -128,7 +128,7 @@ def _run() -> Result:
 
 ACCURACY = Experiment(
     name="sgd-accuracy",
-    title="private logistic regression: accuracy against epsilon, one pass of noisy descent and others",
+    title="Private logistic regression: accuracy against epsilon, one pass of noisy descent and others",
     run=_run,
     size=(8.8, 4.2),
 )

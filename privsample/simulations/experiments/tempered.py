@@ -170,13 +170,13 @@ def _held_draws(ones: FloatArray, n: int, temperature: float, low: float, rng: n
 
 POSTERIORS = Experiment(
     name="t-4.1",
-    title="thesis Figure 4.1: a tempered posterior beside posteriors from noisy counts",
+    title="Thesis Figure 4.1: a tempered posterior beside posteriors from noisy counts",
     run=posteriors,
     size=(9.6, 3.5),
 )
 ERRORS = Experiment(
     name="t-4.2",
-    title="thesis Figure 4.2: error of private draws against the number of records",
+    title="Thesis Figure 4.2: error of private draws against the number of records",
     run=errors,
     size=(5, 4.6),
 )
