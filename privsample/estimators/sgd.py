@@ -1,5 +1,6 @@
 """Private gradient descent for scikit-learn: logistic regression and ridge regression on a ball."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -23,14 +24,16 @@ from privsample.mechanisms.sgd import NoisyProjectedSGD
 _STEPS = 200  # by default; fewer for few records, where each costs more noise
 
 
-class _PrivateSGD(BaseEstimator):
+class _PrivateSGD(BaseEstimator, ABC):
     """What both have in common: bounds, the mechanism, and the linear scores."""
 
+    @abstractmethod
     def _loss(self, features: int, norm: float) -> ConvexLoss:
-        raise NotImplementedError
+        """What a record costs, for rows of this norm."""
 
+    @abstractmethod
     def _targets(self, y: Any) -> FloatArray:
-        raise NotImplementedError
+        """The targets that the mechanism takes."""
 
     def mechanism_for(self, n: int, features: int) -> NoisyProjectedSGD:
         """What `fit` will release from n rows of so many features. Raises: ValueError, UnreachableTarget."""
@@ -70,8 +73,9 @@ class _PrivateSGD(BaseEstimator):
         mechanism, records, _, _ = self._prepared(X, y)
         return mechanism.validate(records)
 
+    @abstractmethod
     def _set(self, coefficients: FloatArray, intercept: float) -> None:
-        raise NotImplementedError
+        """Keep the coefficients and the intercept in the form of the estimator."""
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, number, positive_integer, real_array, renyi_orders
+from privsample._checks import FloatArray, generator, holdable, number, positive_integer, real_array, renyi_orders
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
-from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both, holdable
+from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both
 from privsample.simulations.audit.events import Choice, telling, weakest
 from privsample.simulations.audit.neighbours import Neighbours, neighbours, pairs_of
 from privsample.simulations.audit.renyi import clipped, from_curves
@@ -82,7 +82,7 @@ def audit(
     if not _LEAST_LEVEL <= number(level=level) < 1.0:
         raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
     cases = _cases(subject, datasets, loss, size)
-    holdable(count, max(case.width for case in cases))
+    holdable(count * max(case.width for case in cases), lower="samples")
     _check_relation(claim, cases[0].account)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
     claims = np.array([_delta(float(e), curve(float(e))) for e in points])

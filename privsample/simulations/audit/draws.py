@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, holdable
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
@@ -20,7 +20,6 @@ Sampler = Callable[[Any, np.random.Generator], Any]
 Draw = Callable[[Any, int, np.random.Generator], FloatArray]
 
 _BLOCK = 20_000
-_MOST = 400_000_000  # numbers held at once
 
 
 def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
@@ -31,7 +30,7 @@ def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.rando
     """
     from joblib import Parallel, delayed
 
-    holdable(count, case.width)
+    holdable(count * case.width, lower="samples")
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
     try:
@@ -62,12 +61,6 @@ def _alike(tables: Sequence[FloatArray]) -> None:
             f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "
             "that depends on the data gives it away"
         )
-
-
-def holdable(count: int, width: int) -> None:
-    """Refuse outputs that do not fit into memory. Raises: ValueError."""
-    if count * width > _MOST:
-        raise ValueError(f"{count:,} outputs of {width:,} numbers are too many to hold: lower samples")
 
 
 def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
@@ -124,7 +117,7 @@ def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generat
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
-        holdable(count, row.size)
+        holdable(count * row.size, lower="samples")
         rows.append(row.ravel())
     if _held(data) != before:
         raise ValueError(
