@@ -12,7 +12,7 @@ import pytest
 
 from privsample.cli import main
 
-CANARIES = ("987654", "Zaphod")  # values that no output may show
+CANARIES = ("987654321012", "9.87654e+11", "Zaphod")  # no output may show these; too long for draws to spell by chance
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
 LIMIT = ["--epsilon", "1", "--delta", "1e-6"]
 
@@ -90,5 +90,5 @@ def clean(write, binary):
 @pytest.fixture
 def dirty(write, binary):
     values = [float(item) for item in binary]
-    values[3], values[5], values[8] = 987654.25, None, 0.75
+    values[3], values[5], values[8] = 987654321012.25, None, 0.75
     return write("dirty.csv", values)

@@ -96,7 +96,7 @@ def test_ctrl_c_while_reading(tmp_path):
 
 def test_a_defect_shows_no_record(capsys, monkeypatch, clean):
     def broken(*args, **settings):
-        raise ValueError("Zaphod has 987654.25")
+        raise ValueError("Zaphod has 987654321012.25")
 
     monkeypatch.setattr("privsample.distributions.models.families.chunks", broken)
     assert main(["validate", clean, "--column", "x", "--n", "500", *MODEL]) == 2
