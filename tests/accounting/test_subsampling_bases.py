@@ -1,0 +1,216 @@
+"""Which bases can be sampled: what fails, groups, posteriors, compositions; and what is refused."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from privsample import (
+    Accountant,
+    AddRemove,
+    ApproximateAccountant,
+    Assumption,
+    BetaBernoulli,
+    BoundedRangeAccountant,
+    Composed,
+    GammaExponential,
+    Group,
+    LaplaceAccountant,
+    Parallel,
+    PoissonSampling,
+    PosteriorAccountant,
+    PureAccountant,
+    RandomizedResponseAccountant,
+    ReplaceOne,
+    SubsampledAccountant,
+    WithoutReplacement,
+    WithReplacement,
+    ZCDPAccountant,
+)
+from privsample.accounting.loss import DiscretePair, binary_pair
+from privsample.accounting.subsampling.subsampled import over_sizes
+from privsample.errors import RelationMismatch
+from tests.accounting.sampled import ADD, EPSILONS, GAUSS, Sizes
+from tests.accounting.strategies import Finite
+
+
+@over_sizes.register
+def _(account: Sizes, low: int, high: int):
+    return Sizes(laws=account.laws, relation=account.relation, sizes=(low, high))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "asked", "failure"),
+    [
+        (PoissonSampling(rate=0.1), None, 0.1),
+        (WithoutReplacement(n=20, m=2), None, 0.1),
+        (PoissonSampling(rate=0.1), ReplaceOne(n=20), 0.1),
+    ],
+)
+def test_a_base_that_can_fail(scheme, asked, failure):
+    size = {WithoutReplacement: 2, PoissonSampling: 20}[type(scheme)]
+    under = ADD if asked is None and isinstance(scheme, PoissonSampling) else ReplaceOne(n=size)
+    base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5, relation=under)
+    pure = SubsampledAccountant(base=PureAccountant(stated_epsilon=1, relation=under), scheme=scheme, relation=asked)
+    account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)
+    assert account.failure == pytest.approx(failure * 1e-5, rel=1e-9)
+    assert account.max_loss == pure.max_loss
+    assert account.delta(account.max_loss) == pytest.approx(account.failure)
+    assert account.order_limit == 1.0
+    assert np.isinf(account.rdp(2.0))
+    assert (2 * account).epsilon(1e-5) <= 2 * pure.max_loss * (1 + 1e-9)
+    assert account.epsilon(1e-3) >= pure.epsilon(1e-3)
+
+
+def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
+    base = GAUSS + ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5)
+    account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.1))
+    assert account.failure == pytest.approx(1e-6)
+    assert account.max_loss == np.inf
+    assert account._renyi_limit == 1.0
+    assert np.isinf(account._renyi(np.array([2.0]))).all()
+    assert np.isfinite(account.epsilon(1e-3))
+
+
+def test_groups_that_fail_for_sure():
+    base = ApproximateAccountant(stated_epsilon=2, stated_delta=0.01, relation=ReplaceOne(n=30))
+    account = SubsampledAccountant(base=base, scheme=WithReplacement(n=60, m=30))
+    assert 0.005 < account.failure < 0.1
+    assert account.delta(1.0) >= account.failure
+
+
+def test_posteriors_size_by_size():
+    """Sizes one by one, against the accounts of the sizes themselves."""
+    n, rate = 6, 0.4
+    for model in (BetaBernoulli(alpha=3, beta=4), GammaExponential(shape=4, rate=2, upper=1.0)):
+        base = PosteriorAccountant(model=model, n=n)
+        account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=rate), relation=ReplaceOne(n=n))
+        for target in (0.0, 0.1, 0.5):
+            truth = sum(
+                comb(n, k) * rate**k * (1 - rate) ** (n - k) * k / n
+                * PosteriorAccountant(model=model, n=k).delta(np.log1p(np.expm1(target) * n / k))
+                for k in range(1, n + 1)
+            )  # fmt: skip
+            assert account.delta(target) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", [BetaBernoulli(alpha=3, beta=4), GammaExponential(shape=4, rate=2, upper=1.0)])
+def test_one_account_for_a_range_of_sizes(model):
+    cover = over_sizes(PosteriorAccountant(model=model, n=9), 3, 7)
+    for k in range(3, 8):
+        own = PosteriorAccountant(model=model, n=k)
+        assert (cover.rdp([1.1, 2, 3]) >= own.rdp([1.1, 2, 3])).all()
+        assert (cover.delta(EPSILONS[3:]) >= own.delta(EPSILONS[3:]) * (1 - 1e-8)).all()
+
+
+def test_sizes_of_accounts_put_together():
+    small = Accountant._under(GAUSS, ReplaceOne(n=4))
+    assert over_sizes(small, 2, 3) == small
+    assert over_sizes(2 * small, 2, 3) == 2 * small
+    mixed = over_sizes(small + PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=4), 2, 3)
+    assert [member.base for member, _ in mixed.entries] == [
+        small,
+        PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=2),
+    ]
+    assert over_sizes(Group(base=small, size=2), 2, 3) == Group(base=small, size=2)
+    with pytest.raises(TypeError, match="WithoutReplacement"):
+        over_sizes(Parallel(parts=(small, small)), 2, 3)
+
+
+BASES = [
+    GAUSS,
+    LaplaceAccountant(sensitivity=1, scale=1),
+    PureAccountant(stated_epsilon=1),
+    BoundedRangeAccountant(loss_range=1),
+    RandomizedResponseAccountant(log_odds=1, categories=3, relation=ADD),
+    2 * GAUSS,
+]
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+def test_sampling_never_costs_more_than_none(base):
+    there, n = base._under(ReplaceOne(n=20)), ReplaceOne(n=20)
+    accounts = [
+        SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.2)),
+        SubsampledAccountant(base=there, scheme=PoissonSampling(rate=0.2), relation=n),
+        SubsampledAccountant(base=there, scheme=WithoutReplacement(n=100, m=20)),
+    ]
+    above = EPSILONS[3:]
+    for account in accounts:
+        assert (account.delta(above) <= base.delta(above) * (1 + 1e-12) + 1e-25).all()
+        assert account.max_loss <= base.max_loss * (1 + 1e-12)
+        assert account.assumptions == base.assumptions
+        assert base.source in account.source
+        assert Accountant.from_dict(account.to_dict()) == account
+        assert account.epsilon(1e-5) <= base.epsilon(1e-5)
+    assert all(account.kind("delta") == "upper bound" for account in accounts[1:])
+    assert (accounts[0].rdp([1.5, 4]) <= base.rdp([1.5, 4]) * (1 + 1e-9)).all()
+
+
+def test_a_base_known_by_its_renyi_curve_only():
+    base = ZCDPAccountant(rho=0.1)
+    account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.2))
+    assert account.kind("delta") == "upper bound"
+    assert account.delta(0.3) == pytest.approx(0.2 * float(base.delta(np.log1p(np.expm1(0.3) / 0.2))))
+    assert account.epsilon(1e-5) < base.epsilon(1e-5)
+
+
+def test_composition_and_groups_of_samples():
+    step = SubsampledAccountant(base=GAUSS, scheme=PoissonSampling(rate=0.01))
+    many = 100 * step
+    assert np.allclose(many.rdp([2, 8]), 100 * step.rdp([2, 8]))
+    assert many.epsilon(1e-5) < 100 * step.epsilon(1e-7)
+    assert step.group(2).epsilon(1e-5) >= step.epsilon(1e-5)
+    there = step.to(ReplaceOne(n=50))
+    assert there.relation == ReplaceOne(n=50)
+    assert there.epsilon(1e-5) >= step.epsilon(1e-5)
+    moved = Parallel(parts=(step, step)).to(ReplaceOne(n=50))
+    assert moved.epsilon(1e-5) >= step.epsilon(1e-5)
+    assert step.assuming(Assumption.RNG_FRESH).delta(0.1) == step.delta(0.1)
+
+
+def test_a_larger_dataset_costs_less_in_the_hybrid():
+    base = LaplaceAccountant(sensitivity=1, scale=1, relation=ReplaceOne(n=10))
+    costs = [
+        SubsampledAccountant(base=base, scheme=WithReplacement(n=n, m=10), relation=ADD).delta(EPSILONS[3:])
+        for n in (2, 5, 40)
+    ]
+    assert (np.diff(costs, axis=0) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "base", "asked", "hint"),
+    [
+        (WithoutReplacement(n=9, m=3), GAUSS, None, r"ReplaceOne\(n=3\) to ReplaceOne\(n=9\)"),
+        (WithoutReplacement(n=9, m=3), GAUSS._under(ReplaceOne(n=9)), None, r"ReplaceOne\(n=3\)"),
+        (WithoutReplacement(n=9, m=3), GAUSS._under(ReplaceOne(n=3)), ADD, r"to ReplaceOne\(n=9\)"),
+        (WithReplacement(n=9, m=3), GAUSS, None, r"ReplaceOne\(n=3\)"),
+        (WithReplacement(n=9, m=3), GAUSS, ADD, r"ReplaceOne\(n=3\)"),
+        (WithReplacement(n=1, m=3), GAUSS._under(ReplaceOne(n=3)), ADD, "n > 1"),
+        (PoissonSampling(rate=0.1), GAUSS, ReplaceOne(n=9), "AddRemove to AddRemove"),
+        (PoissonSampling(rate=0.1), GAUSS._under(ReplaceOne(n=9)), None, r"with relation=ReplaceOne\(n=n\)"),
+        (PoissonSampling(rate=0.1), GAUSS._under(ReplaceOne(n=9)), ReplaceOne(n=8), r"ReplaceOne\(n\)"),
+        (PoissonSampling(rate=0.1), PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=9), None, "ReplaceOne"),
+        (PoissonSampling(rate=0.1), GAUSS, AddRemove(unit="household"), "one unit"),
+        (PoissonSampling(rate=0.1), GAUSS.group(2), None, "sample first"),
+    ],
+)
+def test_wrong_pairings_name_the_right_one(scheme, base, asked, hint):
+    with pytest.raises(RelationMismatch, match=hint):
+        SubsampledAccountant(base=base, scheme=scheme, relation=asked)
+
+
+def test_wrong_types():
+    with pytest.raises(TypeError, match="base must be an account"):
+        SubsampledAccountant(base=0.1, scheme=PoissonSampling(rate=0.1))
+    with pytest.raises(TypeError, match="sampling schemes"):
+        SubsampledAccountant(base=GAUSS, scheme=0.1)
+
+
+def test_finite_accounts_with_several_pairs_are_dominated_first():
+    pairs = (binary_pair(1.0), DiscretePair(log_p=np.log([0.3, 0.7]), log_q=np.log([0.5, 0.5])))
+    account = SubsampledAccountant(base=Finite(listed=pairs), scheme=PoissonSampling(rate=0.3))
+    assert account.kind("delta") == "upper bound"
+    inner = np.log1p(np.expm1(0.1) / 0.3)
+    assert account.delta(0.1) == pytest.approx(0.3 * float(Finite(listed=pairs).delta(inner)))
+    assert isinstance(2 * account, Composed)
