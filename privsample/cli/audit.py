@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.build import checked
-from privsample.cli.errors import Stop, UsageProblem, require
+from privsample.cli.errors import Stop, UsageProblem, require, require_known
 from privsample.cli.options import add_json, number, seed, whole
 from privsample.cli.output import Page, check_tables, print_json, progress, read_or_not
 from privsample.cli.reproduce import empty_folder
@@ -91,9 +91,7 @@ def _names(args: Namespace) -> list[str]:
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
-    unknown = [name for name in args.names if name not in known]
-    if unknown:
-        raise UsageProblem(f"there is no example {', '.join(unknown)}; there are {', '.join(known)}")
+    require_known("example", args.names, known, "privsample audit")
     return list(dict.fromkeys(args.names)) or list(known)
 
 

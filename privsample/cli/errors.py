@@ -1,5 +1,7 @@
 """Why a command stops, and with which exit code. Messages are one line and never show a record."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from importlib.util import find_spec
 
 
@@ -29,3 +31,18 @@ def require(package: str, extra: str, purpose: str) -> None:
     """Raise UsageProblem unless the package can be imported."""
     if find_spec(package) is None:
         raise UsageProblem(f"{purpose} needs {package}, which is not installed: pip install 'privsample[{extra}]'")
+
+
+def require_known(what: str, names: Collection[str], known: Collection[str], command: str) -> None:
+    """Raise UsageProblem unless all names are known: with the nearest known ones, and the command that prints all."""
+    unknown = [name for name in names if name not in known]
+    if not unknown:
+        return
+    near = dict.fromkeys(other for name in unknown for other in _near(name.lower(), known))
+    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
+    raise UsageProblem(f"there is no {what} {', '.join(unknown)}{hint} `{command} --list` prints all names")
+
+
+def _near(name: str, known: Collection[str]) -> list[str]:
+    """A few names that hold this one, or else the one that is most like it."""
+    return [other for other in known if name and name in other][:3] or get_close_matches(name, known, 1)

@@ -40,6 +40,13 @@ class Parser(argparse.ArgumentParser):
         fixed: dict[str, Any] = {"allow_abbrev": False, "formatter_class": Formatter}
         super().__init__(**fixed | settings)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what is unknown here: a command would leave it to the main parser, whose help is about commands."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         """Leave it to `main` to print and to choose the exit code."""
         raise UsageProblem(f"{message} (see {self.prog} --help)")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privsample.cli.errors import UsageProblem, require
+from privsample.cli.errors import UsageProblem, require, require_known
 from privsample.cli.output import Page, progress
 from privsample.cli.spread import add_jobs, spread
 
@@ -80,15 +80,12 @@ def _names(args: Namespace) -> list[str]:
     """The experiments that are meant, each once. Raises: UsageProblem."""
     from privsample.simulations.experiments import NAMES, SHARED
 
-    known = f"there are {', '.join(NAMES)}"
-    unknown = [name for name in args.names if name not in NAMES and name not in SHARED]
-    if unknown:
-        raise UsageProblem(f"there is no experiment {', '.join(unknown)}; {known}")
+    require_known("experiment", args.names, [*NAMES, *SHARED], "privsample reproduce")
     if args.names:
         return list(dict.fromkeys(SHARED.get(name, name) for name in args.names))
     found = [name for name in NAMES if name.startswith(args.only or "")]
     if not found:
-        raise UsageProblem(f"--only: no experiment's name begins with {args.only}; {known}")
+        raise UsageProblem(f"--only: no experiment's name begins with {args.only}; there are {', '.join(NAMES)}")
     return found
 
 

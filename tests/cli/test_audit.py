@@ -146,7 +146,9 @@ def test_a_folder_that_holds_files(run):
     [
         ([], "give names of mechanisms, or --all, or --list"),
         (["laplace", "--all"], "give names of mechanisms"),
-        (["nothing"], "there is no example nothing; there are gaussian, laplace"),
+        (["nothing"], "there is no example nothing; `privsample audit --list` prints all names"),
+        (["laplce", "gaussian"], "there is no example laplce; did you mean laplace? "),
+        (["beta"], "did you mean beta-posterior or beta-query? "),
         (["laplace", "--level", "2"], "level must lie in "),
         (["laplace", "--samples", "0"], "expected a whole number of at least 1"),
     ],

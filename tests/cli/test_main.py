@@ -112,3 +112,11 @@ def test_numbers_for_people_and_machines():
         "at most x 1", "at most x 2.72", "more than x 1e13", "no promise",
     ]  # fmt: skip
     assert plain({"a": (float("inf"), float("nan"))}) == {"a": ["inf", "nan"]}
+
+
+@pytest.mark.parametrize("words", [["reproduce"], ["ledger", "show", "budget"]])
+def test_an_unknown_option_points_to_the_help_that_lists_the_known_ones(run, words):
+    ran = run(*words, "--lst")
+    assert ran.code == 2
+    command = " ".join(words[:2])
+    assert f"unrecognized arguments: --lst (see privsample {command} --help)" in ran.err

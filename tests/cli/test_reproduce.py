@@ -102,9 +102,12 @@ def test_what_was_done_before_a_failure_is_told(run, two):
 
 
 def test_unknown_names(run):
-    ran = run("reproduce", "t-7.2", "t-9", "x")
+    ran = run("reproduce", "t-7.2", "T-51", "7.4", "nothing")
     assert ran.code == 2
-    assert "there is no experiment t-9, x; there are t-" in ran.err
+    assert "there is no experiment T-51, 7.4, nothing; did you mean t-5.1 or t-7.4? `privsample reproduce" in ran.err
+    assert run("reproduce", "nothing").err.endswith(
+        "experiment nothing; `privsample reproduce --list` prints all names\n"
+    )
     assert not Path("figures").exists()
 
 
