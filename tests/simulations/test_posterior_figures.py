@@ -58,18 +58,19 @@ def test_levels_against_every_pair(kind, share):
     assert posterior_levels.printed(kind, share, found[1][at]) == pytest.approx(letter, rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "label"), [("t-5.1", "r"), ("t-5.2", "m")])
-def test_levels_are_written(tmp_path, name, label):
+@pytest.mark.parametrize(("name", "words", "label"), [("t-5.1", "data weight", "r"), ("t-5.2", "prior divisor", "m")])
+def test_levels_are_written(tmp_path, name, words, label):
     picture, numbers, sentence = experiment(name).write(tmp_path)
     table = rows(numbers)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert {row["curve"] for row in table} == {
         f"{label} = {share}" for share in ("0.1", "0.3", "0.5", "0.7", "0.9", "1")
     }
-    assert f"From {label} = 1 to {label} = 0.1" in sentence
+    assert f"Beta(6, 12) prior and 100 records, from {words} {label} = 1 to {label} = 0.1" in sentence
     assert "from order 7 to 61" in sentence
     ratios = [float(row["corollary_16"]) / float(row["ours"]) for row in table]
     assert f"{min(ratios):.2f} to {max(ratios):.2f} times" in sentence
+    assert ("where that is below 1 it is no bound" in sentence) == (min(ratios) < 1)
 
 
 SMALL = Setting(alpha=3, beta=5, n=12, order=2)

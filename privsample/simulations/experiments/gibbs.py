@@ -120,8 +120,8 @@ def _bars(state: int) -> Result:
         columns=columns,
         sentence=f"State {state + 1}: {most:.1%} of the flights are an hour late or cancelled; its shares differ from "
         f"those of all days by up to {apart['delay']:.3f} in delay, and in hour and airport, which the schedule fixes, "
-        f"by up to {apart['hour']:.3f} and {apart['airport']:.3f}. The thesis's two states differ likewise: in one "
-        "things go well, in the other badly.",
+        f"by up to {apart['hour']:.3f} and {apart['airport']:.3f}. Of the thesis's two states one is where things go "
+        "well, the other where they go badly.",
         paint=lambda figure: gibbs_paint.bars(figure, columns, SHOWN, state),
     )
 

@@ -37,18 +37,21 @@ def _levels(kind: Kind) -> Result:
         for (label, orders, ours, limit), letter in zip(curves, prints, strict=True)
     ]
     return Result(
-        columns=stacked(parts), sentence=_sentence(curves, prints), paint=lambda figure: _paint(figure, parts)
+        columns=stacked(parts), sentence=_sentence(kind, curves, prints), paint=lambda figure: _paint(figure, parts)
     )
 
 
-def _sentence(curves: list[tuple[str, FloatArray, FloatArray, float]], prints: list[FloatArray]) -> str:
+def _sentence(kind: Kind, curves: list[tuple[str, FloatArray, FloatArray, float]], prints: list[FloatArray]) -> str:
+    words = "data weight" if kind == "diffused" else "prior divisor"
     (least, orders, low, far), (most, last, high, near) = curves[0], curves[-1]
     start, end = (float(np.interp(2.0, x, y)) for x, y in ((last, high), (orders, low)))
     ratios = np.concatenate([letter / ours for (_, _, ours, _), letter in zip(curves, prints, strict=True)])
+    short = ", and where that is below 1 it is no bound" if ratios.min() < 1 else ""
     return (
-        f"From {most} to {least} the cost at order 2 falls from {start:.3g} to {end:.2g} nats and the vertical "
+        f"With a Beta({ALPHA:g}, {BETA:g}) prior and {N} records, from {words} {most} to {least} the cost at order 2 "
+        f"falls from {start:.3g} to {end:.2g} nats and the vertical "
         f"asymptote, which the thesis calls its primary observation, moves from order {near:g} to {far:g} but stays; "
-        f"Corollary 16 as printed gives {ratios.min():.2f} to {ratios.max():.2f} times the largest divergence."
+        f"Corollary 16 as printed gives {ratios.min():.2f} to {ratios.max():.2f} times the largest divergence{short}."
     )
 
 

@@ -127,8 +127,8 @@ def _categorical() -> Result:
         columns=table([local, ours]),
         sentence=f"At ε = {MARK:g} local privacy changes every symbol's probability by {base.max():.3f}, Smooth "
         f"Categorical the two telling ones by {costs[0]:.3f} and {costs[1]:.3f} and the others by {costs[2]:.3f} and "
-        f"{costs[3]:.3f}; so the thesis says: categories that tell less cost less, and the baseline is worse; with our "
-        f"stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one {until}.",
+        f"{costs[3]:.3f}. The thesis says that categories that tell less cost less, and that the baseline is worse; "
+        f"with our stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one {until}.",
         paint=lambda figure: profiles_paint.lines(figure, [local, ours]),
     )
 
@@ -144,7 +144,7 @@ def _chains() -> Result:
         columns=table(panels),
         sentence=f"At ε = {MARK:g} the probabilities of releasing 1 spread over {our_few:.3f} of the unit interval for "
         f"a chain of 6 profiles and {our_many:.3f} for 21, under local privacy over {few:.3f} and {many:.3f}; the "
-        "thesis says the same: Smooth One Bit distorts less in both cases.",
+        "thesis says that Smooth One Bit distorts less in both cases.",
         paint=lambda figure: profiles_paint.spread(figure, panels, MARK),
     )
 

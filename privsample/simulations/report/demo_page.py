@@ -172,7 +172,7 @@ def curves() -> Section:
     """Figures 5.1 and 5.2 of the thesis."""
     caption = (
         "Beta(6, 12) prior, 100 records. Dashed: the order from which on the curve is infinite. "
-        "Redrawn from Geumlek's thesis (2022), Figure {figure}."
+        "Redrawn from Geumlek's thesis (2020), Figure {figure}."
     )
     first = Picture(
         image=figures.renyi_curves("diffused"),
