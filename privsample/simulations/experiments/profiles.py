@@ -128,7 +128,8 @@ def _categorical() -> Result:
         sentence=f"At ε = {MARK:g} local privacy changes every symbol's probability by {base.max():.3f}, Smooth "
         f"Categorical the two telling ones by {costs[0]:.3f} and {costs[1]:.3f} and the others by {costs[2]:.3f} and "
         f"{costs[3]:.3f}. The thesis says that categories that tell less cost less, and that the baseline is worse; "
-        f"with our stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one {until}.",
+        "with our stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one "
+        f"{until}.",
         paint=lambda figure: profiles_paint.lines(figure, [local, ours]),
     )
 
