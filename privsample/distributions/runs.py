@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, finite, number, positive, positive_integer, share
-from privsample._logspace import log1mexp
+from privsample._checks import FloatArray, Real, finite, number, positive, positive_integer, share
+from privsample._logspace import log1mexp, log_gamma_growth
 from privsample._value import put, value
 
 _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
-_BLOCK = 1 << 20
+_BLOCK = 1 << 17
 _FIXED = (
     "runs must be a law of the number of runs, got {}: a fixed number is refused, since the best of k runs can cost as "
     "much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
@@ -166,8 +166,8 @@ class TruncatedNegativeBinomial(Runs):
 
     @property
     def rounding(self) -> float:
-        """That of eta log(1/gamma)."""
-        return 1e-15 * abs(self.eta) * self._length
+        """That of eta log(1/gamma), of a gamma that was rounded."""
+        return 1e-15 * abs(self.eta) * (1.0 + self._length)
 
     @property
     def mean(self) -> float:  # type: ignore[override]
@@ -182,9 +182,9 @@ class TruncatedNegativeBinomial(Runs):
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Definition 1 of the source, with (eta)(eta + 1).../k! = eta times a ratio of Gamma functions."""
-        at = np.maximum(k, 1.0)
-        ratio = special.gammaln(at + self.eta) - special.gammaln(at + 1.0) - special.gammaln(1.0 + self.eta)
-        scale = at * np.log1p(-self.gamma) - np.log(self._length * special.exprel(self.eta * self._length))
+        at, length = np.maximum(k, 1.0), self._length
+        ratio = _log_rising(1.0 + self.eta, at - 1.0) - special.gammaln(at + 1.0)
+        scale = at * np.log1p(-self.gamma) - np.log(length) - _log_exprel(np.asarray(self.eta * length))
         return np.where(k >= 1.0, ratio + scale, -np.inf)
 
     def _rise(self, w: FloatArray) -> FloatArray:
@@ -234,6 +234,11 @@ def _least_gamma(eta: float) -> float:
     """The least gamma that leaves the number of runs a whole number that numpy draws, but for a chance of 1e-30."""
     most = 1.0 + eta + 12.0 * np.sqrt(max(1.0 + eta, 0.0)) + 70.0  # of a Gamma(1 + eta) variable (Chernoff)
     return float(max(_LEAST_GAMMA, most / (most + _MOST_DRAWN)))
+
+
+def _log_rising(x: Real, steps: FloatArray) -> FloatArray:
+    """log of x (x + 1) ... (x + steps - 1), x > 0, as no difference of two large logarithms."""
+    return log_gamma_growth(x, steps) + steps * np.log(x)
 
 
 def _log_exprel(x: FloatArray) -> FloatArray:
@@ -317,7 +322,7 @@ class Binomial(Runs):
         """Elementwise."""
         inside, n = k <= self.maximum, self.maximum
         at = np.where(inside, k, 0.0)
-        ways = special.gammaln(n + 1.0) - special.gammaln(at + 1.0) - special.gammaln(n - at + 1.0)
+        ways = _log_rising(n - at + 1.0, at) - special.gammaln(at + 1.0)
         return np.where(inside, ways + at * np.log(self.rate) + (n - at) * np.log1p(-self.rate), -np.inf)
 
     def log_success(self, w: FloatArray) -> FloatArray:

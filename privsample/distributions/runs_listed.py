@@ -35,8 +35,10 @@ class _Listed(Runs):
 
     @property
     def rounding(self) -> float:
-        """That of log Gamma at the maximum."""
-        return float(1e-15 * self.maximum * np.log1p(self.maximum))
+        """That of log Gamma at the maximum, and of the least of the masses' logarithms."""
+        _, log_mass = self._support
+        least = np.where(np.isneginf(log_mass), 0.0, log_mass).min()
+        return float(1e-15 * (self.maximum * np.log1p(self.maximum) - least))
 
     def log_success(self, w: FloatArray) -> FloatArray:
         """log of the sum of P(K = k)(1 - (1 - w)^k), whose terms are positive."""
@@ -79,11 +81,19 @@ class BetaBinomial(_Listed):
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Elementwise."""
-        inside, n = k <= self.maximum, self.maximum
-        at = np.where(inside, k, 0.0)
-        ways = -np.log(n + 1.0) - special.betaln(n - at + 1.0, at + 1.0)
-        mixed = special.betaln(at + self.alpha, n - at + self.beta) - special.betaln(self.alpha, self.beta)
-        return np.where(inside, ways + mixed, -np.inf)
+        inside = k <= self.maximum
+        return np.where(inside, self._masses[np.where(inside, k, 0.0).astype(np.int64)], -np.inf)
+
+    @property
+    def _masses(self) -> FloatArray:
+        """All of them, by the ratios of neighbours from the likeliest number on: no large logarithms cancel."""
+        k = np.arange(self.maximum, dtype=np.float64)
+        left = self.maximum - k
+        rise = np.log(left / (k + 1.0)) + np.log(k + self.alpha) - np.log(left - 1.0 + self.beta)
+        mode = int(np.append(0.0, np.cumsum(rise)).argmax())
+        before, after = np.cumsum(-rise[:mode][::-1])[::-1], np.cumsum(rise[mode:])
+        total = np.concatenate([before, [0.0], after])
+        return total - special.logsumexp(total)
 
     def sample(self, rng: np.random.Generator) -> int:
         """The rate, then the runs."""

@@ -84,6 +84,52 @@ def test_the_series_ends_at_its_radius_of_convergence():
     assert np.isfinite(steep.log_raised(np.array(0.3)))
 
 
+def exact_masses(law, most):
+    """P(K = 0), ..., P(K = most) at 60 digits, but for a factor, by the ratios of neighbours."""
+    found = [mp.mpf(1)]
+    for k in range(most):
+        match law:
+            case ps.BetaBinomial(maximum=n, alpha=a, beta=b):
+                ratio = mp.mpf(n - k) / (k + 1) * (k + mp.mpf(a)) / (n - k - 1 + mp.mpf(b))
+            case ps.Binomial(maximum=n, rate=rate):
+                ratio = mp.mpf(n - k) / (k + 1) * mp.mpf(rate) / (1 - mp.mpf(rate))
+            case ps.TruncatedNegativeBinomial(eta=eta, gamma=gamma):
+                ratio = (1 - mp.mpf(gamma)) * (k + mp.mpf(eta)) / (k + 1) if k else mp.mpf(1)
+        found.append(found[-1] * ratio)
+    return found
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        ps.BetaBinomial(maximum=23, alpha=2010.0, beta=147.0),
+        ps.BetaBinomial(maximum=10, alpha=1e12, beta=1e12),
+        ps.BetaBinomial(maximum=5, alpha=1e-200, beta=1e200),
+        ps.BetaBinomial(maximum=4, alpha=1e300, beta=1.0),
+        ps.Binomial(maximum=10**15, rate=3e-15),
+        ps.TruncatedNegativeBinomial(eta=1e14, gamma=1 - 3e-14),
+        ps.TruncatedNegativeBinomial(eta=-1 + 1e-9, gamma=0.3),
+        ps.TruncatedNegativeBinomial(eta=1e3, gamma=0.3),
+    ],
+)
+def test_masses_of_extreme_shape(law):
+    """The logarithms of Gamma at large arguments would cancel: errors of e^-3 and more, and accounts below the truth.
+
+    Neighbours' ratios tell: P(K = 1) stands for the scale of a law without P(K = 0).
+    """
+    first, most = int(np.isneginf(law.log_mass(np.zeros(())))), int(min(law.maximum, 20))
+    k = np.arange(first, most + 1)
+    with mp.workdps(60):
+        exact = exact_masses(law, most)
+        expected = np.array([float(mp.log(exact[i] / exact[first])) for i in k])
+    found = law.log_mass(k.astype(float))
+    assert found - found[0] == pytest.approx(expected, rel=1e-14, abs=1e-13 + 2e-14 * np.abs(found).max())
+    kept = ps.TruncatedRuns(law=law, maximum=20) if law.maximum > 20 and law.mean < 20 else law
+    if isinstance(kept, ps.TruncatedRuns | ps.BetaBinomial):
+        assert np.exp(kept.log_mass(np.arange(25.0))).sum() == pytest.approx(1.0, rel=1e-14)
+        assert 0 < kept.rounding < 1e-11
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False)])
 @pytest.mark.parametrize("name", [name for name in LAWS if name != "truncated Poisson"])
