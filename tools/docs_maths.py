@@ -13,10 +13,11 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-# What a script can stand at: a letter by itself or after Greek, some names, a bracket; not a name such as noise_std.
-_LETTER = r"(?<![A-Za-z0-9_.])(?:[^\W\d_]|sup|inf|max|min|lim|Var)[\u0300-\u036f₀-₉′*]*"
+# What a script can stand at: a letter by itself or after Greek or a d, some names, a bracket; not one in noise_std.
+_LETTER = r"(?<![A-Za-z0-9_.])(?:d?[^\W\d_]|sup|inf|max|min|lim|Var|delta)[\u0300-\u036f₀-₉′*]*"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
-_SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]|[α-ωΑ-Ω])_(?=[{{(]|[^\W_](?![a-z0-9_])|\d+\b)")
+_LOWERED = r"_(?=[{(]|[^\W_](?![a-z0-9_])|[xy]{2}\b|\d+\b)"
+_SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]){_LOWERED}|[α-ωΑ-Ω](?:{_LOWERED}|_(?=[a-z]+\b))")
 _SHORT = re.compile(r"[−-]?(?:\d+|∞|[a-z]{2,}(?:_[a-z]+)*|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
 _PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
