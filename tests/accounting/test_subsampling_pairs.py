@@ -6,7 +6,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample import BetaBernoulli, PoissonSampling, PosteriorAccountant, ReplaceOne, SubsampledAccountant
+from privsample import (
+    BetaBernoulli,
+    Poisson,
+    PoissonSampling,
+    PosteriorAccountant,
+    PureAccountant,
+    ReplaceOne,
+    SelectionAccountant,
+    SubsampledAccountant,
+    WithoutReplacement,
+    WithReplacement,
+)
 from privsample.accounting.curves import moments as profile_moments
 from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.loss import LossPair
@@ -145,3 +156,14 @@ class Untouched(LossPair):
 
     max_loss = 0.0
     log_delta = renyi = reverse = property(lambda self: pytest.fail("was asked"))
+
+
+@pytest.mark.parametrize("scheme", [WithoutReplacement(n=4, m=4), WithReplacement(n=4, m=4)])
+def test_pairs_whose_masses_lack_nothing_can_be_turned_round(scheme):
+    """No outcome of mass zero stands for the rest: its loss would have no sign, and selections turn pairs round."""
+    base = SubsampledAccountant(base=PureAccountant(stated_epsilon=0.009, relation=ReplaceOne(n=4)), scheme=scheme)
+    for pair in base.pairs:
+        assert not np.isneginf(pair.log_p + pair.log_q).any()
+        assert pair.reverse().reverse() == pair
+    best = SelectionAccountant(base=base, runs=Poisson(mean=2))
+    assert best.epsilon(1e-9) >= base.epsilon(1e-9) > 0

@@ -236,13 +236,18 @@ def thinned_pair(base: LossPair, rates: FloatArray, log_weights: FloatArray) -> 
 
 def _mirrored(log_p: FloatArray, log_q: FloatArray, loss: FloatArray) -> DiscretePair:
     """Outcomes of positive loss, the same with P and Q exchanged, and an outcome of loss zero for the rest."""
-    with np.errstate(divide="ignore"):
-        rest = np.log(max(-np.expm1(np.logaddexp.reduce(np.append(log_p, log_q), initial=-np.inf)), 0.0))
+    rest = _rest(np.append(log_p, log_q))
     return DiscretePair(
-        log_p=np.concatenate([log_p, log_q, [rest]]),
-        log_q=np.concatenate([log_q, log_p, [rest]]),
-        loss=np.concatenate([loss, -loss, [-np.inf if np.isneginf(rest) else 0.0]]),
+        log_p=np.concatenate([log_p, log_q, rest]),
+        log_q=np.concatenate([log_q, log_p, rest]),
+        loss=np.concatenate([loss, -loss, np.zeros_like(rest)]),
     )
+
+
+def _rest(log_masses: FloatArray) -> FloatArray:
+    """log of what the masses lack to add up to one, shape (1,); shape (0,) where they lack nothing."""
+    lacking = -np.expm1(np.logaddexp.reduce(log_masses, initial=-np.inf))
+    return np.log(np.array([lacking] if lacking > 0.0 else []))
 
 
 def mixed(members: list[tuple[LossPair, float]]) -> LossPair:
@@ -253,13 +258,11 @@ def mixed(members: list[tuple[LossPair, float]]) -> LossPair:
     finite = [pair for pair in pairs if isinstance(pair, DiscretePair)]
     if len(finite) < len(pairs):
         return MixturePair(members=pairs, log_weights=weights)
-    with np.errstate(divide="ignore"):
-        rest = np.log(max(-np.expm1(np.logaddexp.reduce(weights)), 0.0))
+    rest = _rest(weights)
     log_p = [weight + pair.log_p for pair, weight in zip(finite, weights, strict=True)]
     log_q = [weight + pair.log_q for pair, weight in zip(finite, weights, strict=True)]
-    loss = [*(pair.loss for pair in finite), np.array([-np.inf if np.isneginf(rest) else 0.0])]
     return DiscretePair(
-        log_p=np.append(np.concatenate(log_p), rest),
-        log_q=np.append(np.concatenate(log_q), rest),
-        loss=np.concatenate(loss),
+        log_p=np.concatenate([*log_p, rest]),
+        log_q=np.concatenate([*log_q, rest]),
+        loss=np.concatenate([*(pair.loss for pair in finite), np.zeros_like(rest)]),
     )
