@@ -40,7 +40,8 @@ def test_everything_is_there_and_grouped_by_paper(html):
     for name in ("s-1a", "h-2", "composed-draws"):
         assert f'<a href="#{name}">' in html
         assert f"privsample reproduce {name}" in html
-        assert f"The sentence of {name}." in html
+        assert html.count(f"The sentence of {name}.") == 1
+        assert f'alt="&lt;{name}&gt; &amp; its title: the picture' in html
         assert f"&lt;{name}&gt; &amp; its title" in html
     assert html.count("data:image/png;base64,") == 3
     assert "100 of 1,000 lines" in html
@@ -49,6 +50,7 @@ def test_everything_is_there_and_grouped_by_paper(html):
     assert "<script" not in html
     assert html.count('class="swipe"') == 1
     assert html.count("<summary>Contents</summary>") == 1
+    assert html.count('tabindex="0" role="region"') == 4  # what scrolls can be scrolled by keys: tables, a wide picture
     for group in (PAPERS["s"], PAPERS["h"], PAPERS[""]):
         assert f'<h2 class="group">{group}</h2>' in html
 

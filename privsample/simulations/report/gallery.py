@@ -32,9 +32,10 @@ def _card(done: Done) -> Section:
     shown = np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)) if len(rows) > _MOST_ROWS else None
     part = f", {_MOST_ROWS} of {len(rows):,} lines" if shown is not None else ""
     title = experiment(done.name).title
+    alt = f"{title}: the picture; what it shows and its numbers follow"  # not read twice to those who listen
     return Section(
-        title=title[:1].upper() + title[1:],
-        pictures=(Picture(image=done.picture.read_bytes(), alt=f"The figure. {done.sentence}"),),
+        title=title,
+        pictures=(Picture(image=done.picture.read_bytes(), alt=alt),),
         parts=(
             Part(paragraphs=(done.sentence,)),
             Part(
