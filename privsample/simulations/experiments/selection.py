@@ -86,7 +86,8 @@ def _figure_8() -> Result:
         f"The paper calls Corollary 16 tight up to small factors: it is {upper[0] / exact[0]:.2f} times what its "
         f"example of three points costs at order 2, {upper[-1] / exact[-1]:.2f} times at order 30, where it is "
         f"{upper[-1]:.2f} nats and our account of Gaussian noise {ours[-1]:.2f}.",
-        title="Runs until one is good enough (the three points\ncost 0.1 α at this order only, the noise at all)",
+        title="Runs until one is good enough: a run costs 0.1 α,\n"
+        "three points at this order alone, noise at every order",
         names=_COLUMNS,
         xlim=(2, 30),
         **_RENYI,
