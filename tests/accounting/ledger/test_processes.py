@@ -7,17 +7,20 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import privsample
-from privsample import DP, AddRemove, PureAccountant
+from privsample import DP
 from privsample.accounting.ledger import Ledger
 from privsample.errors import BudgetExceeded
+from tests.accounting.ledger.shared import TOY, pure
 
 ROOT = Path(privsample.__file__).parents[1]
-BUDGET = DP(epsilon=1)
+ONE = DP(epsilon=1)
+killing = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
 SPAWN = multiprocessing.get_context("spawn")
 DRAW = """
 import os, signal, sys
@@ -60,45 +63,38 @@ def start(program, folder, *words, **settings):
     return subprocess.Popen([sys.executable, "-c", program, *words], cwd=folder, env=environment, **settings)
 
 
-def made(folder, budget=BUDGET):
-    return Ledger(folder / "toy.ledger", budget=budget, relation=AddRemove(), dataset="toy")
-
-
 def race(path, gate, won):
     """Spend 0.01 until nothing is left."""
-    ledger, count = Ledger(path, budget=BUDGET, relation=AddRemove(), dataset="toy"), 0
+    ledger, count = Ledger(path, budget=ONE, **TOY), 0
     gate.wait()
-    try:
-        for _ in range(100):
-            ledger.spend(PureAccountant(stated_epsilon=0.01))
+    with suppress(BudgetExceeded):
+        for _ in range(101):
+            ledger.spend(pure(0.01))
             count += 1
-    except BudgetExceeded:
-        won.put(count)
+    won.put(count)
 
 
-def test_eight_processes_racing_for_the_budget_never_exceed_it(tmp_path):
+def test_eight_processes_racing_for_the_budget_never_exceed_it(path, made):
     """They race for the making of the file, too."""
     gate, won = SPAWN.Barrier(8), SPAWN.Queue()
-    workers = [SPAWN.Process(target=race, args=(tmp_path / "toy.ledger", gate, won)) for _ in range(8)]
+    workers = [SPAWN.Process(target=race, args=(path, gate, won)) for _ in range(8)]
     for worker in workers:
         worker.start()
     counts = [won.get(timeout=120) for _ in workers]
     for worker in workers:
         worker.join()
     assert sum(counts) == 100
-    ledger = made(tmp_path)
+    ledger = made(ONE)
     assert (ledger.spent(), ledger.remaining(), len(ledger.history())) == (1.0, 0.0, 100)
 
 
-def test_threads_share_one_ledger(tmp_path):
-    ledger, won = made(tmp_path), []
+def test_threads_share_one_ledger(made):
+    ledger, won = made(ONE), []
 
     def run():
-        try:
+        with suppress(BudgetExceeded):
             while True:
-                won.append(ledger.spend(PureAccountant(stated_epsilon=0.05)).number)
-        except BudgetExceeded:
-            pass
+                won.append(ledger.spend(pure(0.05)).number)
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
@@ -109,10 +105,10 @@ def test_threads_share_one_ledger(tmp_path):
     assert ledger.spent() == 1.0
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
+@killing
 @pytest.mark.parametrize("how", ["release", "plan"])
-def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, how):
-    ledger = made(tmp_path)
+def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, made, how):
+    ledger = made(ONE)
     if how == "plan":
         ledger.reserve([privsample.LaplaceMechanism(sensitivity=1, scale=4)])
     assert start(DRAW, tmp_path, how).wait() == -signal.SIGKILL
@@ -125,10 +121,10 @@ def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, how):
             again.reservation(1).release(0, 1.0)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 on this system")
-def test_a_kill_at_any_moment_loses_no_entry(tmp_path):
+@killing
+def test_a_kill_at_any_moment_loses_no_entry(tmp_path, made):
     """Whatever a killed process had reported as spent is there, at most one entry more, and the file is in order."""
-    ledger, told = made(tmp_path), 0
+    ledger = made(ONE)
     for wait in (0.0, 0.001, 0.0143, 0.05):
         before = len(ledger.history())
         process = start(SPEND, tmp_path, stdout=subprocess.PIPE, text=True)
@@ -141,14 +137,15 @@ def test_a_kill_at_any_moment_loses_no_entry(tmp_path):
         told = max([before, *numbers])
         history = Ledger(ledger.path).history()
         assert told <= len(history) <= told + 1
-    ledger.spend(PureAccountant(stated_epsilon=0.1))
+    ledger.spend(pure(0.1))
     assert Ledger(ledger.path).spent() == pytest.approx(0.1 + 1e-6 * (len(ledger.history()) - 1), rel=1e-12)
 
 
-def test_a_kill_while_the_journal_is_hot_rolls_back(tmp_path):
+@killing
+def test_a_kill_while_the_journal_is_hot_rolls_back(tmp_path, made):
     """A writer that dies with half a transaction in the file leaves the state before it."""
-    ledger = made(tmp_path)
-    ledger.spend(PureAccountant(stated_epsilon=0.25))
+    ledger = made(ONE)
+    ledger.spend(pure(0.25))
     program = """
 import os, signal
 from privsample.accounting.ledger import Ledger
@@ -163,5 +160,5 @@ with ledger._log.writing() as writer:
     assert start(program, tmp_path).wait() == -signal.SIGKILL
     assert (tmp_path / "toy.ledger-journal").exists()
     assert Ledger(ledger.path).spent() == ledger.spent() == 0.25
-    ledger.spend(PureAccountant(stated_epsilon=0.25))
+    ledger.spend(pure(0.25))
     assert [path.name for path in tmp_path.iterdir()] == ["toy.ledger"]

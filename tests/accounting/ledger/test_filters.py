@@ -20,15 +20,11 @@ from privsample import (
     GaussianAccountant,
     GaussianMechanism,
     LaplaceMechanism,
-    PureAccountant,
     ZCDPAccountant,
 )
 from privsample.accounting.ledger.filters import Charge, CurveFilter, Share, SumFilter, decimal, filter_for
 from privsample.errors import NumericalFailure, UnreachableTarget
-
-
-def pure(epsilon):
-    return PureAccountant(stated_epsilon=epsilon)
+from tests.accounting.ledger.shared import pure
 
 
 def total(found, *accounts):

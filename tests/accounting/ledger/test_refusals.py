@@ -1,0 +1,120 @@
+"""What may not be spent: a refusal says why, and changes nothing."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from privsample import (
+    DP,
+    RDP,
+    ZCDP,
+    AddRemove,
+    ApproximateAccountant,
+    BetaBernoulli,
+    DiffusedPosterior,
+    GaussianAccountant,
+    PureAccountant,
+    ReplaceOne,
+)
+from privsample._value import value
+from privsample.accounting.base import Accountant
+from privsample.accounting.ledger import Ledger
+from privsample.errors import BudgetExceeded, RelationMismatch
+from tests.accounting.ledger.shared import BUDGET, LAPLACE, posterior, pure, unchanged
+
+
+@pytest.mark.parametrize(
+    ("times", "error"),
+    [(0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError), (math.nan, TypeError), ("2", TypeError),
+     (10**16, ValueError)],
+)  # fmt: skip
+def test_bad_counts_spend_nothing(times, error, made):
+    ledger = made()
+    for step in (lambda: ledger.spend(pure(1e-9), times=times), lambda: ledger.reserve([(pure(1e-9), times)]),
+                 lambda: ledger.fits(pure(1e-9), times)):  # fmt: skip
+        with pytest.raises(error, match="times"):
+            step()
+    assert unchanged(ledger, ())
+
+
+def test_bad_accounts_spend_nothing(made, path):
+    ledger = made()
+    for relation in (ReplaceOne(n=3), AddRemove(unit="patient"), AddRemove().group(2)):
+        with pytest.raises(RelationMismatch, match="the ledger counts under AddRemove"):
+            ledger.spend(replace(pure(0.1), relation=relation))
+        with pytest.raises(RelationMismatch):
+            ledger.release(replace(LAPLACE, relation=relation), 1.0)
+    for account in (LAPLACE, 0.1, None, {"type": "PureAccountant"}):
+        with pytest.raises(TypeError, match="a ledger takes accountants"):
+            ledger.spend(account)
+    with pytest.raises(ValueError, match="no value of this version"):
+        ledger.spend(Homemade())
+    with pytest.raises(ValueError, match="cannot be stored"):
+        ledger.spend(pure(0.1), label={1})
+    assert unchanged(ledger, ())
+    fixed = Ledger(path.with_name("fixed"), budget=BUDGET, relation=ReplaceOne(n=100), dataset="toy")
+    with pytest.raises(RelationMismatch, match="n=100"):
+        fixed.spend(posterior(99).accountant)
+    fixed.spend(pure(0.1).to(ReplaceOne(n=100)))
+    assert fixed.spent() > 0.1
+
+
+@value
+class Homemade(Accountant):
+    """An accountant that no file could give back."""
+
+    relation: AddRemove = AddRemove()
+    assumptions: frozenset = frozenset()
+    source: str = "none"
+
+    def _renyi(self, orders):
+        return 0 * orders
+
+
+def test_an_account_that_would_come_back_different_is_refused(made, monkeypatch):
+    ledger = made()
+    monkeypatch.setattr(PureAccountant, "to_dict", lambda self: {"type": "PureAccountant", "stated_epsilon": 0.01})
+    with pytest.raises(ValueError, match="cannot be stored exactly"):
+        ledger.spend(pure(0.1))
+    assert ledger.history() == ()
+
+
+@pytest.mark.parametrize(
+    ("budget", "account", "words"),
+    [
+        (DP(epsilon=1), pure(1.1), r"from 0 to 1\.1, and 1 remains.*ledger.share"),
+        (BUDGET, GaussianAccountant(sensitivity=1, noise_std=1), "and 1 remains"),
+        (ZCDP(rho=0.1), GaussianAccountant(sensitivity=1, noise_std=1), r"the rho spent from 0 to 0\.5, and 0\.1 rem"),
+        (DP(epsilon=1), GaussianAccountant(sensitivity=1, noise_std=9), "loss has no bound.*delta > 0"),
+        (DP(epsilon=1), ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9), "fail outright.*allows none"),
+        (BUDGET, ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9), "a part 1e-09.*0 is set aside.*larger"),
+    ],
+)
+def test_a_refusal_says_what_was_asked_what_remains_and_what_to_do(budget, account, words, made):
+    ledger = made(budget)
+    with pytest.raises(BudgetExceeded, match=words) as refusal:
+        ledger.spend(account, label="the count")
+    assert "the count does not fit" in str(refusal.value)
+    assert "nothing was spent or drawn" in str(refusal.value)
+    assert unchanged(ledger, ())
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (ZCDP(rho=1), "no finite rho.*RDP or DP"),
+        (RDP(order=8, epsilon=1), "not finite at order 8"),
+        (BUDGET, "not finite at any order of the ledger, from 14.82 on.*higher order_limit"),
+    ],
+)
+def test_a_posterior_beyond_its_order_limit_is_refused_with_the_reason(budget, words, made):
+    ledger = made(budget, relation=ReplaceOne(n=10))
+    with pytest.raises(BudgetExceeded, match=words):
+        ledger.spend(DiffusedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=10, data_weight=1.0).accountant)
+
+
+def test_a_failing_account_may_be_refused_for_its_epsilon(made):
+    ledger = made(approximate_share=0.5)
+    with pytest.raises(BudgetExceeded, match=r"from 0 to 2, and 1 remains"):
+        ledger.spend(ApproximateAccountant(stated_epsilon=2, stated_delta=1e-9))
