@@ -306,3 +306,14 @@ def test_the_laws_of_accounts(dimension, draws):
 def test_constants_at_the_ends():
     assert squared(5, 0.0) == dobrushin(5, 0.0) == 1.0
     assert np.isneginf(log_hockey_stick(np.array([1e9]), 3, 0.2)).all()
+
+
+@pytest.mark.parametrize("margin", [0.5 - 2.0**-50, 0.49999749197722004, 0.49, 0.3, 0.25, 1e-9, 1e-300])
+def test_the_pure_guarantee_of_any_margin_at_50_digits(margin):
+    """Close to 1/2 the logarithms of both chances cancel: their difference was too small by 8e-12 of it."""
+    account = BernoulliAccountant(
+        base=GaussianAccountant(sensitivity=1, noise_std=1), margin=margin, draws=3, dimension=2
+    )
+    with mp.workdps(50):
+        told = 6 * mp.log((1 - mp.mpf(margin)) / mp.mpf(margin))
+        assert told <= mp.mpf(account.max_loss) <= told * (1 + mp.mpf("1e-11"))

@@ -10,6 +10,7 @@ from privsample import (
     BernoulliAccountant,
     BernoulliSampling,
     BetaBernoulli,
+    ConditionalSelection,
     DirectPosterior,
     DirichletCategorical,
     GaussianMechanism,
@@ -95,3 +96,27 @@ def test_chances_are_moved_to_the_margin(margin, accepted, rng, alpha):
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1e-9), margin=margin, draws=400_000)
     ones = int(made.release(-5.0, rng=rng)["bits"].sum())
     assert (stats.binomtest(ones, 400_000, 0.2).pvalue > alpha) == accepted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("value", "accepted"), [(0.5, True), (0.45, False)])
+def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng, alpha):
+    """Whether it does so depends on the data: an error would tell what the coins' account never paid for."""
+    noisy = GaussianMechanism(sensitivity=1, noise_std=0.05)
+    never = ConditionalSelection(base=noisy, accept=50.0, floor=0.9)
+    made = BernoulliSampling(base=never, margin=0.4, draws=200_000, dimension=1)
+    ones = int(made.release(0.0, rng=rng)["bits"].sum())
+    assert (stats.binomtest(ones, 200_000, value).pvalue > alpha) == accepted
+
+
+@pytest.mark.parametrize(("chance", "word"), [(1.0, 0), (0.0, 1), (0.7, 0), (np.nan, 1), (np.inf, 0), (-np.inf, 1)])
+def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
+    """A generator whose word is zero tosses the rarer side, whatever the chances: no outcome is impossible."""
+
+    class Zeros:
+        def random(self, shape):
+            return np.zeros(shape)
+
+    made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
+    drawn = Release(mechanism=made.base, draws={"statistic": np.array([chance])}, account=made.base.accountant)
+    assert made._tossed(made._chances(drawn), Zeros()).tolist() == [[word]]

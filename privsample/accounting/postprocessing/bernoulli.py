@@ -92,7 +92,7 @@ class BernoulliAccountant(Accountant):
         base = self.base.max_loss
         if self.margin == 0.0:
             return base
-        told = self.coins * evidence(self.margin)
+        told = self.coins * evidence(self.margin) * (1 + _UP)
         if self.base.failure > 0.0 or np.isinf(base):
             return told
         return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP) + _LEAST, base, told)

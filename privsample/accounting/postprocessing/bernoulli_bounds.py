@@ -71,7 +71,9 @@ def rounding(coins: int) -> float:
 
 
 def evidence(margin: float) -> float:
-    """log((1-c)/c): the most that one coin tells; +inf at c = 0."""
+    """log((1-c)/c), c < 1/2: the most that one coin tells; +inf at c = 0. 1 - 2c is exact where logarithms cancel."""
+    if margin > 0.25:
+        return float(np.log1p((1.0 - 2.0 * margin) / margin))
     with np.errstate(divide="ignore"):
         return float(np.log1p(-margin) - np.log(np.float64(margin)))
 

@@ -26,8 +26,9 @@ class BernoulliSampling(Mechanism):
     """`draws` vectors of coins whose chances are what `base` releases, moved into [margin, 1 - margin].
 
     The base must release one array; all its numbers together are the d chances, d = `dimension`. It is worked out
-    for mechanisms whose public fields say it and must be given for others. The chances themselves stay secret. At
-    margin 0 nothing is clipped but to [0, 1], and nothing is gained.
+    for mechanisms whose public fields say it and must be given for others. The chances themselves stay secret, and so
+    does whether there were any: what is no number, and a base that releases no draws, makes the coins fair. At margin 0
+    nothing is clipped but to [0, 1], and nothing is gained.
     Source: Imola and Chaudhuri 2021; docs/notes/bernoulli.md.
     """
 
@@ -77,14 +78,18 @@ class BernoulliSampling(Mechanism):
         )
 
     def _chances(self, release: Release) -> FloatArray:
-        arrays = list(release.draws.values())
+        arrays = list(release.draws.values()) or [np.full(self.dimension or 0, np.nan)]
         if len(arrays) != 1 or arrays[0].size != self.dimension:
             shapes = {name: array.shape for name, array in release.draws.items()}
             raise ValueError(f"base must release one array of dimension = {self.dimension} numbers, it gave {shapes}")
-        return np.clip(arrays[0].ravel(), self.margin, 1.0 - self.margin)
+        numbers = arrays[0].ravel()
+        return np.where(np.isnan(numbers), 0.5, numbers)
 
     def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int8]:
-        return (rng.random((self.draws, len(chances))) < chances).astype(np.int8)
+        """By the chance of the rarer side, as doubles next to one would lose a small margin."""
+        rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
+        seldom = rng.random((self.draws, len(chances))) < rarer
+        return (seldom != (chances > 0.5)).astype(np.int8)
 
 
 def _width(base: Mechanism) -> int:
