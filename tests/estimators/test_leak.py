@@ -1,9 +1,19 @@
-"""The example of a leak by tuning without privacy."""
+"""The leak by tuning without privacy."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from examples.leak_by_tuning import main
-from privsample.simulations.experiments.leak import ALPHAS, accuracies, border, records, tuned, with_outliers
+from privsample.simulations.experiments.leak import (
+    ALPHAS,
+    FIGURE_1,
+    accuracies,
+    border,
+    leak,
+    records,
+    tuned,
+    with_outliers,
+)
 
 
 def test_outliers_move_the_tuned_weight():
@@ -19,6 +29,7 @@ def test_the_border_parts_the_tuned_weights_best():
 
 
 def test_draws_its_picture_and_says_what_it_shows(tmp_path):
-    assert main(str(tmp_path / "leak"), data_sets=2).startswith("From the tuned α alone, 2 of 2 guesses")
-    assert (tmp_path / "leak" / "h-1.png").stat().st_size > 10_000
-    assert len((tmp_path / "leak" / "h-1.csv").read_text().splitlines()) == 1 + 2 * 2 * len(ALPHAS)
+    picture, numbers, sentence = replace(FIGURE_1, run=lambda: leak(2)).write(tmp_path)
+    assert sentence.startswith("From the tuned α alone, 2 of 2 guesses")
+    assert picture.stat().st_size > 10_000
+    assert len(numbers.read_text(encoding="utf-8").splitlines()) == 1 + 2 * 2 * len(ALPHAS)
