@@ -65,7 +65,7 @@ def run(args: Namespace) -> int:
                 advance(1)
         if args.report is not None:
             write_whole(folder / "report.html", gallery(done))
-    except OSError as error:
+    except (ImportError, OSError) as error:
         raise UsageProblem(str(error)) from None
     finally:  # what was done is told also where the rest failed or was stopped
         for one in done:

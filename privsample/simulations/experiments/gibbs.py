@@ -17,7 +17,7 @@ from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_paint
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.flights import DAYS, FEATURES, flights
+from privsample.simulations.flights import DAYS, FEATURES, PACKAGE, flights
 
 EPSILON = 5.0  # as in the thesis: one for each of five features
 STATES = 3
@@ -171,19 +171,26 @@ ASSIGNMENTS = Experiment(
     title="Like thesis Figure 4.3: states of days, from noisy histograms",
     run=_assignments,
     size=(7.2, 3.0),
+    package=PACKAGE,
 )
 FIRST = Experiment(
     name="t-4.4",
     title="Like thesis Figure 4.4: what the state with fewest delays emits",
     run=lambda: _bars(0),
     size=(7.6, 2.6),
+    package=PACKAGE,
 )
 WORST = Experiment(
     name="t-4.5",
     title="Like thesis Figure 4.5: what the state with most delays emits",
     run=lambda: _bars(STATES - 1),
     size=(7.6, 2.6),
+    package=PACKAGE,
 )
 TEMPERED = Experiment(
-    name="t-4.7", title="Like thesis Figure 4.7: states of days, from tempered sweeps", run=_tempered, size=(7.2, 5.4)
+    name="t-4.7",
+    title="Like thesis Figure 4.7: states of days, from tempered sweeps",
+    run=_tempered,
+    size=(7.2, 5.4),
+    package=PACKAGE,
 )

@@ -15,7 +15,7 @@ from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_paint
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.gibbs import CATEGORIES
-from privsample.simulations.flights import DAYS, flights
+from privsample.simulations.flights import DAYS, PACKAGE, flights
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 SPLITS = 10
@@ -94,5 +94,9 @@ def _tested(
 
 
 LIKELIHOOD = Experiment(
-    name="t-4.6", title="Like thesis Figure 4.6: held-out likelihood against epsilon", run=_run, size=(7.2, 3.4)
+    name="t-4.6",
+    title="Like thesis Figure 4.6: held-out likelihood against epsilon",
+    run=_run,
+    size=(7.2, 3.4),
+    package=PACKAGE,
 )

