@@ -109,7 +109,8 @@ def empty_folder(path: str, option: str, *, force: bool) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         filled = any(folder.iterdir())
     except OSError as error:
-        raise UsageProblem(f"{option}: the folder {path} cannot be used ({error.strerror}); choose another") from None
+        reason = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+        raise UsageProblem(f"{option}: the folder {path} cannot be used ({reason}); choose another") from None
     if filled and not force:
         raise UsageProblem(f"{option}: the folder {path} holds files; choose another, or give --force to write there")
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -129,7 +129,8 @@ def test_a_folder_that_cannot_be_made_or_written(run, monkeypatch):
     Path("file").write_text("")
     ran = run("reproduce", "composed-draws", "--out", "file/below")
     assert ran.code == 2
-    assert "--out: the folder file/below cannot be used" in ran.err
+    assert "--out: the folder file/below cannot be used (Not a directory)" in ran.err
+    assert "--out: the folder file cannot be used (it is a file)" in run("reproduce", "s-1a", "--out", "file").err
     with monkeypatch.context() as patch:
         patch.setattr("os.access", lambda *args: False)
         ran = run("reproduce", "composed-draws", "--out", "locked")
