@@ -85,6 +85,13 @@ def test_a_pure_base_costs_at_most_two_plus_eta_times():
     assert selected(twice, ps.PureAccountant(stated_epsilon=3.0)).max_loss <= 6.0
 
 
+def test_a_failure_too_small_for_a_double_is_one_still():
+    base = ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-305)
+    account = ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=1e-30))
+    assert account.failure > 0
+    assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
+
+
 def test_failures_of_the_base():
     """Lemma 20: the law of the number of runs is thinned by those that fail."""
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.01)

@@ -79,6 +79,25 @@ def test_groups_that_fail_for_sure():
     assert account.delta(1.0) >= account.failure
 
 
+def test_groups_of_a_sample_fail_too():
+    """A sample of a sample: the group's general account has no failure beside which it would be pure."""
+    stated = ApproximateAccountant(stated_epsilon=1, stated_delta=0.01, relation=ReplaceOne(n=2))
+    inner = SubsampledAccountant(base=stated, scheme=WithoutReplacement(n=3, m=2))
+    account = SubsampledAccountant(base=inner, scheme=WithReplacement(n=4, m=3))
+    once = 3 * (1 / 4) * (3 / 4) ** 2 * inner.failure  # a record drawn once gives away so much, at least
+    assert account.failure > once
+    assert account.delta(1e6) >= once
+    assert account.epsilon(once * (1 - 1e-9)) == np.inf
+    assert np.isinf(account.rdp(2.0))
+
+
+def test_a_failure_too_small_for_a_double_is_one_still():
+    base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-250)
+    account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=1e-100))
+    assert account.failure > 0
+    assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
+
+
 def test_posteriors_size_by_size():
     """Sizes one by one, against the accounts of the sizes themselves."""
     n, rate = 6, 0.4

@@ -48,9 +48,12 @@ class SelectionAccountant(ChosenAccountant):
 
     @property
     def failure(self) -> float:
-        """Probability that some run fails (Lemma 20)."""
+        """Probability that some run fails (Lemma 20); above zero where one can."""
         base = self.base.failure
-        return float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14)) if base else 0.0
+        if base == 0.0:
+            return 0.0
+        found = float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14))
+        return max(found, float(np.finfo(np.float64).smallest_subnormal))
 
     @property
     def max_loss(self) -> float:

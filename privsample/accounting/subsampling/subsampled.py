@@ -88,23 +88,22 @@ class SubsampledAccountant(Accountant):
         """Of all directions."""
         return tuple(pair for group in self._held for pair in group)
 
-    @property
-    def _members(self) -> list[Member]:
+    def _members(self, base: Accountant) -> list[Member]:
         """The subsampled curve is sum_i weight_i rate_i delta_i(e_i), e^e = 1 + rate_i (e^(e_i) - 1), at e >= 0."""
         match self.scheme, self.relation:
             case WithReplacement(n=n, m=m), _:
                 share = float(-np.expm1(m * np.log1p(-1.0 / n))) if n > 1 else 1.0
-                return [(*_group(self.base, high, w - np.log(share)), share) for _, high, w in _counts(m, 1.0 / n)]
+                return [(*_group(base, high, w - np.log(share)), share) for _, high, w in _counts(m, 1.0 / n)]
             case WithoutReplacement(n=n, m=m), _:
-                return [(self.base, 0.0, m / n)]
+                return [(base, 0.0, m / n)]
             case PoissonSampling(rate=rate), ReplaceOne(n=n):
-                return [(over_sizes(self.base, low, high), w, high / n) for low, high, w in _counts(n, rate)]
+                return [(over_sizes(base, low, high), w, high / n) for low, high, w in _counts(n, rate)]
             case _:
-                return [(self.base, 0.0, resolved(self.scheme.rate))]  # type: ignore[attr-defined]
+                return [(base, 0.0, resolved(self.scheme.rate))]  # type: ignore[attr-defined]
 
     def _made(self) -> tuple[tuple[LossPair, ...], ...]:
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}
-        for account, weight, rate in self._members:
+        for account, weight, rate in self._members(self.base):
             grouped.setdefault(_both(account), []).append((rate, weight))
         if isinstance(self.relation, AddRemove):
             each = [(pairs, rate, weight) for pairs, found in grouped.items() for rate, weight in found]
@@ -120,9 +119,16 @@ class SubsampledAccountant(Accountant):
 
     @property
     def failure(self) -> float:
-        """The base's, times the probability that the record is in the sample."""
-        lost = sum(np.exp(weight) * rate * account.failure for account, weight, rate in self._members)
-        return float(min(lost, 1 - 2.0**-53))
+        """The base's, times the probability that the record is in the sample; above zero where the base's is."""
+        if self._whole:
+            return 0.0
+        base = self.base
+        if np.isfinite(base.max_loss):  # groups of such a base fail more often, and beside that stay pure
+            base = ApproximateAccountant(
+                stated_epsilon=base.max_loss, stated_delta=base.failure, relation=base.relation
+            )
+        lost = sum(np.exp(weight) * rate * account.failure for account, weight, rate in self._members(base))
+        return float(np.clip(lost, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property
     def _beside(self) -> "SubsampledAccountant":
