@@ -27,6 +27,12 @@ All of them, with a picture: privsample audit --all --jobs 2 --out audits
 All names: privsample audit --list"""
 
 
+_READING = """\
+claimed, at least: delta at this epsilon, as it is claimed and as the draws prove it.
+p: such draws are at most this likely, if the claim is true. CONSISTENT is no proof that it is.
+draws: from each of two neighbouring datasets, those that the verdict rests on."""
+
+
 class Refuted(Stop):
     """A claim was refuted."""
 
@@ -138,9 +144,11 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
         )
         for one in done
     ]
-    head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "seconds")
+    head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
     title = "Broken twins, held to the claims of the mechanisms" if args.twin else "Mechanisms, held to their accounts"
     page.table(title, head, rows, numbers=range(2, 8))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.twin or one.verdict.samples < one.verdict.needed:
             page.paragraph(one.name, one.verdict.words)
+    if len(done) > 3:
+        page.paragraph("How to read this", _READING)

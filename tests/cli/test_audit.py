@@ -3,6 +3,7 @@
 import csv
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,13 @@ def test_zero_is_a_seed(run):
 
 def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
     known = {"discrete-gaussian-statistics": home.catalogue()["discrete-gaussian-statistics"]}
+    real = audited.audited
+
+    def many(names, **options):
+        for one in real(names, **options):
+            yield replace(one, verdict=replace(one.verdict, samples=135_000), seconds=123.4)
+
+    monkeypatch.setattr(audited, "audited", many)
     monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
     monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
     row = next(line for line in run("audit", "--all", *QUICK).out.splitlines() if "CONSISTENT" in line).split()
@@ -87,6 +95,7 @@ def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
 def test_too_few_draws_are_told_of_however_many_audits_there_are(run):
     ran = run("audit", "laplace", "gaussian", "one-bit", "laplace-sum", "--samples", "10", "--seed", "7")
     assert ran.out.count("too few to say anything") == 4
+    assert "CONSISTENT is no proof that it is." in ran.out
 
 
 def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
