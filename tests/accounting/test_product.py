@@ -5,6 +5,7 @@ import pytest
 
 from privsample import (
     BetaBernoulli,
+    DirichletCategorical,
     GammaPoisson,
     GaussianAccountant,
     LaplaceAccountant,
@@ -145,6 +146,21 @@ def test_members_that_may_be_worst_for_opposite_neighbours_are_dominated_first()
     assert account.family is None
     assert account.epsilon(1e-6) == pytest.approx(account.explain(1e-6)[0].epsilon)
     assert dominated(one + LaplaceAccountant(sensitivity=1, scale=3, relation=ReplaceOne(n=50)))
+
+
+def test_a_certificate_leaves_the_other_members_as_they_are():
+    """A Dirichlet posterior of equal priors has one Beta pair too: the sums of the other's records are not its own."""
+    beta = PosteriorAccountant(model=BetaBernoulli(alpha=0.2, beta=0.2), n=5)
+    shares = PosteriorAccountant(model=DirichletCategorical(alpha=(5.0, 5.0, 5.0)), n=5)
+    a, b, epsilon = np.array([1.2, 2.2]), np.array([3.2, 2.2]), np.array([0.5, 0.5])
+    members = [
+        ((BetaPair(a=x, b=y, step=1.0), 1), (BetaPair(a=5.0, b=5.0, step=1.0), 1)) for x, y in zip(a, b, strict=True)
+    ]
+    truth = [float(ProductPair(members=each).log_delta(np.float64(0.5))) for each in members]
+    assert (beta + shares)._family_curve(a, b, 1.0, epsilon) == pytest.approx(truth, abs=1e-9)
+    assert (shares + beta)._family_curve(a, b, 1.0, epsilon) == pytest.approx(truth, abs=1e-9)
+    assert (2 * beta + shares).family is None
+    assert (2 * beta + shares).log_delta(0.5) <= (2 * beta + 2 * shares).log_delta(0.5) + 1e-9
 
 
 def test_normal_posteriors_stay_gaussian():

@@ -23,7 +23,6 @@ from privsample.accounting.base import (
 from privsample.accounting.composition.dominating import DominatingPair
 from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.loss import LossPair, SmoothPair
-from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaFamily
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
@@ -95,11 +94,17 @@ class Composed(Accountant):
         """
         if not all(account._adds_by_curve for account, _ in self.entries):
             return ()
-        several = [(account, times) for account, times in self.entries if _one_pair(account, 0) is None]
-        if self._width == 1 and [times for _, times in several] == [1] and several[0][0].pairs and self._smooth:
-            choices = [[(pair, times) for pair in account.pairs] for account, times in self.entries]
-            return tuple(_product(members) for members in itertools.product(*choices))
+        if (several := self._with_several) is not None:
+            others = [_member(*entry, 0) for entry in self.entries if entry[0] != several]
+            return tuple(_product([(pair, 1), *others]) for pair in several.pairs)
         return tuple(_product(_member(*entry, side) for entry in self.entries) for side in range(self._width or 1))
+
+    @property
+    def _with_several(self) -> Accountant | None:
+        """The member with several pairs, if it is the only one, charged once: the others' single pairs join each."""
+        several = [(account, times) for account, times in self.entries if _one_pair(account, 0) is None]
+        single = self._width == 1 and [times for _, times in several] == [1]
+        return several[0][0] if single and several[0][0].pairs and self._smooth else None
 
     @property
     def _smooth(self) -> bool:
@@ -128,10 +133,9 @@ class Composed(Accountant):
 
     @property
     def family(self) -> BetaFamily | None:
-        """The one member's that has one, where the pairs are products."""
-        families = [account.family for account, _ in self.entries if account.family is not None]
-        joint = self._once or any(isinstance(part, BetaPair) for pair in self._products for part, _ in pair.members)
-        return families[0] if families and joint else None
+        """The one member's that has one, where the pairs are its own with all others'."""
+        member = self.entries[0][0] if self._once else self._with_several
+        return member.family if member is not None and self.pairs else None
 
     def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
         """Of the product in which the one member has this pair."""

@@ -88,12 +88,12 @@ class ProductPair(LossPair):
         return ProductPair(members=tuple((pair.reverse(), times) for pair, times in self.members))
 
     def with_beta(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
-        """The privacy curve where the Beta member is each of Beta(a + step, b) against Beta(a, b + step); (rows,)."""
+        """The privacy curve with each of Beta(a + step, b) against Beta(a, b + step) for the first member; (rows,)."""
+        (_, draws), *others = self.members
         curves = []
         for first, second, at in zip(a, b, epsilon, strict=True):
             own = BetaPair(a=float(first), b=float(second), step=float(step))
-            members = tuple((own if isinstance(pair, BetaPair) else pair, times) for pair, times in self.members)
-            curves.append(ProductPair(members=members).log_delta(at))
+            curves.append(ProductPair(members=((own, draws), *others)).log_delta(at))
         return np.array(curves)
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
