@@ -163,6 +163,18 @@ def test_formulas_of_docstrings_are_raised_and_lowered():
     assert [each.astext() for each in document.findall(nodes.superscript)] == ["2"]
 
 
+def test_what_follows_named_parameters_is_none_of_them():
+    docstrings = pytest.importorskip("docs_docstrings", reason="the packages that build the site")
+    text = "Parameters:\nrows: so many\n    of them.\na, b: two.\nThey run: apart.\nRaises: TypeError, no rows;\nmore."
+    assert docstrings.marked_up(text).split("\n") == [
+        ":Parameters:",
+        *("   ``rows``", "      so many of them.", ""),
+        *("   ``a, b``", "      two.", ""),
+        *("They run: apart.", ""),
+        *(":Raises: TypeError, no rows; more.", ""),
+    ]
+
+
 def test_a_prime_stands_beside_its_letter():
     maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
     assert "msup" not in maths.mathml(r"\delta'(x')", "inline")

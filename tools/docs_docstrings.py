@@ -6,7 +6,7 @@ Types of arrays are shown by the names that the code has for them.
 import re
 import textwrap
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
@@ -20,6 +20,7 @@ _CODE = re.compile(r"`([^`]+)`")
 _ARRAY_LIKE, _FLOATS = (stringify_annotation(kind, "smart") for kind in (ArrayLike, FloatArray))
 _ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
 _LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
+_NAMED = re.compile(rf"(?!(?:{_LABELS}):)[\w*]+(?:, [\w*]+)*: ")
 
 
 def marked_up(text: str) -> str:
@@ -34,9 +35,13 @@ def _paragraph(text: str) -> Iterator[str]:
         yield from text.splitlines() if ">>>" in text else map(escaped, text.splitlines())
     elif listed := _LIST.fullmatch(text):
         yield f":{listed[1]}:"
-        for item in re.split(r"\n(?=\S)", textwrap.dedent(listed[2])):
+        items = re.split(r"\n(?=\S)", textwrap.dedent(listed[2]))
+        named = list(takewhile(_NAMED.match, items))
+        for item in named:
             names, _, words = item.partition(":")
             yield f"   ``{names}``\n      {escaped(_joined(words))}\n"
+        if rest := items[len(named) :]:
+            yield from _paragraph("\n".join(rest))
     else:
         first, *labelled = _LABEL.split(_joined(text))
         yield escaped(first.strip())
