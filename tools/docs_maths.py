@@ -16,9 +16,9 @@ from sphinx.transforms import SphinxTransform
 # What a script can stand at: a letter by itself or after Greek or a d, some names, a bracket; not one in noise_std.
 _LETTER = r"(?<![A-Za-z0-9_.])(?:d?[^\W\d_]|sup|inf|max|min|lim|Var|delta)[\u0300-\u036f₀-₉′*]*"
 _SUPER = re.compile(r"(?<=[\w)\]}|′″*⁻])\^")
-_LOWERED = r"_(?=[{(]|[^\W_](?![a-z0-9_])|[xy]{2}\b|\d+\b)"
+_LOWERED = r"_(?=[{(]|[^\W_](?![a-z0-9_])|[xy]{2}\b|\d+\b|±)"
 _SUB = re.compile(rf"(?:{_LETTER}|[)\]}}|∫ΣΠ′″²³₀-₉ᵢₖ]){_LOWERED}|[α-ωΑ-Ω](?:{_LOWERED}|_(?=[a-z]+\b))")
-_SHORT = re.compile(r"[−-]?(?:\d+|∞|[a-z]{2,}(?:_[a-z]+)*|[^\W\d_][₀-₉]?)[′*]?")
+_SHORT = re.compile(r"[−-]?(?:\d+|[∞±]|[a-z]{2,}(?:_[a-z]+)*|[^\W\d_][₀-₉]?)[′*]?")
 _CLOSING = {"{": "}", "(": ")"}
 _PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
 _VERBATIM = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
