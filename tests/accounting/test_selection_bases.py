@@ -92,6 +92,14 @@ def test_a_failure_too_small_for_a_double_is_one_still():
     assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
 
 
+def test_runs_that_almost_surely_fail():
+    base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.03)
+    account = ps.SelectionAccountant(base=base, runs=ps.Binomial(maximum=5000, rate=0.5))
+    assert account.failure == 1 - 2.0**-53
+    assert account.delta([0.0, 0.5, 1e9]) == pytest.approx(1.0, abs=1e-12)
+    assert account.epsilon(0.999) == np.inf
+
+
 def test_failures_of_the_base():
     """Lemma 20: the law of the number of runs is thinned by those that fail."""
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.01)

@@ -53,7 +53,7 @@ class SelectionAccountant(ChosenAccountant):
         if base == 0.0:
             return 0.0
         found = float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14))
-        return max(found, float(np.finfo(np.float64).smallest_subnormal))
+        return float(np.clip(found, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property
     def max_loss(self) -> float:
