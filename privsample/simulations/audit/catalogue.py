@@ -215,7 +215,7 @@ def _posteriors() -> dict[str, Example]:
 
 
 def _models() -> dict[str, Example]:
-    loss = LogisticLoss(features=1, norm=1.0, radius=5.0, intercept=False)
+    loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
     return {
         "logistic-posterior": _broken(
             "a prior twice as wide", 20_000, LogisticPosterior, {"prior_std": 2}, n=1, features=1, norm=1, prior_std=1
@@ -247,9 +247,9 @@ def _models() -> dict[str, Example]:
         ),
         "gradient-descent": _broken(
             _QUIET,
-            1_300,
+            3_000,
             NoisyProjectedSGD,
-            {"noise_std": 0.3},
+            {"noise_std": 0.75},
             loss=loss,
             n=3,
             rate=0.5,

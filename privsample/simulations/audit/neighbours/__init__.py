@@ -3,8 +3,9 @@
 from privsample.simulations.audit.neighbours import (
     additive,
     codes,
+    descent,
+    gibbs,
     logistic,
-    models,
     posterior,
     postprocessing,
     selection,
@@ -15,5 +16,17 @@ from privsample.simulations.audit.neighbours import (
 from privsample.simulations.audit.neighbours.base import Neighbours, neighbours, pairs_of
 from privsample.simulations.audit.pairs import MOST_RECORDS
 
-_REGISTERED = (additive, codes, logistic, models, posterior, postprocessing, selection, subsampling, sums, tempered)
+_REGISTERED = (
+    additive,
+    codes,
+    descent,
+    gibbs,
+    logistic,
+    posterior,
+    postprocessing,
+    selection,
+    subsampling,
+    sums,
+    tempered,
+)
 __all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]
