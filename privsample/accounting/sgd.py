@@ -69,8 +69,9 @@ class SGDAccountant(Accountant):
     """The last state of descent over n records in batches, one step each, under ReplaceOne(n). Kind: upper bound.
 
     Each step moves the state by `rate` times the batch's mean gradient with noise N(0, noise_std^2) in each coordinate,
-    and projects it. A replaced record displaces the state once, by at most 2 rate C / batch; its own noise and that of
-    every later step, `public_tail` further ones included, hide it, each seen through the contractions between.
+    and projects it. A replaced record displaces the state once, by at most rate G / batch, G the loss's
+    `gradient_sensitivity`; its own noise and that of every later step, `public_tail` further ones included, hide it,
+    each seen through the contractions between.
     With `hidden_order` the records were shuffled uniformly in secret: then the curves of all positions are averaged
     (e^((a-1) rdp) at each order); without, the worst position, the last, counts for all.
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and
@@ -99,7 +100,7 @@ class SGDAccountant(Accountant):
             raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
         if not self.batch <= self.n:
             raise ValueError(f"batch must be at most n = {self.n}, got {self.batch}")
-        positive(**{"gradient_bound / (batch * noise_std)": self._shift(0)})
+        positive(**{"gradient_sensitivity / (batch * noise_std)": self._shift(0)})
         self.contraction  # noqa: B018 - checks the rate
 
     @property
@@ -135,7 +136,7 @@ class SGDAccountant(Accountant):
         return self._shift(np.arange(self.steps)[::-1] + self.public_tail)
 
     def _shift(self, later: ArrayLike) -> FloatArray:
-        one = 2.0 * self.loss.gradient_bound / (self.batch * self.noise_std) * _UP
+        one = self.loss.gradient_sensitivity / (self.batch * self.noise_std) * _UP
         return np.asarray(one / noise_of_equal_steps(1.0, self.contraction, later))
 
     def accountant_at(self, index: int) -> Accountant:

@@ -121,7 +121,7 @@ class NoisyProjectedSGD(Mechanism):
         unit: str = "record",
     ) -> "NoisyProjectedSGD":
         """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        whole = 2 * loss.gradient_bound / positive_integer(batch=batch)
+        whole = loss.gradient_sensitivity / positive_integer(batch=batch)
 
         def build(ratio: float) -> NoisyProjectedSGD:
             return cls(

@@ -38,7 +38,7 @@ def test_positions_cost_what_the_closed_form_says():
         later = 3 - index // 3 + 2
         with mp.workdps(40):
             total = mp.fsum(mp.mpf(contraction) ** (-2 * j) for j in range(later + 1))
-            shift = 2 * mp.sqrt(2) / 3 / 2 / mp.sqrt(total)
+            shift = mp.mpf(LOGISTIC.gradient_sensitivity) / 3 / 2 / mp.sqrt(total)
             assert made.shifts[index // 3] == pytest.approx(float(shift), rel=1e-11)
         position = made.accountant_at(index)
         assert position.rdp(3.0) == pytest.approx(3.0 * made.shifts[index // 3] ** 2 / 2, rel=1e-11)
@@ -55,11 +55,11 @@ def test_a_linear_chain_costs_exactly_that():
     assert made.contraction == pytest.approx(shrink)
     deviation = rate * noise * np.sqrt(sum(shrink ** (2 * j) for j in range(n)))
     for index in range(n):
-        moved = 2 * rate * loss.gradient_bound * shrink ** (n - 1 - index)
+        moved = rate * loss.gradient_sensitivity * shrink ** (n - 1 - index)
         truth = (moved / deviation) ** 2 / 2  # here the noise before the record hides it too, which maps may undo
         assert truth <= made.accountant_at(index).zcdp * (1 + 1e-10)
     assert made.accountant_at(0).zcdp == pytest.approx(
-        (2 * rate * loss.gradient_bound * shrink**5 / deviation) ** 2 / 2
+        (rate * loss.gradient_sensitivity * shrink**5 / deviation) ** 2 / 2
     )
 
 

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, nonnegative, positive, positive_integer
+from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer
 from privsample._value import put, value
 from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
 _LOST = 4 * float(np.finfo(np.float64).eps)
+_UP_TO = 1e-12  # a line is raised by so much
+_FLAT = 40.0  # sigma is one there
+_TOUCHING = np.linspace(0.0, 1.0, 201)[1:]
 
 
 class ConvexLoss(ABC):
@@ -29,8 +32,8 @@ class ConvexLoss(ABC):
 
     @property
     @abstractmethod
-    def gradient_bound(self) -> float:
-        """C: the largest norm of a record's own gradient in the ball; the penalty, the same for all, is left out."""
+    def gradient_sensitivity(self) -> float:
+        """G: the largest distance between two records' gradients at one point of the ball; the penalty cancels."""
 
     @property
     @abstractmethod
@@ -78,17 +81,27 @@ class ConvexLoss(ABC):
         return min(largest + _LOST, 1.0)  # a million steps raise it to the power of two million
 
 
+def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
+    """The greatest distance of c z and c' z', |z|, |z'| <= reach, 0 <= c <= constant + slope e.z/reach, |e| = 1.
+
+    The maximum of 2 reach cos a (constant + slope sin a), where slope cos 2a = constant sin a: docs/notes/sgd.md.
+    """
+    y, k = np.asarray(constant, dtype=np.float64), np.asarray(slope, dtype=np.float64)
+    sine = 2.0 * k / (y + np.hypot(y, np.sqrt(8.0) * k))
+    return np.asarray(2.0 * reach * np.sqrt(1.0 - sine * sine) * (y + k * sine) * _UP)
+
+
 def _checked(loss: Any) -> None:
     put(loss, features=positive_integer(features=loss.features), norm=positive(norm=loss.norm))
     put(loss, radius=positive(radius=loss.radius), penalty=nonnegative(penalty=loss.penalty))
     if not isinstance(loss.intercept, (bool, np.bool_)):
         raise TypeError(f"intercept must be True or False, got {loss.intercept!r}")
-    positive(**{"gradient_bound * smoothness": loss.gradient_bound * loss.smoothness})
+    positive(**{"gradient_sensitivity * smoothness": loss.gradient_sensitivity * loss.smoothness})
 
 
 @value
 class LogisticLoss(ConvexLoss):
-    """log(1 + e^(-y x.w)), y = 1 where the target equals 1 and -1 elsewhere: C = norm, beta = norm^2/4 + penalty."""
+    """log(1 + e^(-y x.w)), y = 1 where the target equals 1 and -1 elsewhere: beta = norm^2/4 + penalty."""
 
     features: int
     norm: float
@@ -100,9 +113,19 @@ class LogisticLoss(ConvexLoss):
         _checked(self)
 
     @property
-    def gradient_bound(self) -> float:
-        """The largest norm of a row."""
-        return self.reach
+    def gradient_sensitivity(self) -> float:
+        """At most twice the norm; a tenth of a percent above the least bound, or less. An upper bound.
+
+        A record's gradient is -sigma(-s) z, z its row times its label and s = z.w, |s| <= k = norm radius. Each line
+        above sigma on [-k, k] gives a bound; these touch it at u in (0, k]. Source: docs/notes/sgd.md, section 1.
+        """
+        k = self.reach * self.radius
+        u = min(k, _FLAT) * _TOUCHING
+        height, slope = special.expit(u), special.expit(u) * special.expit(-u)
+        constant = height - u * slope + _UP_TO
+        above = constant - k * slope >= special.expit(-k) + _UP_TO / 2  # sigma is convex on [-k, 0]
+        found = _furthest(self.reach, constant[above], k * slope[above])
+        return float(min(found.min(initial=np.inf), 2.0 * self.reach))
 
     @property
     def smoothness(self) -> float:
@@ -124,7 +147,7 @@ class LogisticLoss(ConvexLoss):
 
 @value
 class SquaredLoss(ConvexLoss):
-    """(x.w - y)^2/2 with |y| at most `target`: C = norm (norm radius + target), beta = norm^2 + penalty."""
+    """(x.w - y)^2/2 with |y| at most `target`: beta = norm^2 + penalty."""
 
     features: int
     norm: float
@@ -138,9 +161,9 @@ class SquaredLoss(ConvexLoss):
         _checked(self)
 
     @property
-    def gradient_bound(self) -> float:
-        """norm (norm radius + target)."""
-        return self.reach * (self.reach * self.radius + self.target) * _UP
+    def gradient_sensitivity(self) -> float:
+        """max of 2 norm cos a (norm radius sin a + target) over a; exact for two coefficients or more, no intercept."""
+        return float(_furthest(self.reach, self.target, self.reach * self.radius))
 
     @property
     def smoothness(self) -> float:
