@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray
@@ -14,6 +13,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
+from privsample.estimators.targets import column, same
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
 
@@ -186,11 +186,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
             )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        try:
-            labels = column_or_1d(y, warn=True)
-        except Exception:  # noqa: BLE001 - the message could show a label
-            raise SchemaError(f"y should be a 1d array of labels, got shape {np.shape(y)}") from None
-        return np.array([_same(label, self.classes[1]) for label in labels.tolist()], dtype=np.float64)
+        return np.array([same(label, self.classes[1]) for label in column(y)], dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -199,11 +195,3 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True  # no record's value may make a private fit fail
         tags.non_deterministic = True
         return tags
-
-
-def _same(label: Any, other: Any) -> bool:
-    """Equality, total on whatever a record holds."""
-    try:
-        return bool(label == other)
-    except Exception:  # noqa: BLE001 - then it is another
-        return False

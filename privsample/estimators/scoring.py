@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from privsample._checks import FloatArray, interval, positive
@@ -80,7 +81,7 @@ class RecordScorer:
         """Scores of shape (records,); several outputs of one record are averaged."""
         count = rows_of(X)
         if isinstance(self.term, str):
-            truth, guess = np.asarray(y).reshape(count, -1), np.asarray(model.predict(X)).reshape(count, -1)
+            truth, guess = _apart(y).reshape(count, -1), np.asarray(model.predict(X)).reshape(count, -1)
             found = _TERMS[self.term](truth, guess)
         else:
             found = np.reshape(self.term(model, X) if y is None else self.term(model, X, y), (count, -1))
@@ -113,8 +114,18 @@ def score_of(scorer: Scorer, model: Any, X: Any, y: Any) -> float:
 
 
 def taken(data: Any, positions: Any) -> Any:
-    """The rows at these positions."""
+    """The rows at these positions; of a list a list, since one record may decide the type of an array of all."""
+    if isinstance(data, (list, tuple)):
+        return [data[i] for i in positions]
     return None if data is None else data.iloc[positions] if hasattr(data, "iloc") else data[positions]
+
+
+def _apart(y: Any) -> NDArray[Any]:
+    """Targets as an array, one record's after the other's; those of a list stay what each is by itself."""
+    if not isinstance(y, (list, tuple)):
+        return np.asarray(y)
+    cells = y if width_of(y) is None else [item for one in y for item in one]
+    return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 def _records(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
@@ -125,3 +136,13 @@ def _records(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 def rows_of(X: Any) -> int:
     """How many records."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def width_of(X: Any) -> int | None:
+    """How many numbers each record has; None where records are no rows. Raises: ValueError, for several lengths."""
+    if not isinstance(X, (list, tuple)):
+        return X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
+    widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else None for row in X}
+    if len(widths) > 1:
+        raise ValueError("rows must be of one length")
+    return next(iter(widths), None)

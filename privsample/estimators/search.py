@@ -20,7 +20,7 @@ from privsample.distributions.runs import Runs
 from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
-from privsample.estimators.scoring import NoisyScore, rows_of
+from privsample.estimators.scoring import NoisyScore, rows_of, width_of
 from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
 from privsample.mechanisms.selection.ranking import silent
 
@@ -112,15 +112,15 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:
         """Pay, then search.
 
-        Parameters: X, y, n records; rng, a numpy Generator (which adds RNG_FRESH; children of it go to candidates whose
-        `fit` takes an rng) or None for the system's entropy.
+        Parameters: X, y, n records (lists reach the estimator as lists); rng, a numpy Generator (which adds RNG_FRESH;
+        children of it go to candidates whose `fit` takes an rng) or None for the system's entropy.
         Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
         """
         source = generator(rng)
         if self.validation is not None and self.validation[0] is X:
             raise ValueError("validation must be public data, but is what is to be fitted; see score_noise for private")
-        X, y = (np.asarray(part) if isinstance(part, (list, tuple)) else part for part in indexable(X, y))
-        features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
+        X, y = indexable(X, y)
+        features = width_of(X)
         plan = planned(self, rows_of(X), features)
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given: candidates are scored against it")

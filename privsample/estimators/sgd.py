@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray, interval
@@ -17,7 +16,7 @@ from privsample.accounting.targets import DP
 from privsample.distributions.rows import matrix
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
 from privsample.errors import SchemaError
-from privsample.estimators.logistic import _same
+from privsample.estimators.targets import column, same
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 
@@ -194,8 +193,7 @@ class PrivateSGDClassifier(ClassifierMixin, _PrivateSGD):
                 "classes must be a pair (negative, positive); for more classes fit one model for each, and add up what "
                 "they cost"
             )
-        labels = _column(y)
-        return np.array([_same(label, self.classes[1]) for label in labels.tolist()], dtype=np.float64)
+        return np.array([same(label, self.classes[1]) for label in column(y)], dtype=np.float64)
 
     def _set(self, coefficients: FloatArray, intercept: float) -> None:
         self.classes_ = np.asarray(self.classes)
@@ -262,7 +260,7 @@ class PrivateSGDRegressor(RegressorMixin, _PrivateSGD):
 
     def _targets(self, y: Any) -> FloatArray:
         low, high = interval(target_bounds=self.target_bounds)
-        targets = np.array([as_float(item) for item in _column(y).tolist()])
+        targets = np.array([as_float(item) for item in column(y)])
         return (np.clip(targets, low, high) - (low + high) / 2) / ((high - low) / 2)
 
     def _set(self, coefficients: FloatArray, intercept: float) -> None:
@@ -274,10 +272,3 @@ class PrivateSGDRegressor(RegressorMixin, _PrivateSGD):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-def _column(y: Any) -> NDArray[Any]:
-    try:
-        return np.asarray(column_or_1d(y, warn=True))
-    except Exception:  # noqa: BLE001 - the message could show a target
-        raise SchemaError(f"y should be a 1d array of targets, got shape {np.shape(y)}") from None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privsample as ps
-from privsample.estimators.scoring import RecordScorer, score_of
+from privsample.estimators.scoring import RecordScorer, score_of, taken, width_of
 
 RECORDS = ps.ReplaceOne(n=8)
 UNIT = (0.0, 1.0)
@@ -113,3 +113,43 @@ def test_noise_has_the_declared_deviation(law, factor, accepted, rng, alpha):
 def test_refused(fields, words):
     with pytest.raises(ValueError, match=words):
         ps.NoisyScore(**fields)
+
+
+class Ones:
+    """Predicts 1 for every record, or a pair of them."""
+
+    def __init__(self, outputs=1):
+        self.outputs = outputs
+
+    def predict(self, X):
+        return np.ones((len(X), self.outputs))
+
+
+@pytest.mark.parametrize("odd", ["a", b"x", None, [2], [1, 2], 2**70, 1j, np.nan, "1"])
+@pytest.mark.parametrize("term", ["accuracy", "neg_mean_absolute_error", "neg_mean_squared_error"])
+def test_targets_in_a_list_are_scored_each_by_itself(term, odd):
+    """An array of all would turn numbers into texts for the sake of one."""
+    scorer, X = RecordScorer(term=term, bounds=(-2.0, 1.0)), [[0.0]] * 4
+    plain, mixed = (scorer(Ones(), X, [1, 1, 1, last]) for last in (1, odd))
+    assert plain == (1.0 if term == "accuracy" else 0.0)
+    assert abs(plain - mixed) <= 3.0 / 4 * (1 + 1e-12)
+
+
+def test_lists_of_several_targets():
+    scorer = RecordScorer(term="accuracy", bounds=UNIT)
+    assert scorer(Ones(outputs=2), [[0.0]] * 2, [[1, 1], [1, 0]]) == 0.75
+    assert scorer(Ones(), [[0.0]] * 2, [[1], [0]]) == scorer(Ones(), [[0.0]] * 2, (1, 0)) == 0.5
+    assert scorer(Ones(outputs=2), [[0.0]] * 2, [[1, 1], [1]]) == 1.0  # one target for both predictions
+
+
+def test_rows_and_parts_of_lists():
+    assert taken([3, "a", 5], np.array([2, 0])) == [5, 3]
+    assert [width_of(X) for X in ([[1, 2], (3, 4)], [1, 2], [], np.zeros((2, 3)), np.zeros(2))] == [
+        2,
+        None,
+        None,
+        3,
+        None,
+    ]
+    with pytest.raises(ValueError, match="rows must be of one length"):
+        width_of([[1, 2], [3]])
