@@ -317,3 +317,14 @@ def test_the_pure_guarantee_of_any_margin_at_50_digits(margin):
     with mp.workdps(50):
         told = 6 * mp.log((1 - mp.mpf(margin)) / mp.mpf(margin))
         assert told <= mp.mpf(account.max_loss) <= told * (1 + mp.mpf("1e-11"))
+
+
+@pytest.mark.parametrize("margin", [0.49999999844868376, 0.4999999, 0.5 - 1e-12])
+@pytest.mark.parametrize("pure", [True, False])
+def test_one_coin_whose_chances_are_all_but_equal_at_50_digits(margin, pure):
+    """The searched bound takes differences of logarithms, which are next to nothing there."""
+    base, order = PureAccountant(stated_epsilon=0.05), 300.0
+    stated = base if pure else ZCDPAccountant(rho=base.rdp(order) / order)  # then the search decides alone
+    found = BernoulliAccountant(base=stated, margin=margin, draws=1, dimension=1).rdp(order)
+    truth = exact(0.05, order, 1, margin)
+    assert truth <= found <= truth * 1.1

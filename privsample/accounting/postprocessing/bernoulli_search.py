@@ -14,6 +14,7 @@ from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi, 
 _NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 8, 4096
 _HALVINGS = 44
 _SLACK, _PADDING = 1e-6, 1e-8  # relative: where the search stops; more than rounding takes away
+_LOST = 4e-15  # of a loss, absolute: it is a difference of logarithms, and near equal chances next to nothing
 
 Masses = tuple[FloatArray, FloatArray]
 
@@ -60,7 +61,8 @@ def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Fou
         low = max(low, float(search.kept(_masses(search.edge(left)[0]), _masses(left)).max()))
     bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
     high = max(high, low, float(bounds.max(initial=0.0)))
-    return Found(low=min(low, epsilon), high=min(high * (1 + _PADDING), epsilon))
+    root = np.sqrt(high) + np.sqrt(order / 2) * _LOST  # of order/2 times the squared loss
+    return Found(low=min(low, epsilon), high=min(float(root * root) * (1 + _PADDING), epsilon))
 
 
 @value
