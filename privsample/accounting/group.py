@@ -104,7 +104,7 @@ class Group(Accountant):
 
     def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         e = np.asarray(epsilon, dtype=np.float64)
-        each = np.abs(e) / self.size
+        each = np.minimum(np.abs(e) / self.size, self.base.max_loss)  # beyond, only the factor would grow
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(each > 0, _log_ratio(each, self.size), np.log(self.size))
         above = np.minimum(ratio + self.base.log_delta(each), 0.0)

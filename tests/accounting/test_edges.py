@@ -219,3 +219,8 @@ def test_statements_at_both_ends(stated):
 def test_the_group_of_a_sum_is_the_sum_of_the_groups():
     one, other = PureAccountant(stated_epsilon=1), GaussianAccountant(sensitivity=1, noise_std=2)
     assert (one + 2 * other).group(3) == one.group(3) + 2 * other.group(3)
+
+
+def test_a_divergence_beyond_the_largest_float_is_infinite_without_a_warning():
+    vast = GaussianAccountant(sensitivity=1e151, noise_std=1.0)
+    assert list(np.isinf(vast.rdp([2.0, 1e7]))) == [False, True]

@@ -8,6 +8,7 @@ from scipy import special, stats
 
 from privsample import (
     AddRemove,
+    ApproximateAccountant,
     BetaBernoulli,
     Composed,
     DirichletCategorical,
@@ -296,6 +297,13 @@ def test_groups_of_several_draws_keep_their_certificate():
     one, two, four = (account.group(size).delta(1.0) for size in (1, 2, 4))
     assert one < two < four
     assert two <= Group(base=account, size=2).delta(1.0)
+
+
+def test_a_group_of_a_failing_account_costs_no_more_at_a_larger_epsilon():
+    group = Group(base=ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-9), size=3)
+    values = group.log_delta([1.5, 2.0, 10.0, 1e3, 1e9])
+    assert (np.diff(values) <= 0).all()
+    assert np.exp(values[-1]) == pytest.approx(1e-9 * np.expm1(1.5) / np.expm1(0.5), rel=1e-9)
 
 
 def test_the_rule_and_the_base_are_named():

@@ -1,6 +1,7 @@
 """Sums of losses on a lattice, against sums at 50 digits, nested integrals and closed forms."""
 
 import itertools
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -261,6 +262,28 @@ def test_outright_failure_leaves_nothing_to_promise():
     assert product.least_epsilon(np.log(failing * (1 - 1e-6))) == np.inf
     assert product.least_epsilon(np.log(failing * (1 + 1e-6))) < 5.0
     assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(failing, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e5, 1e7, 1e12])
+def test_losses_further_apart_than_what_is_told_apart(epsilon):
+    """No node of the lattice lies within hundreds of nats of the place that is asked for."""
+    product = ProductPair(members=((binary_pair(epsilon), 30),))
+    assert (product.log_delta(epsilon * np.array([0.1, 0.5, 29.9])) >= -1e-9).all()
+    assert product.least_epsilon(np.log(0.9)) == pytest.approx(30 * epsilon, rel=1e-6)
+    made = lattice.at_epsilon(product.members, 29.9 * epsilon)
+    assert len(made.nodes) == 0
+    assert made.log_delta(29.9 * epsilon) == made.epsilon(-1.0) == np.inf
+
+
+def test_a_wide_law_in_wide_cells_has_masses():
+    log_p, infinite = GaussianPair(mu=4e5).dots(15000.0 * np.arange(-100, 100))
+    assert not np.isnan(log_p).any()
+    assert np.isfinite(infinite)
+
+
+def test_what_is_no_number_is_no_guarantee():
+    made = replace(lattice.at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
+    assert replace(made, delta=made.delta * np.nan).epsilon(np.log(1e-8)) == np.inf
 
 
 def test_the_sharp_curve_is_an_upper_bound_everywhere():

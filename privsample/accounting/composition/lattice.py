@@ -48,7 +48,9 @@ class Composition:
     drift: float
 
     def log_delta(self, epsilon: float) -> float:
-        """log delta at epsilon; 0 more than a step below the first node, where it is not known."""
+        """log delta at epsilon; 0 more than a step below the first node, where it is not known; +inf without nodes."""
+        if not len(self.nodes):  # the step is longer than what is told apart
+            return np.inf
         at = int(np.searchsorted(self.nodes, epsilon - self.drift))
         if epsilon - self.drift < self.nodes[0] - self.step:
             return 0.0
@@ -65,8 +67,8 @@ class Composition:
         if not log_delta > self.log_beyond:
             return np.inf
         goal = np.exp(min(log_delta - self.scale, 2 * _FAR)) * -np.expm1(self.log_beyond - log_delta)
-        at = int((self.delta > goal).sum())
-        if at == len(self.nodes):
+        at = int((~(self.delta <= goal)).sum())  # what is no number counts as too high
+        if at >= len(self.nodes):
             return np.inf
         with np.errstate(over="ignore"):  # a share above one, however large, says that epsilon lies below this node
             share = (goal - self.delta[at]) / max(self.tail[at] * np.exp(self.nodes[at] - self.centre), 1e-300)

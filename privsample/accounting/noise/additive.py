@@ -34,7 +34,8 @@ class GaussianPair(SmoothPair):
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """a mu^2 / 2 (Gil, Alajaji and Linder 2013)."""
-        return np.asarray(orders) * (self.mu * self.mu / 2)
+        with np.errstate(over="ignore"):
+            return np.asarray(orders) * (self.mu * self.mu / 2)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """mu^2 t (t+1) / 2."""
@@ -57,8 +58,9 @@ class GaussianPair(SmoothPair):
 
     def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """By quadrature of the density in each cell, where the cells are narrow."""
-        wide, far = float(np.diff(nodes).max()) / self.mu, float(np.abs(nodes).max()) / self.mu + self.mu
-        if wide > 1 / 16:
+        gap, far = float(np.diff(nodes).max()), float(np.abs(nodes).max()) / self.mu + self.mu
+        wide = gap / self.mu
+        if wide > 1 / 16 or gap > 500.0:
             return joined(self.log_delta, self.log_delta, nodes)
         deep = float(np.abs(nodes / self.mu - self.mu / 2).max())
         error = 1e-13 + (wide * far / 2) ** 10 / 1e9 + 1e-15 * far * deep  # relative: of the rule, and of the exponent
