@@ -10,18 +10,11 @@ from privsample.cli.errors import UsageProblem
 MODELS = ("beta-bernoulli", "dirichlet-categorical", "gamma-poisson", "gamma-exponential", "normal-known-variance")
 MECHANISMS = ("direct", "diffused", "concentrated", "tempered", "noisy", "beta-query")
 NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
-_SIGNED: tuple[str, ...] = (
-    "--prior",
-    "--bounds",
-    "--epsilon",
-    "--delta",
-    "--order",
-    "--rdp-epsilon",
-    "--rho",
-    "--upper",
+_SIGNED = (  # options whose numbers may begin with a sign
+    *("--n", "--draws", "--prior", "--bounds", "--upper", "--noise-variance", "--truncation"),
+    *("--epsilon", "--delta", "--order", "--rdp-epsilon", "--rho"),
+    *("--data-weight", "--prior-divisor", "--temperature", "--scale"),
 )
-_SIGNED += ("--noise-variance", "--data-weight", "--prior-divisor", "--temperature", "--scale", "--truncation")
-_SIGNED += ("--n", "--draws")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
