@@ -64,7 +64,10 @@ def spending() -> Iterator[None]:
 def opened(path: str) -> Ledger:
     """The ledger in this file. Raises: UsageProblem."""
     with build.checked(), spending():
-        return Ledger(path)
+        try:
+            return Ledger(path)
+        except FileNotFoundError:
+            raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` makes one") from None
 
 
 def released(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:

@@ -107,7 +107,7 @@ def test_what_does_not_fit_is_refused(run, made):
     ("words", "reason"),
     [
         (["ledger"], "init, show, spend or export"),
-        (["ledger", "show", "missing"], "there is no ledger at missing"),
+        (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` makes one"),
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
         (["ledger", "show", "."], "is a folder"),
