@@ -10,10 +10,10 @@ from privsample.cli.errors import UsageProblem, require, require_known
 from privsample.cli.output import Page, progress
 from privsample.cli.spread import add_jobs, spread
 
-ABOUT = "redraw published figures, with their numbers and one sentence on what they show"
+ABOUT = "redraw published figures, with their numbers and what they show in words"
 DESCRIPTION = """\
 Redraw published figures beside our own accounts. Each experiment leaves NAME.png and NAME.csv in a
-folder and says in one sentence what it shows and how that compares with the paper. No file is read."""
+folder and says in plain words what it shows and how that compares with the paper. No file is read."""
 EXAMPLE = """\
 example:
   privsample reproduce t-7.2 composed-draws --out figures

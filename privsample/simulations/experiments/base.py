@@ -1,4 +1,4 @@
-"""What an experiment is: a table of numbers, one sentence on what they show, and a picture of them."""
+"""What an experiment is: a table of numbers, what they show in words, and a picture of them."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from privsample.simulations.report.figures import styled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Columns of equal length, by name; one sentence; and what paints them on an empty Matplotlib figure."""
+    """Columns of equal length, by name; what they show in words; and what paints them on an empty Matplotlib figure."""
 
     columns: Mapping[str, Sequence[Any]]
     sentence: str

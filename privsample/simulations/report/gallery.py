@@ -13,7 +13,7 @@ _MOST_ROWS = 100
 
 _INTRO = (
     "Published figures and tables on differentially private sampling, computed anew beside our own accounts. Each card "
-    "shows a picture, says in one sentence what it shows and how that compares with what the paper states, and holds "
+    "shows a picture, says in plain words what it shows and how that compares with what the paper states, and holds "
     "the numbers. All data are public or drawn at random; every experiment has its own seed, so that doing it again "
     "gives the same numbers."
 )
