@@ -103,7 +103,7 @@ def _theorem_8() -> Result:
     letter = [printed(round(d), rate) for rate in SHOWN_RATES for d in DIMENSIONS.tolist()]
     letter += [printed(d, rate) for d in SHOWN_DIMENSIONS for rate in RATES.tolist()]
     gap = np.abs(np.concatenate([c.ratio for c in left + right]) / letter - 1).max()
-    most = ", ".join(f"{y.max():.3g} at {e:g}" for e, y in times.items())
+    excesses, most = (", ".join(f"{x:.3g}" for x in column) for column in (times, (y.max() for y in times.values())))
     claimed = np.concatenate([np.interp(np.log(c.at), np.log(c.x), np.log(c.ratio)) for c in left + right])
     worst = np.abs(np.concatenate([c.drawn for c in left + right]) / np.exp(claimed) - 1).max()
     return Result(
@@ -112,8 +112,9 @@ def _theorem_8() -> Result:
         f"squared error falls to {left[1].ratio[-1]:.3g} of it in {DIMENSIONS[-1]:g} dimensions at rate "
         f"{SHOWN_RATES[1]:g}; every point is Theorem 8's 1/(1 + dΔ²/(2ϵR²)) to {gap:.0e}, which Gaussian noise "
         f"attains too by optimal postprocessing, and the mean of {RUNS // 10} to {RUNS} releases at each dot is "
-        f"within {worst:.0%} of its curve. By time the largest share is {most} times the θ that Theorem 8 allows, and "
-        f"at the end {times[1.0][-1]:.1g}: it says at most 1 up to once that θ, and 0 in the limit.",
+        f"within {worst:.0%} of its curve. At {excesses} times the θ that Theorem 8 allows the share over time is at "
+        f"most {most}, and at once that θ it ends at {times[1.0][-1]:.1g}: the theorem says at most 1 up to there, and "
+        "0 in the limit.",
         paint=lambda figure: _paint_errors(figure, left, right, times),
     )
 
