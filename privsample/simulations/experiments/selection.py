@@ -64,8 +64,7 @@ def _figure_4() -> Result:
         f"At δ = {data.DELTA:g} the best of a logarithmic number of runs, {MEAN} on average, costs ε = "
         f"{cost[_LOGARITHMIC, 'ours']:.2f} by our account of Gaussian noise, "
         f"{cost[_LOGARITHMIC, 'printed']:.2f} by the paper's of any run of 0.1-zCDP, and "
-        f"{cost['all runs composed', 'naive']:.2f} if all runs are composed, which the paper calls a clear "
-        "improvement.",
+        f"{cost['all runs composed', 'naive']:.2f} if all runs are composed; the paper calls this improvement clear.",
         title="What a number of runs costs",
         names=("epsilon", "expected_runs"),
         xlabel="ε at δ = 10⁻⁶, nats",
