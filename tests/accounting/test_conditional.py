@@ -8,7 +8,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.accounting.loss import DiscretePair
-from privsample.accounting.selection.conditional import log_growth
+from privsample.accounting.selection.conditional import log_growth, log_growth_beside_stops
 from tests.accounting.selection_reference import hockey_stick, renyi
 from tests.accounting.strategies import Finite
 
@@ -17,8 +17,8 @@ EPSILONS = np.array([0.0, 0.5, -0.5])
 ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 20.0, 1e3])
 
 
-def conditional(floor, base=BASE):
-    return ps.ConditionalAccountant(base=base, floor=floor)
+def conditional(floor, base=BASE, *, stops=False):
+    return ps.ConditionalAccountant(base=base, floor=floor, stops=stops)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -38,6 +38,86 @@ def test_every_set_is_dominated(seed):
                 for order, bound in zip(ORDERS[:-1], divergence, strict=False):
                     assert renyi(x, y, order) <= bound + 1e-9
                 assert np.log(x / y).max() <= account.max_loss + 1e-9
+
+
+@pytest.mark.parametrize(("seed", "floor"), [(0, 0.02), (1, 0.3), (2, 0.9)])
+def test_every_set_beside_stops_is_dominated(seed, floor):
+    """Sets of outputs, whole and in part: what is released, the output or nothing, against the account."""
+    rng = np.random.default_rng(seed)
+    p, q = np.maximum(rng.dirichlet(np.ones(4) / (seed + 1), 2), 1e-3)
+    p, q = p / p.sum(), q / q.sum()
+    pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
+    account = conditional(floor, Finite(listed=(pair, pair.reverse())), stops=True)
+    epsilons = np.array([0.0, 0.05, 0.3, 1.0, 2.0, -0.5])
+    delta, divergence = account.delta(epsilons), account.rdp(ORDERS)
+    wholes = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
+    for accepted in [*wholes, *rng.uniform(size=(40, 4))]:
+        laws = [np.append((1 - floor) * law * accepted, floor) for law in (p, q)]
+        for one, other in (laws, laws[::-1]):
+            kept = one > 0
+            x, y = one[kept] / one.sum(), other[kept] / other.sum()
+            for epsilon, bound in zip(epsilons, delta, strict=True):
+                assert hockey_stick(x, y, epsilon) <= bound + 1e-12
+            for order, bound in zip(ORDERS[:-1], divergence, strict=False):
+                assert renyi(x, y, order) <= bound + 1e-9
+            assert np.log(x / y).max() <= account.max_loss + 1e-9
+
+
+def beside_stops(mu, floor, epsilon):
+    """The largest delta over acceptance of both tails of a Gaussian run; the worst sets are such (docs/notes)."""
+    cuts = np.concatenate([[-np.inf], np.linspace(-7, 8, 300), [np.inf]])
+    low, high = (cuts[at] for at in np.triu_indices(len(cuts)))
+    centres = mu / 2, -mu / 2  # the other direction is the mirror image
+    chances = [floor + (1 - floor) * (stats.norm.cdf(low - m) + stats.norm.sf(high - m)) for m in centres]
+    shift = epsilon + np.log(chances[0] / chances[1])
+
+    def beyond(start):
+        at = np.maximum(start, shift / mu)
+        there, here = (stats.norm.sf(at - m) for m in centres)
+        return there - np.exp(shift) * here
+
+    inside = beyond(high) + np.maximum(beyond(-np.inf) - beyond(low), 0.0)
+    stopped = floor * np.maximum(-np.expm1(shift), 0.0)
+    return float((((1 - floor) * inside + stopped) / chances[0]).max())
+
+
+@pytest.mark.parametrize(("mu", "floor", "least"), [(0.25, 0.5, 0.6), (0.25, 0.05, 0.2), (1.0, 0.2, 0.4)])
+def test_gaussian_runs_with_stops_cost_little_less(mu, floor, least):
+    account = conditional(floor, ps.GaussianAccountant(sensitivity=mu, noise_std=1), stops=True)
+    for epsilon in (0.0, 0.2, 0.8):
+        assert beside_stops(mu, floor, epsilon) <= account.delta(epsilon) + 1e-11
+    far = account.epsilon(1e-4)
+    assert least * 1e-4 < beside_stops(mu, floor, far) <= 1e-4
+    assert far < conditional(floor, account.base).epsilon(1e-4)
+    assert (account.rdp(ORDERS) <= conditional(floor, account.base).rdp(ORDERS)).all()
+
+
+def test_growth_beside_stops():
+    """The largest quotient over all thresholds."""
+    for floor in (0.9, 0.5, 1e-3, 1e-9):
+        at = np.linspace(-9, 9, 200_001)
+        p, q = stats.norm.cdf(at), stats.norm.cdf(at + 0.2**0.5)
+        exact = np.log((floor + (1 - floor) * q) / (floor + (1 - floor) * p)).max()
+        assert exact <= log_growth_beside_stops(BASE.pairs[0], floor) <= exact * (1 + 1e-6)
+        assert exact < log_growth(BASE.pairs[0], floor)
+    assert log_growth_beside_stops(BASE.pairs[0], 1.0) == 0.0
+
+
+def test_what_stops_at_once_costs_nothing():
+    account = conditional(1.0, stops=True)
+    assert (account.epsilon(1e-300), account.delta(0.0), account.max_loss) == (0.0, 0.0, np.inf)
+    assert account.rdp(3.0) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_pure_and_failing_bases_with_stops():
+    pure = conditional(0.1, ps.PureAccountant(stated_epsilon=0.5), stops=True)
+    odds = np.exp(0.5)
+    there, here = 0.9 * odds / (1 + odds), 0.9 / (1 + odds)  # chances of a run and of the likelier answer
+    assert pure.max_loss == pytest.approx(0.5 + np.log((0.1 + there) / (0.1 + here)), rel=1e-9)
+    failing = conditional(0.1, ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-4), stops=True)
+    assert failing.failure == pytest.approx(1e-3)
+    assert pure.max_loss - 0.01 < failing.epsilon(2e-3) < failing.epsilon(1.01e-3) < pure.max_loss + 0.01
+    assert np.isinf(failing.rdp(2.0))
 
 
 def test_proposition_15_at_low_orders():
@@ -126,5 +206,7 @@ def test_bad_input():
         conditional(True)
     with pytest.raises(ValueError, match="nothing is promised"):
         conditional(0.01, ps.ApproximateAccountant(stated_epsilon=1, stated_delta=0.01))
+    with pytest.raises(TypeError, match="stops must be True or False"):
+        conditional(0.1, stops=1)
     with pytest.raises(TypeError, match="account of one run"):
         ps.ConditionalAccountant(base=None, floor=0.1)

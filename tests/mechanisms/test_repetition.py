@@ -127,7 +127,7 @@ def test_wrapper_equation():
     made = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC)
     assert made.accountant == ps.SelectionAccountant(base=NOISE.accountant, runs=LOGARITHMIC)
     until = ps.ConditionalSelection(base=NOISE, accept=1.0, floor=0.1)
-    assert until.accountant == ps.ConditionalAccountant(base=NOISE.accountant, floor=0.1)
+    assert until.accountant == ps.ConditionalAccountant(base=NOISE.accountant, floor=0.1, stops=True)
 
 
 @pytest.mark.statistical

@@ -8,7 +8,14 @@ from privsample._checks import FloatArray, share
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import Curve, PointCurve, closed, epsilon_from_renyi, log_delta_from_renyi
+from privsample.accounting.curves.conversion import (
+    Curve,
+    PointCurve,
+    closed,
+    crossing,
+    epsilon_from_renyi,
+    log_delta_from_renyi,
+)
 from privsample.accounting.loss import LossPair, binary_pair
 from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, pure_renyi
 from privsample.accounting.selection.ranks import Resolved, beside_failure, ordered_pairs
@@ -21,12 +28,15 @@ _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free para
 class ConditionalAccountant(ChosenAccountant):
     """The base's output given that it lies in a public set, which has probability >= `floor` whatever the data.
 
+    With `stops` the floor is a chance of its own: each round stops with it and releases nothing, else the base runs,
+    and the set is what stops or is good enough; that costs less.
     Kind: upper bound. Source: Papernot and Steinke 2022, Proposition 15, as far as it holds; docs/notes/selection.md,
     section 5, for the bounds from the base's privacy curve.
     """
 
     base: Accountant
     floor: float
+    stops: bool = False
     assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
     _growths: dict[bool, list[tuple[LossPair, float]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -39,6 +49,8 @@ class ConditionalAccountant(ChosenAccountant):
                 f"floor must lie above the base's failure probability {base.failure:g}, got {floor:g}: given a rarer "
                 "event nothing is promised"
             )
+        if not isinstance(self.stops, bool):
+            raise TypeError(f"stops must be True or False, got {self.stops!r}")
         put(self, floor=floor, assumptions=self.assumptions | base.assumptions)
 
     @property
@@ -53,7 +65,9 @@ class ConditionalAccountant(ChosenAccountant):
 
     @property
     def _floor_beside(self) -> float:
-        """Probability of the set, at least, beside the base's failure."""
+        """Probability of the set, at least, or of a stop, beside the base's failure."""
+        if self.stops:
+            return self.floor / (1.0 - (1.0 - self.floor) * self.base.failure)
         return (self.floor - self.base.failure) / (1.0 - self.base.failure)
 
     @property
@@ -62,7 +76,10 @@ class ConditionalAccountant(ChosenAccountant):
         base = self.base.max_loss
         if np.isinf(base):
             return np.inf
-        return base + min(base, log_growth(binary_pair(base), self._floor_beside)) if base else 0.0
+        return base + min(base, self._growth(binary_pair(base), self._floor_beside)) if base else 0.0
+
+    def _growth(self, pair: LossPair, floor: float) -> float:
+        return (log_growth_beside_stops if self.stops else log_growth)(pair, floor)
 
     def _proposition_15(self, orders: FloatArray) -> FloatArray:
         """min over r >= 1 of eps(r(a-1)+1) + [(a-2)/(a-1) eps(a-1) if a > 2] + (1/r + 1)/(a-1) log(1/f).
@@ -75,9 +92,16 @@ class ConditionalAccountant(ChosenAccountant):
         return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
-        """eps(a) + log(G/f) + log(1/f)/(a - 1), G the largest probability of the set under the neighbour."""
+        """eps(a) + log(G/f) + log(1/f)/(a - 1), G the largest probability of the set under the neighbour.
+
+        With stops: log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), and the growth.
+        """
         growth = max(growth for _, growth in self._grown(beside=True))
-        return self.base._renyi(orders) + growth - np.log(self._floor_beside) / (orders - 1.0)
+        log_floor, s = np.log(self._floor_beside), orders - 1.0
+        within = s * self.base._renyi(orders)
+        if self.stops:
+            within = np.logaddexp(within + _log_rest(self._floor_beside), log_floor)
+        return growth + (within - log_floor) / s
 
     def _grown(self, *, beside: bool) -> list[tuple[LossPair, float]]:
         """The base's pairs, or those that hold beside its failure, each with log(G/f); worked out once."""
@@ -86,7 +110,7 @@ class ConditionalAccountant(ChosenAccountant):
             pairs, floor = (
                 (beside_failure(self.base), self._floor_beside) if beside else (ordered_pairs(self.base), self.floor)
             )
-            self._growths[beside] = [(pair, log_growth(pair, floor)) for pair in pairs]
+            self._growths[beside] = [(pair, self._growth(pair, floor)) for pair in pairs]
         return self._growths[beside]
 
     def _bounds(self) -> dict[str, Curve]:
@@ -109,12 +133,22 @@ class ConditionalAccountant(ChosenAccountant):
         return {"privacy curve of the base": self._curve()}
 
     def _curve(self) -> PointCurve:
-        """log of delta(e - log(G/f))/f at e >= 0, the worst over the base's pairs."""
-        growths = self._grown(beside=False)
+        """log of the bound at e >= 0, the worst over the base's pairs, d their delta(e - log(G/f)).
+
+        It is d/f; with stops, ((1-f) d + f c)/((1-f) d + f), c = (1 - e^(e - growth))_+.
+        """
+        growths, log_floor = self._grown(beside=False), float(np.log(self.floor))
+
+        def bound(pair: LossPair, e: float) -> float:
+            d = float(pair.log_delta(np.asarray(e)))
+            if not self.stops:
+                return d - log_floor
+            runs = d + _log_rest(self.floor)
+            stopped = log_floor + float(np.log(-np.expm1(e))) if e < 0.0 else -np.inf
+            return float(np.logaddexp(runs, stopped) - np.logaddexp(runs, log_floor))
 
         def log_delta(epsilon: float) -> float:
-            worst = max(float(pair.log_delta(np.asarray(epsilon - growth))) for pair, growth in growths)
-            return min(worst - float(np.log(self.floor)) + 1e-14, 0.0)
+            return min(max(bound(pair, epsilon - growth) for pair, growth in growths) + 1e-14, 0.0)
 
         return log_delta
 
@@ -124,3 +158,23 @@ def log_growth(pair: LossPair, floor: float) -> float:
     resolved = Resolved.of(pair, _LOG_SHARE)
     lines = np.logaddexp(-resolved.losses, resolved.reverse - np.log(floor))
     return float(np.clip(lines.min() + 1e-14, 0.0, -np.log(floor)))
+
+
+def log_growth_beside_stops(pair: LossPair, floor: float) -> float:
+    """log of the most that a set with all stops, of chance f, can grow in probability from P to Q.
+
+    It is the g at which f (e^g - 1) = (1-f) D_{e^g}(Q || P).
+    """
+    back, log_rest, log_floor = pair.reverse(), _log_rest(floor), float(np.log(floor))
+
+    def excess(growth: float) -> float:
+        with np.errstate(over="ignore"):
+            return log_rest + float(back.log_delta(np.asarray(growth))) - log_floor - float(np.log(np.expm1(growth)))
+
+    return crossing(excess, start=1.0) * (1 + 1e-12)
+
+
+def _log_rest(floor: float) -> float:
+    """log(1 - f), the chance that a round runs the base."""
+    with np.errstate(divide="ignore"):
+        return float(np.log1p(-floor))

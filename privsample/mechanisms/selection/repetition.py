@@ -105,8 +105,8 @@ class ConditionalSelection(Mechanism):
 
     @property
     def accountant(self) -> ConditionalAccountant:
-        """The base's account, given that a round stops: an upper bound."""
-        return ConditionalAccountant(base=self.base.accountant, floor=self.floor)
+        """The base's account, given that a round stops or is good enough: an upper bound."""
+        return ConditionalAccountant(base=self.base.accountant, floor=self.floor, stops=True)
 
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Run the base until a run is good enough or chance stops. Raises: as the base does."""
