@@ -100,6 +100,30 @@ def test_runs_that_almost_surely_fail():
     assert account.epsilon(0.999) == np.inf
 
 
+FAILING = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
+SAMPLED = ps.PoissonSampling(rate=0.3)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        ps.SubsampledAccountant(base=FAILING, scheme=SAMPLED).group(2),
+        ps.SubsampledAccountant(base=FAILING + ps.GaussianAccountant(sensitivity=1, noise_std=2), scheme=SAMPLED),
+    ],
+    ids=["group", "sample"],
+)
+def test_bases_without_any_order(base):
+    """They have a privacy curve alone: nothing is known beside their failure."""
+    assert base._renyi_limit == 1.0
+    best = ps.SelectionAccountant(base=base, runs=ps.TruncatedNegativeBinomial.geometric(mean=2))
+    good = ps.ConditionalAccountant(base=base, floor=0.5)
+    for account in (best, good):
+        assert np.isinf(account.rdp([1.5, 30.0])).all()
+        assert base.delta(1.0) < account.delta(1.0) < 10 * base.delta(1.0)
+        assert base.epsilon(0.01) < account.epsilon(0.01) < 3 * base.epsilon(0.01)
+        assert np.isinf(account._renyi(np.array([2.0]))).all()
+
+
 def test_failures_of_the_base():
     """Lemma 20: the law of the number of runs is thinned by those that fail."""
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.01)

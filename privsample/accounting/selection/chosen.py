@@ -53,6 +53,11 @@ class ChosenAccountant(Accountant):
         return self.base._renyi_limit
 
     @property
+    def _has_orders(self) -> bool:
+        """Whether the base has a Renyi curve at all, beside its failure."""
+        return self._renyi_limit > 1.0
+
+    @property
     def _has_curve(self) -> bool:
         return True
 

@@ -119,6 +119,8 @@ class ConditionalAccountant(ChosenAccountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
+        if not self._has_orders:
+            return np.full(orders.shape, np.inf)
         found = closed(self._least, orders, self._renyi_limit, self.max_loss)
         return np.minimum(found, pure_renyi(self.max_loss, orders))
 

@@ -102,6 +102,8 @@ class SelectionAccountant(ChosenAccountant):
 
     def _bounds(self) -> dict[str, Curve]:
         """The Renyi curves that cost little, by name."""
+        if not self._has_orders:
+            return {}
         base, law, found = self.base._renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
 
@@ -122,6 +124,8 @@ class SelectionAccountant(ChosenAccountant):
     def _sorted(self) -> tuple[FloatArray, FloatArray]:
         """Some orders, and the bound by sorting there."""
         limit = self._renyi_limit
+        if not self._has_orders:
+            return _SORTED, np.full(_SORTED.shape, np.inf)
         orders = _SORTED if np.isinf(limit) else 1.0 + (limit - 1.0) * np.geomspace(1e-3, 0.999, len(_SORTED))
         return self._once("sorted", lambda: (orders, np.array([self._by_sorting(float(a)) for a in orders])))
 
@@ -137,6 +141,8 @@ class SelectionAccountant(ChosenAccountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
+        if not self._has_orders:
+            return np.full(orders.shape, np.inf)
         known, dear = self._sorted()
 
         def bound(a: FloatArray) -> FloatArray:
