@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from privsample._value import value
 
+_LOST = 1e-6  # of what one record moves: what rounding may take of a sum
+_EPS = float(np.finfo(np.float64).eps)
+
 
 @value
 class Domain:
@@ -29,6 +32,20 @@ class Domain:
         if self.whole and self.high - self.low == 1:
             return f"{self.low:g} or {self.high:g}"
         return f"{'whole numbers' if self.whole else 'numbers'} from {self.low:g} to {self.high:g}"
+
+    def summable(self, count: int, moved: float) -> None:
+        """Refuse sums of `count` numbers that overflow, or lie so far from 0 that a float does not tell records apart.
+
+        moved: how far one record can move the sum. Raises: ValueError.
+        """
+        far = max(abs(self.low), abs(self.high))
+        if not count * far < np.inf:
+            raise ValueError(f"the sum of {self.words} would overflow for {count:,} records; take a smaller unit")
+        if far > moved and not count * far * _EPS <= _LOST * moved:
+            raise ValueError(
+                f"{self.words} lie so far from 0 that rounding would move the sum of {count:,} records about as much "
+                f"as one record; take a public number near {self.low:g} off the column and the bounds first"
+            )
 
     def clean(self, chunk: NDArray[Any]) -> NDArray[Any]:
         """Map a chunk of real numbers, shape (k,), into the domain; untouched where nothing has to move."""

@@ -31,6 +31,7 @@ from privsample import (
     NoiseAfter,
     NoisyContraction,
     NoisyProjectedSGD,
+    NoisyStatistics,
     NoisyStep,
     NormalKnownVariance,
     OrnsteinUhlenbeck,
@@ -115,6 +116,51 @@ def test_a_table_that_arrow_cannot_make_shows_no_record(column):
     with pytest.raises(SchemaError) as caught:
         DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3).release(pd.DataFrame({"c": column}))
     assert SECRET not in str(caught.value)
+
+
+FAR = [
+    lambda low, high, n: GaussianSum(bounds=(low, high), noise_std=1, relation=ReplaceOne(n=n)),
+    lambda low, high, n: LaplaceSum(bounds=(low, high), scale=1, relation=ReplaceOne(n=n)),
+    lambda low, high, n: DirectPosterior(model=far_from_zero(low, high), n=n),
+    lambda low, high, n: NoisyStatistics(model=far_from_zero(low, high), n=n, scale=1),
+    lambda low, high, n: TemperedPosterior(model=far_from_zero(low, high), n=n, temperature=1, truncation=(low, high)),
+]
+
+
+def far_from_zero(low, high):
+    return NormalKnownVariance(mean=low, variance=1, noise_variance=1, bounds=(low, high))
+
+
+@pytest.mark.parametrize("build", FAR)
+def test_no_record_moves_a_sum_by_more_than_is_charged_because_sums_are_rounded(build):
+    with pytest.raises(ValueError, match="rounding would move the sum of 1,000,000 records"):
+        build(1.7e9, 1.7e9 + 0.1, 1_000_000)
+    low, high, n = 1.7e6, 1.7e6 + 40.0, 100_000
+    build(low, high, n)
+    records = np.random.default_rng(5).uniform(low, high, n)
+    sums = []
+    for record in (low, high):
+        records[n // 3] = record
+        sums.append(float(far_from_zero(low, high).summarize(records)[0]))
+    assert sums[1] - sums[0] == pytest.approx(high - low, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: GaussianSum(bounds=(-8e307, 8e307), noise_std=1),
+        lambda: GaussianSum(bounds=(0, 1e307), noise_std=1, relation=ReplaceOne(n=20)),
+        lambda: ClippedSum(norm=1e293, noise_std=1, width=2),
+        lambda: DirectPosterior(
+            model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1e308)), n=3
+        ),
+        lambda: DirectPosterior(model=GammaExponential(shape=3, rate=1, upper=1e308), n=3),
+        lambda: NoisyStatistics(model=GammaExponential(shape=3, rate=1, upper=1e308), n=3, scale=1),
+    ],
+)
+def test_no_sum_of_records_overflows(build):
+    with pytest.raises(ValueError, match=r"would overflow for .* records; take a smaller unit"):
+        build()
 
 
 @pytest.mark.parametrize("statistic", [5, 2**70, np.longdouble("1e400"), np.inf, -np.inf, np.nan, None, 1.7e308])

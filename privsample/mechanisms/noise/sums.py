@@ -7,7 +7,16 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, holdable, how_many, interval, positive, positive_integer
+from privsample._checks import (
+    LARGEST_INTEGER,
+    FloatArray,
+    generator,
+    holdable,
+    how_many,
+    interval,
+    positive,
+    positive_integer,
+)
 from privsample._data import chunks
 from privsample._entropy import undisturbed
 from privsample._value import put, value
@@ -42,6 +51,11 @@ class NoisySum(Mechanism):
     def sensitivity(self) -> float:
         """The most that one neighbour moves the sum."""
 
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """Where the numbers that are added up live."""
+
     @abstractmethod
     def records(self, data: Any) -> NDArray[Any]:
         """The records as an array, one along the first axis. Raises: SchemaError."""
@@ -61,8 +75,7 @@ class NoisySum(Mechanism):
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
         """Sum and add noise. Returns: draws "sum", shape (draws,) or (draws, width). Raises: SchemaError, TypeError."""
         source, account = generator(rng), charged(self, rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = np.nan_to_num(self._contributions(self._checked(data)).sum(axis=0), nan=0.0)
+        total = self._contributions(self._checked(data)).sum(axis=0)
         noise = undisturbed(source, lambda: self._noise(source, (self.draws, *np.shape(total))))
         with np.errstate(over="ignore"):
             return Release(mechanism=self, draws={"sum": np.clip(total + noise, -_LARGEST, _LARGEST)}, account=account)
@@ -81,7 +94,8 @@ class NoisySum(Mechanism):
 
 
 def _normalize(self: Any) -> None:
-    of_single_records(self.relation)
+    relation = of_single_records(self.relation)
+    self.domain.summable(relation.n if isinstance(relation, ReplaceOne) else LARGEST_INTEGER, self.sensitivity)
     put(self, draws=positive_integer(draws=self.draws))
     holdable(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
     self.accountant  # noqa: B018 - building it checks the rest
@@ -203,6 +217,11 @@ class ClippedSum(NoisySum):
         put(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))
         put(self, width=positive_integer(width=self.width))
         _normalize(self)
+
+    @property
+    def domain(self) -> Domain:
+        """Of every entry of a row that was scaled down."""
+        return Domain(low=-self.norm, high=self.norm, missing=0.0)
 
     @property
     def sensitivity(self) -> float:

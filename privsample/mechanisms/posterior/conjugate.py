@@ -73,6 +73,7 @@ class ConjugateMechanism(Mechanism):
         return CuratorNotes(title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=facts)
 
     def _settle_draws(self) -> None:
+        self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
         put(self, draws=positive_integer(draws=self.draws))
         holdable(self.draws * self.model.empty.size, lower="draws")
 
