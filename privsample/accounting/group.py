@@ -119,4 +119,5 @@ def _log_ratio(each: FloatArray, size: int) -> FloatArray:
 
 def _limit(base: float, size: int) -> float:
     """The limit of the chained curve: 1/(1 - (1 - 1/base)^size) in closed form, by L = L1 L2/(L1 + L2 - 1)."""
-    return np.inf if np.isinf(base) else float(1.0 / -np.expm1(size * np.log1p(-1.0 / base)))
+    with np.errstate(divide="ignore"):  # a limit next to one
+        return np.inf if np.isinf(base) else float(1.0 / -np.expm1(size * np.log1p(-1.0 / base)))

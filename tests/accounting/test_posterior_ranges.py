@@ -14,6 +14,9 @@ from privsample import (
     NormalKnownVariance,
     PosteriorAccountant,
 )
+from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.gamma import GammaShapePair
+from privsample.errors import NumericalFailure
 
 ORDERS = np.array([1.5, 20.0])
 
@@ -37,14 +40,14 @@ def test_a_weight_too_small_is_refused(weight):
         DiffusedPosterior(model=models(2.0)[0], n=10, data_weight=weight)
 
 
-@pytest.mark.parametrize("prior", [1e17, 1e200, 1e308])
+@pytest.mark.parametrize("prior", [5e-324, 1e-300, 9e-151, 1e17, 1e200, 1e308])
 def test_a_prior_beside_which_records_are_lost_is_refused(prior):
     for model in models(prior)[:3]:
-        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \(0, 1e\+16\]"):
+        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \[1e-150, 1e\+16\]"):
             PosteriorAccountant(model=model, n=10)
-        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \(0, 1e\+16\]"):
+        with pytest.raises(ValueError, match=r"the prior's parameters must lie in \[1e-150, 1e\+16\]"):
             DirectPosterior(model=model, n=10)
-    with pytest.raises(ValueError, match=r"must lie in \(0, 1e\+16\]"):
+    with pytest.raises(ValueError, match=r"must lie in \[1e-150, 1e\+16\]"):
         PosteriorAccountant(model=BetaBernoulli(alpha=1.0, beta=prior), n=10)
 
 
@@ -66,3 +69,53 @@ def test_at_large_priors_the_renyi_curve_is_the_normal_limits(prior):
     account = PosteriorAccountant(model=BetaBernoulli(alpha=prior, beta=prior), n=1)
     assert account.rdp(ORDERS) == pytest.approx(ORDERS / 2 * 2 / prior, rel=1e-6)
     assert 0.0 <= account.epsilon(1e-3) < 1e-3
+
+
+@pytest.mark.parametrize("prior", [1e-150, 1e-100, 1e-17])
+@pytest.mark.parametrize("group", [1, 3])
+def test_a_prior_next_to_nothing_gives_all_away(prior, group):
+    """P is all but surely one, Q zero."""
+    for model in models(prior)[:3]:
+        account = PosteriorAccountant(model=model, n=group).group(group)
+        assert (account.epsilon([1e-6, 0.5]) > 0.1 / prior).all()
+        assert np.isinf(account.rdp(2.0))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        BetaPair(a=1e-300, b=1e-300, step=1.0),
+        BetaPair(a=1e-300, b=1e-300, step=2.0**53),
+        GammaShapePair(shape=1e-300, step=1.0, rising=False),
+        GammaShapePair(shape=1e-300, step=2.0**53, rising=False),
+        GammaShapePair(shape=1e-300, step=2.0**53, rising=True),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_integral_that_reaches_beyond_the_floats_fails_upward(pair):
+    """delta is all but one there; what cannot be computed is no small number."""
+    try:
+        assert pair.log_delta(np.array([1.0]))[0] == 0.0
+    except NumericalFailure as error:
+        assert "no guarantee is claimed" in str(error)  # noqa: PT017 - either end is right
+
+
+def test_a_prior_too_small_for_a_renyi_curve():
+    model = GammaExponential(shape=1.0, rate=1e-300, upper=1e300)
+    with pytest.raises(NumericalFailure, match="so small"):
+        PosteriorAccountant(model=model, n=3).rdp(2.0)
+
+
+@pytest.mark.parametrize(("rate", "upper"), [(1e300, 1e-300), (1e200, 1e-200), (1e150, 1e-140)])
+def test_a_ratio_of_rates_that_vanishes_costs_little(rate, upper):
+    account = PosteriorAccountant(model=GammaExponential(shape=1.0, rate=rate, upper=upper), n=3)
+    assert 0.0 < account.rdp(2.0) < 1e-200
+    assert 0.0 < account.delta(0.0) < 1e-200
+    assert account.epsilon(1e-6) == 0.0
+
+
+def test_a_variance_whose_share_vanishes_is_refused_in_words():
+    model = NormalKnownVariance(mean=0.0, variance=1e-300, noise_variance=1.0, bounds=(0.0, 1.0))
+    with pytest.raises(ValueError, match="must be finite and > 0"):
+        PosteriorAccountant(model=model, n=3, prior_divisor=1e-300)

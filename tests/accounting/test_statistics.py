@@ -1,6 +1,7 @@
 """Accounts of noisy statistics: against enumeration of what two or more records can move."""
 
 import itertools
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -234,3 +235,10 @@ def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
     for noise in (LaplaceNoise(scale=1e300), GaussianNoise(noise_std=1e300)):
         hidden = StatisticsAccountant(differences=ONE, n=10, noise=noise)
         assert min(hidden.zcdp, hidden.rdp(2.0), hidden.delta(0.0)) > 0.0
+
+
+def test_the_pure_guarantee_is_rounded_up():
+    for scale in (3.0, 0.1, 7.0):
+        for law in (LaplaceNoise(scale=scale), DiscreteLaplaceNoise(scale=scale)):
+            account = StatisticsAccountant(differences=ONE_HOT, n=10, noise=law, draws=3)
+            assert Fraction(account.max_loss) >= 6 / Fraction(scale)

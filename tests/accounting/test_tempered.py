@@ -301,6 +301,9 @@ def test_other_fields_are_checked():
         TemperedAccountant(model=TWO, n=5, temperature=1, truncation=(0.1, 0.9))
     with pytest.raises(ValueError, match="n must"):
         TemperedAccountant(model=TWO, n=0, temperature=1, truncation=0.1)
+    waiting = GammaExponential(shape=1, rate=1, upper=1)
+    with pytest.raises(ValueError, match="must be finite"):
+        TemperedAccountant(model=waiting, n=1, temperature=1, truncation=(1e-300, 1e300))
 
     class Other(Model):
         prior = TWO.prior

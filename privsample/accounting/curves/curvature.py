@@ -10,6 +10,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
+from privsample.errors import NumericalFailure
 
 Curvature = Callable[[FloatArray], FloatArray]
 _BERNOULLI = (43867 / 798, -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)  # B_18 ... B_2
@@ -40,9 +41,12 @@ def _along(
 
     base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         unit = np.minimum(base / step, _LONGEST)
-    count = int(np.ceil(np.log2(np.max(length / unit) + 1.0))) + 1
+        most = float(np.max(length / unit))
+    if not most <= _LONGEST:
+        raise NumericalFailure("a prior is so small beside a record's step that no Renyi curve is known")
+    count = int(np.ceil(np.log2(most + 1.0))) + 1
     edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
     half = np.diff(edges, axis=1)[:, :, None] / 2
     s = (edges[:, :-1, None] + half * (_NODES + 1)).reshape(len(base), -1)

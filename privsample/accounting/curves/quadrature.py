@@ -26,10 +26,12 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
     vanish at 0. With `ends`, positive and of shape (rows,), each integral is over (0, end). Panels are halved until two
     Gauss-Legendre rules agree; each result adds their remaining difference, a bound on the dropped tails
     (log-concavity) and a relative 1e-11.
-    Raises: NumericalFailure, where a support is not found or the two rules go on to disagree.
+    Raises: NumericalFailure, where a support is not found, or ends beyond 2^992, or the two rules go on to disagree.
     """
     low, mode, high, peak = _support(log_f, _everywhere(rows) if ends is None else _up_to(ends))
     nowhere = np.isneginf(peak)
+    if ends is None and not (nowhere | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
+        raise NumericalFailure("a privacy curve's integrand does not fall within reach; no guarantee is claimed")
     shift = np.where(nowhere, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
     total = np.zeros(rows)

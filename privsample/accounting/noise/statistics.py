@@ -124,7 +124,7 @@ class StatisticsAccountant(Accountant):
         """Of the Laplace laws the largest L1 norm, in scales."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return self._reach / self.noise.spread * self.draws
+        return ratio_up(self._reach * self.draws, self.noise.spread)
 
     @property
     def _on_lattice(self) -> bool:

@@ -31,7 +31,7 @@ from privsample.distributions.models.families import (
 from privsample.relations import ReplaceOne
 
 _LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
-_LARGEST_PRIOR = 1e16  # beyond, a record is lost beside the prior in a float
+_PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
 
 
 @value
@@ -62,8 +62,9 @@ class PosteriorAccountant(Accountant):
         )
         if not self.data_weight >= _LEAST_WEIGHT:
             raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
-        if not (largest := _largest_prior(self.model)) <= _LARGEST_PRIOR:
-            raise ValueError(f"the prior's parameters must lie in (0, {_LARGEST_PRIOR:g}], got {largest:g}")
+        for prior in _priors(self.model):
+            if not _PRIORS[0] <= prior <= _PRIORS[1]:
+                raise ValueError(f"the prior's parameters must lie in [{_PRIORS[0]:g}, {_PRIORS[1]:g}], got {prior:g}")
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
@@ -151,17 +152,17 @@ def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tu
     raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
 
 
-def _largest_prior(model: Model) -> float:
-    """Of the parameters that records are added to one by one."""
+def _priors(model: Model) -> tuple[float, ...]:
+    """The parameters that records are added to one by one."""
     match model:
         case BetaBernoulli(alpha=alpha, beta=beta):
-            return max(alpha, beta)
+            return alpha, beta
         case DirichletCategorical(alpha=shares):
-            return max(shares)
+            return shares
         case GammaPoisson(shape=shape):
-            return shape
+            return (shape,)
         case _:
-            return 0.0
+            return ()
 
 
 @singledispatch
@@ -221,5 +222,5 @@ def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[L
 @extreme_pairs.register
 def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     low, high = model.bounds
-    precision = 1 / (m * model.variance) + r * n / model.noise_variance
+    precision = 1 / m / model.variance + r * n / model.noise_variance
     return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5),)

@@ -17,6 +17,7 @@ from privsample.accounting.loss import ComplexArray, SmoothPair, checked_diverge
 from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
 
 _EPS = float(np.finfo(float).eps)
+_LEAST_RATIO = 1e-300
 
 
 def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
@@ -183,6 +184,11 @@ class GammaRatePair(_GammaPair):
         return self.rate
 
     @property
+    def _ratio(self) -> float:
+        """All that matters of the two rates; where it would vanish, more."""
+        return max(self.step / self.rate, _LEAST_RATIO)
+
+    @property
     def _shape_of_p(self) -> float:
         return self.shape
 
@@ -196,7 +202,7 @@ class GammaRatePair(_GammaPair):
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """-shape times a logarithm that is linear in t inside."""
-        ratio = self.step / self.rate
+        ratio = self._ratio
         moved, share = (ratio * (t + 1), -(t + 1)) if self.rising else (-ratio * t, t)
         return self.shape * (complex_log1p_excess(moved) + share * log1p_excess(ratio))
 
@@ -206,10 +212,10 @@ class GammaRatePair(_GammaPair):
     @property
     def max_loss(self) -> float:
         """shape log(1 + step/rate) where P has the larger rate, else unbounded."""
-        return float(self.shape * np.log1p(self.step / self.rate)) if self.rising else np.inf
+        return float(self.shape * np.log1p(self._ratio)) if self.rising else np.inf
 
     def _threshold(self, epsilon: FloatArray) -> FloatArray:
-        ratio = self.step / self.rate
+        ratio = self._ratio
         excess = log1p_excess(np.float64(ratio))
         if self.rising:
             offset = np.log1p(ratio) - (excess + epsilon * (1 + ratio) / self.shape) / ratio
@@ -218,6 +224,6 @@ class GammaRatePair(_GammaPair):
         return np.log1p(np.maximum(offset, -1.0 + _EPS))  # at the largest loss the offset is -1; see log_delta
 
     def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
-        ratio = self.step / self.rate
+        ratio = self._ratio
         at_threshold = ratio * self.shape * np.exp(threshold)
         return at_threshold / (1 + ratio) * -np.expm1(-u) if self.rising else at_threshold * np.expm1(u)

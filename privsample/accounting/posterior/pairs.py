@@ -32,10 +32,12 @@ def deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bo
 
     log_density and slope (how fast it falls) are taken at the threshold, as columns; the bound is that of a log-concave
     tail. What underflows even as a logarithm is not zero: it becomes the least logarithm that is told apart from it.
+    What is no number becomes one, the largest bound.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bound = (log_density * (1 - 1e-13) - np.log(slope))[:, 0]
-    return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], np.where(bound > _LEAST, np.minimum(bound, 0.0), _LEAST)
+    bound = np.where(np.isnan(bound), 0.0, np.clip(bound, _LEAST, 0.0))
+    return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], bound
 
 
 def rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:

@@ -99,7 +99,8 @@ class TemperedAccountant(Accountant):
     def shift(self) -> float:
         """mu of the Gaussian pair that the draw costs at most: slope of the loss / sqrt(strong convexity)."""
         _, slope, curvature = self._geometry
-        return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
+        with np.errstate(divide="ignore"):
+            return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
 
     @property
     def _geometry(self) -> tuple[float, float, float]:
@@ -218,7 +219,7 @@ def geometry(model: Model, n: int, temperature: float, bounds: tuple[float, floa
         case GammaPoisson(upper=most), Gamma(rate=rate):
             return most * ratio, float(most), (rate + weight) * low
         case GammaExponential(shape=shape, upper=longest), _:  # each waiting time adds one to the shape
-            return longest * (high - low), longest, (shape + (n - 1)) / temperature / high**2
+            return longest * (high - low), longest, (shape + (n - 1)) / temperature / high / high
         case NormalKnownVariance(noise_variance=variance, bounds=(least, most)), Normal(scale=scale):
             slope = (most - least) / variance
             return slope * (high - low), slope, scale**-2.0 + weight / variance
