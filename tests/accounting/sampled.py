@@ -76,3 +76,8 @@ class Sizes(Accountant):
 
     def group(self, size):
         return Sizes(laws=self.laws, relation=self.relation, distance=size, sizes=self.sizes)
+
+
+over_sizes.register(Sizes)(
+    lambda account, low, high: Sizes(laws=account.laws, relation=account.relation, sizes=(low, high))
+)

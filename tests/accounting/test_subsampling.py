@@ -230,3 +230,15 @@ def test_binomial_weights(k, trials, rate):
         truth = mp.log(mp.binomial(trials, k)) + k * mp.log(rate) + (trials - k) * mp.log(1 - mp.mpf(rate))
         found = mp.mpf(float(log_binomial(np.array([k]), trials, rate)[0]))
         assert 0 <= found - truth < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("k", "trials", "rate"),
+    [(1860051239, 12020517618, 0.15473287856172763), (135084980313, 137553500209, 0.98204922884480)],
+)
+def test_binomial_weights_of_so_many_that_their_mean_is_rounded(k, trials, rate):
+    with mp.workdps(60):
+        ways = mp.loggamma(trials + 1) - mp.loggamma(k + 1) - mp.loggamma(trials - k + 1)
+        truth = ways + k * mp.log(rate) + (trials - k) * mp.log(1 - mp.mpf(rate))
+        found = mp.mpf(float(log_binomial(np.array([k]), trials, rate)[0]))
+        assert 0 <= found - truth < 1e-7

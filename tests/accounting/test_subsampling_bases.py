@@ -30,13 +30,8 @@ from privsample import (
 from privsample.accounting.loss import DiscretePair, binary_pair
 from privsample.accounting.subsampling.subsampled import over_sizes
 from privsample.errors import RelationMismatch
-from tests.accounting.sampled import ADD, EPSILONS, GAUSS, Sizes
+from tests.accounting.sampled import ADD, EPSILONS, GAUSS
 from tests.accounting.strategies import Finite
-
-
-@over_sizes.register
-def _(account: Sizes, low: int, high: int):
-    return Sizes(laws=account.laws, relation=account.relation, sizes=(low, high))
 
 
 @pytest.mark.parametrize(

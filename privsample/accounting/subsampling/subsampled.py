@@ -251,7 +251,8 @@ def log_binomial(k: NDArray[np.int64], trials: int, rate: float) -> FloatArray:
     deviance = _deviance(successes, n * rate, -away) + _deviance(failures, n * (1.0 - rate), away)
     remainders = stirling_remainder(n) - stirling_remainder(successes) - stirling_remainder(failures)
     inside = remainders - deviance - 0.5 * np.log(2 * np.pi * successes * (failures / n))
-    rounding = 16 * np.finfo(np.float64).eps * (1.0 + np.abs(deviance))
+    slope = np.abs(away) * (1.0 / successes + 1.0 / failures)  # in the mean, which is rounded
+    rounding = np.finfo(np.float64).eps * (16.0 + 16.0 * np.abs(deviance) + 2.0 * n * rate * slope)
     return np.where(k < trials, inside + rounding, n * np.log(rate) * (1 - 2 * np.finfo(np.float64).eps))
 
 
