@@ -153,8 +153,9 @@ class Thinned(_Listed):
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Elementwise."""
-        scale = log1mexp(self.law.log_success(np.asarray(1.0 - self.keep)))
-        return self.law.log_mass(k) + k * np.log(self.keep) - scale
+        every = np.arange(int(self.maximum) + 1, dtype=np.float64)
+        kept = special.logsumexp(self.law.log_mass(every) + every * np.log(self.keep))
+        return self.law.log_mass(k) + k * np.log(self.keep) - kept
 
     def sample(self, rng: np.random.Generator) -> int:
         """Draws of the law, kept with probability keep^K."""

@@ -178,6 +178,15 @@ def test_thinned(name):
     assert 0 <= thin.sample(np.random.default_rng(1)) <= thin.maximum
 
 
+@pytest.mark.parametrize(("alpha", "beta", "keep"), [(50.0, 1.0, 0.5), (1e3, 1.0, 0.1), (20.0, 1.0, 0.8)])
+def test_thinned_to_next_to_nothing(alpha, beta, keep):
+    """The chance that no run fails may be far below one ulp of one."""
+    law = ps.BetaBinomial(maximum=100, alpha=alpha, beta=beta)
+    k = np.arange(101.0)
+    expected = law.log_mass(k) + k * np.log(keep)
+    assert law.thinned(keep).log_mass(k) == pytest.approx(expected - np.logaddexp.reduce(expected), abs=1e-11)
+
+
 @pytest.mark.parametrize(
     ("build", "error", "words"),
     [
