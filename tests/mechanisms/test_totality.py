@@ -25,6 +25,7 @@ from privsample import (
     GaussianSum,
     Hierarchy,
     LaplaceAccountant,
+    LaplaceMechanism,
     LaplaceSum,
     LogisticLoss,
     MarkovKernel,
@@ -174,6 +175,19 @@ def test_noise_takes_any_statistic(statistic):
         release = mechanism.release(statistic)
         assert np.isfinite(release["statistic"]).all()
         assert Release.from_json(release.to_json()) == release
+
+
+@pytest.mark.parametrize("odd", [SECRET, b"x", 1j, None, 2**2000, np.nan, [3]], ids=str)
+def test_one_entry_of_a_statistic_does_not_change_how_the_others_are_read(odd):
+    mechanism = GaussianMechanism(sensitivity=1, noise_std=1e-9, shape=(2,))
+    assert mechanism.release([7, odd])["statistic"] == pytest.approx(np.array([[7.0, 0.0]]), abs=1e-6)
+    assert mechanism.validate([7, odd]).facts == {"not finite": 1}
+
+
+def test_what_is_masked_in_a_statistic_counts_as_zero():
+    mechanism = LaplaceMechanism(sensitivity=1, scale=1e-9, shape=(2,))
+    hidden = np.ma.array([1e20, 7.0], mask=[True, False])
+    assert mechanism.release(hidden)["statistic"] == pytest.approx(np.array([[0.0, 7.0]]), abs=1e-6)
 
 
 def test_a_failure_of_the_systems_entropy_is_not_a_draw(monkeypatch):

@@ -51,8 +51,8 @@ class AdditiveNoise(Mechanism):
         return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
 
     def _statistic(self, data: Any) -> FloatArray:
-        try:
-            statistic = np.asarray(data)
+        try:  # a list entry by entry, or one text would make texts of all
+            statistic = np.asarray(data, dtype=object if isinstance(data, (list, tuple)) else None)
         except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
         if statistic.dtype.kind == "O":
@@ -61,8 +61,9 @@ class AdditiveNoise(Mechanism):
             raise SchemaError(f"the statistic must be an array of real numbers, got type {statistic.dtype}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
+        hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
         with np.errstate(over="ignore"):
-            return statistic.astype(np.float64)
+            return np.where(hidden, np.nan, statistic.astype(np.float64))
 
 
 def _normalize(self: Any) -> None:
