@@ -37,6 +37,7 @@ class SystemBits:
         self.lock = threading.Lock()
         self.failed = False
         self._words: list[int] = []
+        self._process = os.getpid()
         word = self._word
         kinds = [kind for _, kind in _Interface._fields_[1:]]
         functions = (
@@ -52,7 +53,8 @@ class SystemBits:
 
     def _word(self) -> int:
         try:
-            if not self._words:
+            if not self._words or self._process != os.getpid():  # a forked process holds its parent's words
+                self._process = os.getpid()
                 self._words = np.frombuffer(os.urandom(1 << 15), dtype=np.uint64).tolist()
             return self._words.pop()
         except BaseException:  # noqa: BLE001 - whatever it is, the draw must be thrown away

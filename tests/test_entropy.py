@@ -1,5 +1,6 @@
 """Generators over the system's entropy: uniform, independent, and at work where randomgen is not installed."""
 
+import os
 import sys
 
 import numpy as np
@@ -34,6 +35,24 @@ def test_fallback_generators_are_independent():
     assert not np.array_equal(one, other)
     children = SystemBits().spawn(3)
     assert len({np.random.Generator(child).random() for child in children}) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_does_not_draw_its_parents_noise():
+    mine = np.random.Generator(SystemBits())
+    mine.random()  # words are held
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, mine.random(4).tobytes())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    theirs = np.frombuffer(os.read(reading, 32))
+    assert len(theirs) == 4
+    assert not np.isin(theirs, mine.random(4)).any()
 
 
 def test_fallback_serves_every_sampler_that_laws_use():
