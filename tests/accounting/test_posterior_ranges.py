@@ -15,7 +15,7 @@ from privsample import (
     PosteriorAccountant,
 )
 from privsample.accounting.posterior.beta import BetaPair
-from privsample.accounting.posterior.gamma import GammaShapePair
+from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.errors import NumericalFailure
 
 ORDERS = np.array([1.5, 20.0])
@@ -113,6 +113,14 @@ def test_a_ratio_of_rates_that_vanishes_costs_little(rate, upper):
     assert 0.0 < account.rdp(2.0) < 1e-200
     assert 0.0 < account.delta(0.0) < 1e-200
     assert account.epsilon(1e-6) == 0.0
+
+
+def test_an_epsilon_out_of_reach_has_a_small_delta():
+    """The threshold of the loss overflows, and the density there is zero, not unknown."""
+    pair = GammaRatePair(shape=3e-211, rate=1.0, step=1e-98, rising=False)
+    values = pair.log_delta(np.array([0.0, 1e-3, 5.0, 1e5, 1e9]))
+    assert (values < -500).all()
+    assert (np.diff(values) <= 0).all()
 
 
 def test_a_variance_whose_share_vanishes_is_refused_in_words():

@@ -22,7 +22,8 @@ _LEAST_RATIO = 1e-300
 
 def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
     """Log density of log X - log shape at z, X ~ Gamma(shape): concave, zero derivative at z = 0."""
-    return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * (z - np.expm1(z))
+    falls = np.minimum(z, 1e300) - np.expm1(z)  # at +inf, too
+    return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * falls
 
 
 class _GammaPair(SmoothPair):
