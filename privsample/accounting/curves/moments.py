@@ -12,7 +12,10 @@ from privsample.accounting.curves.conversion import Curve
 
 _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(10)
 _NODES = np.concatenate([[-1.0], _FINE[0], [1.0], _COARSE[0]])
-_INNER = slice(1, 17)
+_INNER, _ENDS = slice(1, 17), [0, 17]
+_POWERS = (np.polynomial.legendre.legvander(x, 15).T for x in (_FINE[0], np.array([-1.0, 1.0])))
+_TO_ENDS = np.linalg.solve(*_POWERS)  # of values at the fine nodes: those of the polynomial through them at both ends
+_UNSEEN = float(1.0 - _FINE[0].max())  # from the last fine node to the end
 _OCTAVES_BELOW, _OCTAVES_ABOVE = 160, 40
 _NOTHING, _SETTLED, _PADDING, _ROUNDING = 34.0, np.log(1e-12), 1e-11, 2e-14
 _ROUNDS, _MOST_PANELS = 50, 200_000
@@ -138,14 +141,19 @@ def _upper(s: FloatArray, edges: FloatArray, terms: tuple[FloatArray, FloatArray
 
 
 def _two_rules(log_f: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log of the finer rule's integral, and of how far the coarser one lies from it; (panels,) each."""
+    """log of the finer rule's integral, and of how far it may be off; (panels,) each.
+
+    That is how far the coarser rule lies from it, and what a bend of the curve between the last node and an end adds:
+    neither rule sees it, but the value at the end does.
+    """
     peak = log_f.max(axis=1)
     shift = np.where(np.isfinite(peak), peak, 0.0)
     values = np.exp(log_f - shift[:, None])
     fine, coarse = values[:, _INNER] @ _FINE[1], values[:, 18:] @ _COARSE[1]
+    unseen = np.abs(values[:, _INNER] @ _TO_ENDS - values[:, _ENDS]).sum(axis=1) * _UNSEEN
     with np.errstate(divide="ignore"):
         scale = shift + np.log(half)
-        return scale + np.log(fine), scale + np.log(np.abs(fine - coarse))
+        return scale + np.log(fine), scale + np.log(np.abs(fine - coarse) + unseen)
 
 
 def _seen(log_f: FloatArray) -> NDArray[np.bool_]:
