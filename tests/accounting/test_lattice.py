@@ -275,6 +275,12 @@ def test_losses_further_apart_than_what_is_told_apart(epsilon):
     assert made.log_delta(29.9 * epsilon) == made.epsilon(-1.0) == np.inf
 
 
+def test_where_the_lattice_is_not_sharp_the_best_order_answers():
+    product = ProductPair(members=((binary_pair(2e9), 30), (GaussianPair(mu=1.0), 1)))
+    assert lattice.at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
+    assert 6e10 <= product.least_epsilon(np.log(1e-6)) <= 6e10 * (1 + 1e-6)
+
+
 def test_a_wide_law_in_wide_cells_has_masses():
     log_p, infinite = GaussianPair(mu=4e5).dots(15000.0 * np.arange(-100, 100))
     assert not np.isnan(log_p).any()

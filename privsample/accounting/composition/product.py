@@ -6,7 +6,7 @@ from privsample._checks import FloatArray, Real
 from privsample._value import value
 from privsample.accounting.composition import lattice
 from privsample.accounting.composition.contour import summed_log_delta
-from privsample.accounting.curves.conversion import log_delta_from_renyi
+from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi
 from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
 from privsample.accounting.noise.additive import GaussianPair
 from privsample.accounting.posterior.beta import BetaPair
@@ -76,12 +76,15 @@ class ProductPair(LossPair):
         return np.where(e < 0, delta_below_zero(e, result), result)
 
     def least_epsilon(self, log_delta: float) -> float:
-        """By search along the contour, or from the one lattice that is sharp there."""
+        """By search along the contour, or from the one lattice that is sharp there; where it is not, by best order."""
         if self.max_loss == 0.0:
             return 0.0
         if self.smooth:
             return LossPair.least_epsilon(self, log_delta)
-        return min(lattice.at_log_delta(self.members, log_delta).epsilon(log_delta), self.max_loss)
+        found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)
+        if np.isinf(found):
+            found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
+        return min(found, self.max_loss)
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""
