@@ -171,7 +171,7 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
         verdict.lowers[0] = 0.0
     few = ps.audit(gaussian, epsilons=[0.5], samples=10, rng=rng)
     assert not few.violated
-    assert "too few to say anything: at least 23 such draws are needed, which samples=26 leaves" in few.words
+    assert "too few to say anything: at least 23 such draws are needed, which 26 samples leave" in few.words
     nothing = ps.audit(gaussian, epsilons=[0.5], samples=10, claim=lambda _: 1.0, rng=rng)
     assert nothing.needed == np.inf
 

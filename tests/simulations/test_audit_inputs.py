@@ -13,6 +13,8 @@ from privsample.simulations.audit.neighbours import MOST_RECORDS
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 POSTERIOR = ps.DirectPosterior(model=BETA, n=100, draws=3)
+TABLES = (np.zeros((3, 2)), np.ones(3))
+FIVE = ps.LaplaceAccountant(sensitivity=1, scale=1, relation=ps.ReplaceOne(n=5))
 ANSWER = ps.RandomizedResponse(log_odds=0.5, relation=ps.ReplaceOne(n=7))
 
 
@@ -74,6 +76,10 @@ class Unknown(Mechanism):
         (laplace(1), {"datasets": (0, 1), "loss": 3}, TypeError, "loss must be a function .* got int"),
         (laplace(1), {}, TypeError, "datasets must be given"),
         (laplace(1), {"datasets": (0, 1)}, TypeError, "claim must be given"),
+        (laplace(1), {"datasets": (1, 1.0)}, ValueError, "inputs are equal"),
+        (laplace(1), {"datasets": (TABLES, TABLES)}, ValueError, "inputs are equal"),
+        (laplace(1), {"datasets": (np.zeros(5), np.ones(5)), "claim": FIVE}, ValueError, "not neighbours.*no records"),
+        (laplace(1), {"datasets": (("a", "b"), ("a", "c"))}, TypeError, "claim must be given"),
     ],
 )
 def test_what_cannot_be_audited_gets_a_clear_error(subject, options, error, message):
@@ -126,7 +132,7 @@ def test_a_handful_of_draws_gives_a_verdict_that_says_how_many_are_needed(sample
         subject = laplace(1) if options else noise
         words = ps.audit(subject, epsilons=[0.5], samples=samples, rng=rng, **options).words
         assert "too few to say anything" in words
-        enough = int(words.split("samples=")[1].split()[0])
+        enough = int(words.split(" samples leave")[0].split()[-1])
         assert ps.audit(subject, epsilons=[0.5], samples=enough, rng=rng, **options).words.count("too few") == 0
 
 

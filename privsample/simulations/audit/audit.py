@@ -81,7 +81,7 @@ def audit(
     count, size = positive_integer(samples=samples), positive_integer(group=group)
     if not _LEAST_LEVEL <= number(level=level) < 1.0:
         raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
-    cases = _cases(subject, datasets, loss, size)
+    cases = _cases(subject, datasets, claim, loss, size)
     holdable(count * max(case.width for case in cases), lower="samples")
     _check_relation(claim, cases[0].account)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
@@ -112,7 +112,7 @@ def _check_relation(claim: Any, account: Accountant | None) -> None:
         )
 
 
-def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
+def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
     auditable(subject)
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function from outputs to log density ratios, got {type(loss).__name__}")
@@ -130,7 +130,7 @@ def _cases(subject: Any, datasets: Any, loss: Any, group: int) -> tuple[Neighbou
         )
     if loss is not None and len(pairs) > 1:
         raise TypeError(f"loss needs one pair: it is the log density ratio of its two laws, got {len(pairs)} pairs")
-    return pairs_of(subject, pairs, loss, group)
+    return pairs_of(subject, pairs, claim, loss, group)
 
 
 def _claimed(

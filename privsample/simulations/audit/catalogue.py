@@ -271,9 +271,9 @@ def _choices() -> dict[str, Example]:
         ),
         "conditional-selection": _broken(
             "the noise of a run is smaller than it is said to be",
-            2_500,
+            5_000,
             ConditionalSelection,
-            {"base": GaussianMechanism(sensitivity=1, noise_std=0.5)},
+            {"base": GaussianMechanism(sensitivity=1, noise_std=1)},
             base=GaussianMechanism(sensitivity=1, noise_std=4),
             accept=0.0,
             floor=0.5,

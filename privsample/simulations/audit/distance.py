@@ -40,6 +40,32 @@ def check_neighbours(relation: Relation, first: Any, second: Any, group: int) ->
         )
 
 
+def check_inputs(relation: Relation | None, first: Any, second: Any, group: int) -> None:
+    """For a function, of which only the caller knows what it reads: refuse equal inputs, and n records far apart.
+
+    Inputs are taken for datasets where both have as many rows as the claim's relation has records. Raises: ValueError.
+    """
+    if _equal(first, second):
+        raise ValueError("the two inputs are equal: nothing can be learned from how their outputs differ")
+    sizes = {np.shape(part)[:1] for data in (first, second) for part in (data if isinstance(data, tuple) else (data,))}
+    if isinstance(relation, ReplaceOne) and sizes == {(relation.n,)}:
+        try:
+            check_neighbours(relation, first, second, group)
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; for inputs that are no records, claim a function: claim=account.delta"
+            ) from None
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    try:
+        return first is second or bool(np.array_equal(first, second))
+    except Exception:  # noqa: BLE001 - inputs of any kind, which need not be comparable
+        return False
+
+
 def of_statistics(mechanism: Mechanism) -> Statistical | None:
     """The mechanism that all others are built on, where it reads a statistic and no records."""
     while (base := getattr(mechanism, "base", None)) is not None:

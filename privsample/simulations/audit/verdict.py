@@ -101,7 +101,7 @@ class Verdict:
             few, asked = "; they are too few to say anything: at least", np.ceil(self.needed * self.overhead)
             if asked > _MANY:
                 return f"{few} {self.needed:.2g} such draws are needed"
-            return f"{few} {self.needed:,.0f} such draws are needed, which samples={asked:.0f} leaves"
+            return f"{few} {self.needed:,.0f} such draws are needed, which {asked:.0f} samples leave"
         if self.lower > 0.0:
             return f"; they would have refuted a claim below {self.lower:.4g}"
         return ", nor one of 0" if self.claim > 0.0 else ""

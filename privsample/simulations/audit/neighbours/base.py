@@ -8,7 +8,7 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.audit.distance import check_neighbours, check_statistics, of_statistics
+from privsample.simulations.audit.distance import check_inputs, check_neighbours, check_statistics, of_statistics
 from privsample.simulations.audit.draws import Draw, Sampler, sampler
 from privsample.simulations.audit.pairs import MOST_RECORDS
 
@@ -45,9 +45,9 @@ def neighbours(mechanism: Mechanism, group: int = 1) -> tuple[Neighbours, ...]:
 
 
 def pairs_of(
-    subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], loss: Any, group: int
+    subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], claim: Any, loss: Any, group: int
 ) -> tuple[Neighbours, ...]:
-    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours."""
+    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours, as far as that can be told."""
     draw, account = sampler(subject)
     innermost = of_statistics(subject) if isinstance(subject, Mechanism) else None
     found = []
@@ -57,6 +57,8 @@ def pairs_of(
             check_statistics(innermost, first, second, group)
         elif account is not None:
             check_neighbours(account.relation, first, second, group)
+        else:
+            check_inputs(claim.relation if isinstance(claim, Accountant) else None, first, second, group)
         found.append(
             Neighbours(
                 account=account,
