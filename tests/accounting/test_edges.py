@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from privsample import (
     DP,
@@ -224,3 +225,13 @@ def test_the_group_of_a_sum_is_the_sum_of_the_groups():
 def test_a_divergence_beyond_the_largest_float_is_infinite_without_a_warning():
     vast = GaussianAccountant(sensitivity=1e151, noise_std=1.0)
     assert list(np.isinf(vast.rdp([2.0, 1e7]))) == [False, True]
+
+
+@pytest.mark.parametrize("mu", [1e6, 1e8, 1e10, 1e15, 1e20])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.1, 0.9])
+def test_epsilons_whose_exponential_is_lost_are_not_below_the_truth(mu, delta):
+    """There delta is all but the normal tail at epsilon/mu - mu/2; e^epsilon times a tail cancels to the last digit."""
+    epsilon = GaussianAccountant(sensitivity=mu, noise_std=1.0).epsilon(delta)
+    truth = mu * (mu / 2 + special.ndtri_exp(np.log(delta)) * -1.0)
+    assert -1e-5 / mu - 1e-15 <= epsilon / truth - 1 <= 1e-5
+    assert GaussianAccountant(sensitivity=mu, noise_std=1.0).log_delta(mu * (mu / 2 - 200.0)) >= -1e-9

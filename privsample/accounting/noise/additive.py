@@ -80,7 +80,7 @@ class GaussianPair(SmoothPair):
                 by_mills = log_density + np.log(self.mu / 2 * (_mills_slope(points) @ _WEIGHTS))
             else:
                 by_mills = log_density + np.log(_mills(tight) - _mills(np.maximum(high, tight)))
-            upper, lower = special.log_ndtr(-low), e + special.log_ndtr(-high)
+            upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))  # e itself would cancel
             direct = upper + log1mexp(np.minimum(lower - upper, 0.0))
         return np.where(low > -20.0, by_mills, direct)
 
