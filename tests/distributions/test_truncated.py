@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privsample.distributions.laws import rejection
 from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
 from privsample.distributions.laws.rejection import gamma_above, held_shares, log_concave
 from privsample.distributions.laws.truncated import HeldBeta, HeldDirichlet, HeldGamma, HeldNormal, heated, held
@@ -92,6 +93,21 @@ def test_no_shares_keep_a_release_waiting(weight, count, room, rng):
     draws = held_shares(np.full((200, count), weight), np.full(200, low), rng)
     assert draws.min() >= low
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("weight", [0.01, 0.5, 1.0, 1.001, 3.0])
+def test_hundreds_of_shares_do_not_keep_a_release_waiting(weight, monkeypatch, rng):
+    """A common rate some percent off would leave no more than one draw in a million."""
+    rounds, tried = [], rejection._tried
+
+    def counted(waiting):
+        rounds.append(len(waiting))
+        assert len(rounds) < 1000
+        return tried(waiting)
+
+    monkeypatch.setattr(rejection, "_tried", counted)
+    draws = held_shares(np.full((20, 600), weight), np.full(20, 1e-9), rng)
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-13)
 
 
 def test_a_bound_far_below_the_mean_does_not_warn(rng):

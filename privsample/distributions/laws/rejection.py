@@ -10,6 +10,8 @@ from privsample._checks import FloatArray
 
 Rows = NDArray[np.intp]
 _BATCH = 64
+_NEWTON = 3
+_TINY = float(np.finfo(np.float64).tiny)
 _LAGUERRE = np.polynomial.laguerre.laggauss(32)
 
 _STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
@@ -176,7 +178,22 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
         rate = np.exp(middle)
         above = (present * _means(shapes, roots, (rate * low)[:, None])).sum(axis=1) > rate
         least, most = np.where(above, middle, least), np.where(above, most, middle)
-    return np.exp((least + most) / 2)
+    rate = np.exp((least + most) / 2)
+    for _ in range(_NEWTON):  # of many categories even a tenth off would cost almost every draw
+        start = np.maximum((rate * low)[:, None], _TINY)
+        beyond = _beyond(shapes, start)
+        excess = (present * (shapes + beyond)).sum(axis=1) - rate
+        slope = 1.0 - (present * beyond * (shapes - start + beyond)).sum(axis=1) / rate
+        rate = np.clip(rate + excess / np.where(slope > 0.0, slope, 1.0), rate / 2, rate * 2)
+    return rate
+
+
+def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
+    """How far the means of `gamma_above` lie above those of the whole laws: low^a e^-low / Gamma(a, low)."""
+    near = np.minimum(low, shape + 10.0 * np.sqrt(shape) + 10.0)
+    mass = special.gammaln(shape) + np.log(special.gammaincc(shape, near))
+    far = _means(shape, np.sqrt(shape), low) - shape
+    return np.where(near < low, far, np.exp(shape * np.log(near) - near - mass))
 
 
 def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
