@@ -108,7 +108,7 @@ SAMPLED = ps.PoissonSampling(rate=0.3)
     "base",
     [
         ps.SubsampledAccountant(base=FAILING, scheme=SAMPLED).group(2),
-        ps.SubsampledAccountant(base=FAILING + ps.GaussianAccountant(sensitivity=1, noise_std=2), scheme=SAMPLED),
+        ps.SubsampledAccountant(base=FAILING | ps.GaussianAccountant(sensitivity=1, noise_std=2), scheme=SAMPLED),
     ],
     ids=["group", "sample"],
 )
