@@ -137,6 +137,16 @@ def test_exact_draws_take_an_assumption_away():
         mechanism.release(YES[:-1])
 
 
+@pytest.mark.parametrize(
+    ("noise", "scale", "exact"),
+    [("discrete laplace", 1e13, True), ("discrete laplace", 1e14, False), ("discrete gaussian", 1e14, True)],
+)
+def test_noise_that_a_float_may_round_is_not_called_exact(noise, scale, exact):
+    """Beyond 2^53 noise comes as an even number: it would show whether the sum is odd."""
+    account = NoisyStatistics(model=SURVEY, n=50, scale=scale, noise=noise, sampler="opendp").accountant
+    assert (Assumption.IDEAL_REALS not in account.assumptions) == exact
+
+
 def test_exact_draws_need_opendp(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(ImportError, match=r"privsample\[exact\]"):

@@ -23,6 +23,7 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
+_RARE = -710.0  # log of a chance below every delta that a double holds well
 _FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
 
@@ -34,7 +35,7 @@ class NoisyStatistics(ConjugateMechanism):
     `noise` is "laplace", "gaussian", "discrete laplace" or "discrete gaussian", `scale` its scale or standard
     deviation, in the statistic's unit; left out, it is discrete Laplace for whole statistics and Laplace for others.
     `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account where
-    sums stay below 2^53.
+    sums and noise stay below 2^53.
     Wrap the release in PrivateStatistics to infer from it.
     """
 
@@ -71,7 +72,8 @@ class NoisyStatistics(ConjugateMechanism):
     @property
     def accountant(self) -> Accountant:
         """From the model's differences of records, under ReplaceOne(n)."""
-        whole = self.n * float(self.model.differences.vectors.max()) < 2**53  # sums that a float holds exactly
+        reach = self.n * float(self.model.differences.vectors.max()) + self.law.reach(_RARE)
+        whole = reach < 2**53  # up to there a float holds sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.differences,
