@@ -95,8 +95,10 @@ def test_no_shares_keep_a_release_waiting(weight, count, room, rng):
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
 
 
-@pytest.mark.parametrize("weight", [0.01, 0.5, 1.0, 1.001, 3.0])
-def test_hundreds_of_shares_do_not_keep_a_release_waiting(weight, monkeypatch, rng):
+@pytest.mark.parametrize(
+    ("weight", "room"), [(0.01, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (1.001, 1e-6), (3.0, 0.5), (1e7, 0.9999), (1e20, 1e-6)]
+)
+def test_hundreds_of_shares_do_not_keep_a_release_waiting(weight, room, monkeypatch, rng):
     """A common rate some percent off would leave no more than one draw in a million."""
     rounds, tried = [], rejection._tried
 
@@ -106,7 +108,7 @@ def test_hundreds_of_shares_do_not_keep_a_release_waiting(weight, monkeypatch, r
         return tried(waiting)
 
     monkeypatch.setattr(rejection, "_tried", counted)
-    draws = held_shares(np.full((20, 600), weight), np.full(20, 1e-9), rng)
+    draws = held_shares(np.full((20, 600), weight), np.full(20, room / 600), rng)
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-13)
 
 

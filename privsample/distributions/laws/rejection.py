@@ -189,11 +189,18 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
-    """How far the means of `gamma_above` lie above those of the whole laws: low^a e^-low / Gamma(a, low)."""
-    near = np.minimum(low, shape + 10.0 * np.sqrt(shape) + 10.0)
-    mass = special.gammaln(shape) + np.log(special.gammaincc(shape, near))
-    far = _means(shape, np.sqrt(shape), low) - shape
-    return np.where(near < low, far, np.exp(shape * np.log(near) - near - mass))
+    """How far the means of `gamma_above` lie above those of the whole laws: low^a e^-low / Gamma(a, low).
+
+    Of shapes above a million as of the normal law, to a thousandth: their logarithms would cancel.
+    """
+    root, small = np.sqrt(shape), np.minimum(shape, 1e6)
+    depth = np.minimum((low - shape) / root, 10.0)
+    normal = root * np.exp(-0.5 * depth * depth - special.log_ndtr(-depth)) / np.sqrt(2 * np.pi)
+    near = np.minimum(low, small + 10.0 * np.sqrt(small) + 10.0)
+    mass = special.gammaln(small) + np.log(special.gammaincc(small, near))
+    exact = np.exp(small * np.log(near) - near - mass)
+    far = _means(shape, root, low) - shape
+    return np.where(shape > 1e6, np.where(depth < 10.0, normal, far), np.where(near < low, far, exact))
 
 
 def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
