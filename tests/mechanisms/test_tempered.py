@@ -94,3 +94,11 @@ def test_fields_are_checked(fields, message):
     good = {"model": MODELS[0][0], "n": 5, "temperature": 1.0, "truncation": 0.1}
     with pytest.raises(ValueError, match=message):
         TemperedPosterior(**good | fields)
+
+
+def test_a_prior_that_could_never_be_drawn_from_is_refused():
+    fields = {"n": 3, "truncation": 0.05}
+    with pytest.raises(ValueError, match="alpha must be at most 1e"):
+        TemperedPosterior(model=DirichletCategorical(alpha=(1e36,) * 3), temperature=1, **fields)
+    hot = TemperedPosterior(model=DirichletCategorical(alpha=(1e36,) * 3), temperature=1e9, **fields)
+    assert hot.release([0, 1, 2])["theta"] == pytest.approx(1 / 3)

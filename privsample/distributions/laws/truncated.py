@@ -16,6 +16,7 @@ from privsample._value import put, value
 from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
 from privsample.distributions.laws.rejection import held_shares, log_concave
 
+_WIDEST = 1e30  # beyond 1/eps^2 shares vary by less than a float shows, and no draw would be kept
 Number = TypeVar("Number", float, FloatArray)
 
 
@@ -190,6 +191,8 @@ class HeldDirichlet(HeldLaw):
         low = positive(truncation=self.low)
         if not low * len(alpha) < 1.0:
             raise ValueError(f"truncation must lie below 1/{len(alpha)} for {len(alpha)} categories, got {low}")
+        if not max(alpha) <= _WIDEST:
+            raise ValueError(f"alpha must be at most {_WIDEST:g} to draw from at this temperature, got {max(alpha):g}")
         put(self, alpha=alpha, low=low)
 
     def log_density(self, x: FloatArray) -> FloatArray:

@@ -36,6 +36,7 @@ class TemperedPosterior(ConjugateMechanism):
         account = self._single
         put(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
         self._settle_draws()
+        self._law(self.model.empty)  # refuses what could not be drawn from, before there are data
 
     @property
     def accountant(self) -> Accountant:
