@@ -20,6 +20,7 @@ class Group(Accountant):
     Three routes, of which every view takes the least. Renyi: the weak triangle inequality along a chain of neighbours,
     its free order chosen so that zCDP comes out as size^2 rho exactly. Privacy curve: delta_k(e) <=
     (e^e - 1) delta(e/k)/(e^(e/k) - 1). Pure: the pair that dominates every mechanism with size times the base's loss.
+    A `relation` that is given is taken on trust: `to` knows the steps from one to another.
     Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2; Kairouz, Oh and Viswanath 2015,
     Theorem 2; docs/notes/composition.md.
     """
