@@ -57,6 +57,21 @@ def test_a_stopped_run_is_no_draw(monkeypatch):
         pymc.logistic_chains(np.ones((3, 2)), 1.0, 1, np.random.default_rng(0))
 
 
+def test_nutpie_is_seeded_with_64_bits(monkeypatch):
+    """PyMC would make 30 bits of a generator, and so few outcomes can be tried out."""
+    import pymc as library
+
+    seeds = []
+    partial = SimpleNamespace(posterior=SimpleNamespace(sizes={"chain": 1, "draw": 7}))
+    monkeypatch.setattr(library, "sample", lambda **options: seeds.append(options["random_seed"]) or partial)
+    for name in ["nutpie"] * 20 + ["pymc"]:
+        monkeypatch.setattr(pymc_sampling, "sampler", lambda name=name: name)
+        with pytest.raises(KeyboardInterrupt):
+            pymc.logistic_chains(np.ones((3, 2)), 1.0, 1, np.random.default_rng(len(seeds)))
+    assert 2**60 < max(seeds[:-1]) < 2**64
+    assert isinstance(seeds[-1], np.random.Generator)
+
+
 @pytest.mark.parametrize("installed", [None, "nutpie"])
 def test_the_fastest_sampler_is_taken(monkeypatch, installed):
     """And PyMC's own never in the mode that wants a C compiler."""
