@@ -11,7 +11,9 @@ ROWS = np.linspace(-1, 1, 80).reshape(40, 2)
 PLAIN = [0, 1] * 20
 
 
-@pytest.mark.parametrize("odd", ["a", "1", b"x", None, [0, 1], (), {1: 2}, 2**70, 1j, object()], ids=repr)
+@pytest.mark.parametrize(
+    "odd", ["a", "1", b"x", None, [0, 1], (), {1: 2}, 2**70, 1j, object()], ids=lambda odd: type(odd).__name__
+)
 @pytest.mark.parametrize(
     "made",
     [
