@@ -75,7 +75,7 @@ class DP(Target):
             return True
         if not account._one_curve:
             return bool(account.epsilon(self.delta) <= self.epsilon)
-        return self.delta > 0 and bool(account.delta(self.epsilon) <= self.delta)
+        return self.delta > 0 and bool(account.log_delta(self.epsilon) <= np.log(self.delta))
 
     def _excess(self, account: Accountant) -> float:
         if self.delta == 0:
