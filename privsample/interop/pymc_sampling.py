@@ -34,15 +34,16 @@ def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Genera
     """
     pm, _ = libraries("sampling by NUTS")
     name = sampler()
-    # Of a generator PyMC would make nutpie a seed of 30 bits: so few outcomes can be enumerated. nutpie takes 64.
     own: dict[str, Any] = {"cores": 1, "compile_kwargs": {"mode": "NUMBA"}} if name == "pymc" else {}
+    # Of a generator PyMC would make nutpie a seed of 30 bits: so few outcomes can be enumerated. nutpie takes 64.
+    seed = int(rng.integers(1 << 64, dtype=np.uint64)) if name == "nutpie" else rng
     with model, quiet():
         trace = pm.sample(
             draws=draws,
             tune=tune,
             chains=chains,
             nuts_sampler=name,
-            random_seed=int(rng.integers(1 << 64, dtype=np.uint64)) if name == "nutpie" else rng,
+            random_seed=seed,
             progressbar=False,
             quiet=True,
             compute_convergence_checks=False,

@@ -10,8 +10,7 @@ import pytest
 
 import privsample as ps
 from privsample._value import value
-from privsample.accounting.base import Accountant
-from privsample.accounting.loss import DiscretePair, LossPair
+from privsample.accounting.loss import DiscretePair
 from privsample.accounting.noise.additive import GaussianPair
 from privsample.accounting.selection import renyi as selection_renyi
 from privsample.accounting.selection.ranks import RenyiPair, Resolved, ordered_pairs
@@ -21,20 +20,8 @@ from tests.accounting.strategies import Finite
 
 
 @value
-class Apart(Accountant):
+class Apart(Finite):
     """Two pairs, one for each direction."""
-
-    listed: tuple[LossPair, ...]
-    relation: ps.AddRemove = ps.AddRemove()
-    assumptions: frozenset[ps.Assumption] = frozenset()
-
-    @property
-    def source(self):
-        return "enumeration"
-
-    @property
-    def pairs(self):
-        return self.listed
 
     @property
     def directions(self):

@@ -22,6 +22,13 @@ def laplace(scale):
     return lambda data, rng: data + rng.laplace(0, scale, np.shape(data))
 
 
+class Unequal:
+    """A function that is called with whatever it was given."""
+
+    def __call__(self, data, rng):
+        raise ValueError("ragged")
+
+
 class Broken(ps.GaussianMechanism):
     """Returns what is no number."""
 
@@ -80,6 +87,7 @@ class Unknown(Mechanism):
         (laplace(1), {"datasets": (TABLES, TABLES)}, ValueError, "inputs are equal"),
         (laplace(1), {"datasets": (np.zeros(5), np.ones(5)), "claim": FIVE}, ValueError, "not neighbours.*no records"),
         (laplace(1), {"datasets": (("a", "b"), ("a", "c"))}, TypeError, "claim must be given"),
+        (Unequal(), {"datasets": ([[1], [1, 2]], [[1], [1, 3]]), "claim": FIVE}, RuntimeError, "ragged"),
     ],
 )
 def test_what_cannot_be_audited_gets_a_clear_error(subject, options, error, message):

@@ -12,7 +12,7 @@ from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
 _LOST = 4 * float(np.finfo(np.float64).eps)
-_UP_TO = 1e-12  # a line is raised by so much
+_RAISED = 1e-12  # a line is raised by so much
 _FLAT = 40.0  # sigma is one there
 _TOUCHING = np.linspace(0.0, 1.0, 201)[1:]
 
@@ -33,7 +33,7 @@ class ConvexLoss(ABC):
     @property
     @abstractmethod
     def gradient_sensitivity(self) -> float:
-        """G: the largest distance between two records' gradients at one point of the ball; the penalty cancels."""
+        """G: the largest L2 distance of two records' gradients at one point of the ball; the penalty cancels."""
 
     @property
     @abstractmethod
@@ -122,8 +122,8 @@ class LogisticLoss(ConvexLoss):
         k = self.reach * self.radius
         u = min(k, _FLAT) * _TOUCHING
         height, slope = special.expit(u), special.expit(u) * special.expit(-u)
-        constant = height - u * slope + _UP_TO
-        above = constant - k * slope >= special.expit(-k) + _UP_TO / 2  # sigma is convex on [-k, 0]
+        constant = height - u * slope + _RAISED
+        above = constant - k * slope >= special.expit(-k) + _RAISED / 2  # sigma is convex on [-k, 0]
         found = _furthest(self.reach, constant[above], k * slope[above])
         return float(min(found.min(initial=np.inf), 2.0 * self.reach))
 
@@ -162,7 +162,10 @@ class SquaredLoss(ConvexLoss):
 
     @property
     def gradient_sensitivity(self) -> float:
-        """max of 2 norm cos a (norm radius sin a + target) over a; exact for two coefficients or more, no intercept."""
+        """max of 2 norm cos a (norm radius sin a + target) over a: exact for two coefficients or more, no intercept;
+
+        else an upper bound. Source: docs/notes/sgd.md, section 1.
+        """
         return float(_furthest(self.reach, self.target, self.reach * self.radius))
 
     @property

@@ -47,14 +47,21 @@ def check_inputs(relation: Relation | None, first: Any, second: Any, group: int)
     """
     if _equal(first, second):
         raise ValueError("the two inputs are equal: nothing can be learned from how their outputs differ")
-    sizes = {np.shape(part)[:1] for data in (first, second) for part in (data if isinstance(data, tuple) else (data,))}
-    if isinstance(relation, ReplaceOne) and sizes == {(relation.n,)}:
+    if isinstance(relation, ReplaceOne) and _sizes(first) == _sizes(second) == {relation.n}:
         try:
             check_neighbours(relation, first, second, group)
         except ValueError as error:
             raise ValueError(
                 f"{error}; for inputs that are no records, claim a function: claim=account.delta"
             ) from None
+
+
+def _sizes(data: Any) -> set[int]:
+    """How many rows an array or a table has, or the arrays of a tuple; none for what is neither."""
+    try:
+        return {len(column) for column in _columns(data)}
+    except Exception:  # noqa: BLE001 - inputs of any kind
+        return set()
 
 
 def _equal(first: Any, second: Any) -> bool:

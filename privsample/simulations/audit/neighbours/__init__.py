@@ -1,6 +1,6 @@
 """The neighbouring datasets on which each mechanism's account is nearly attained; importing this registers them all."""
 
-from privsample.simulations.audit.neighbours import (
+from privsample.simulations.audit.neighbours import (  # noqa: F401 - each registers its own
     additive,
     codes,
     descent,
@@ -16,17 +16,4 @@ from privsample.simulations.audit.neighbours import (
 from privsample.simulations.audit.neighbours.base import Neighbours, neighbours, pairs_of
 from privsample.simulations.audit.pairs import MOST_RECORDS
 
-_REGISTERED = (
-    additive,
-    codes,
-    descent,
-    gibbs,
-    logistic,
-    posterior,
-    postprocessing,
-    selection,
-    subsampling,
-    sums,
-    tempered,
-)
 __all__ = ["MOST_RECORDS", "Neighbours", "neighbours", "pairs_of"]
