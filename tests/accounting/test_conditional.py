@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
@@ -101,6 +102,17 @@ def test_growth_beside_stops():
         assert exact <= log_growth_beside_stops(BASE.pairs[0], floor) <= exact * (1 + 1e-6)
         assert exact < log_growth(BASE.pairs[0], floor)
     assert log_growth_beside_stops(BASE.pairs[0], 1.0) == 0.0
+
+
+@pytest.mark.parametrize("floor", [0.3, 1 - 1e-6, 1 - 1e-12])
+def test_the_renyi_bound_beside_stops_keeps_its_digits(floor):
+    account, base = conditional(floor, stops=True), BASE.rdp(ORDERS)
+    with mp.workdps(50):
+        growth = mp.mpf(log_growth_beside_stops(BASE.pairs[0], floor))
+        for order, one, found in zip(ORDERS.tolist(), base.tolist(), account._by_growth(ORDERS).tolist(), strict=True):
+            s, f = mp.mpf(order) - 1, mp.mpf(floor)
+            truth = growth + mp.log1p((1 - f) / f * mp.exp(s * mp.mpf(one))) / s
+            assert truth <= found <= truth * (1 + mp.mpf("1e-11"))
 
 
 def test_what_stops_at_once_costs_nothing():

@@ -97,11 +97,11 @@ class ConditionalAccountant(ChosenAccountant):
         With stops: log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), and the growth.
         """
         growth = max(growth for _, growth in self._grown(beside=True))
-        log_floor, s = np.log(self._floor_beside), orders - 1.0
-        within = s * self.base._renyi(orders)
-        if self.stops:
-            within = np.logaddexp(within + _log_rest(self._floor_beside), log_floor)
-        return growth + (within - log_floor) / s
+        log_floor, s = float(np.log(self._floor_beside)), orders - 1.0
+        within = s * self.base._renyi(orders) - log_floor
+        if self.stops:  # log(1 + x) keeps its digits where x is next to nothing
+            within = np.logaddexp(0.0, within + _log_rest(self._floor_beside)) * (1 + 1e-12)
+        return growth + within / s
 
     def _grown(self, *, beside: bool) -> list[tuple[LossPair, float]]:
         """The base's pairs, or those that hold beside its failure, each with log(G/f); worked out once."""
