@@ -8,7 +8,7 @@ import numpy as np
 import privsample as ps
 from benchmarks.measure import Row, seconds
 from privsample._value import value
-from privsample.accounting.loss import DiscretePair, LossPair, worst_log_delta, worst_renyi
+from privsample.accounting.loss.pair import DiscretePair, LossPair, worst_log_delta, worst_renyi
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumPair
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from privsample.distributions.laws.laplace_sum import LaplaceSum

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsample.accounting.assumptions import Assumption
-    from privsample.accounting.base import Accountant
-    from privsample.accounting.composition.composed import Composed, Parallel
-    from privsample.accounting.group import Group
+    from privsample.accounting.base import Accountant, Composed, Group, Parallel
     from privsample.accounting.guarantees import (
         ApproximateAccountant,
         BoundedRangeAccountant,
@@ -120,7 +118,7 @@ _HOMES = {
     "privsample.distributions.runs": ("Binomial", "Poisson", "TruncatedNegativeBinomial"),
     "privsample.distributions.runs_listed": ("BetaBinomial", "TruncatedRuns"),
     "privsample.accounting.assumptions": ("Assumption",),
-    "privsample.accounting.base": ("Accountant",),
+    "privsample.accounting.base": ("Accountant", "Composed", "Group", "Parallel"),
     "privsample.accounting.postprocessing.bernoulli": ("BernoulliAccountant",),
     "privsample.accounting.noise.additive": ("GaussianAccountant", "LaplaceAccountant"),
     "privsample.accounting.guarantees": (
@@ -129,13 +127,11 @@ _HOMES = {
         "PureAccountant",
         "ZCDPAccountant",
     ),
-    "privsample.accounting.composition.composed": ("Composed", "Parallel"),
     "privsample.accounting.postprocessing.contraction": ("ContractionAccountant",),
     "privsample.accounting.postprocessing.diffusion": ("diffusion_account", "intrinsic_sensitivity"),
     "privsample.accounting.posterior.gibbs": ("EmissionAccountant",),
     "privsample.accounting.posterior.glm": ("LogisticAccountant",),
     "privsample.accounting.selection.conditional": ("ConditionalAccountant",),
-    "privsample.accounting.group": ("Group",),
     "privsample.accounting.postprocessing.kernels": ("KernelAccountant",),
     "privsample.accounting.postprocessing.laplace_sum": ("LaplaceSumAccountant",),
     "privsample.accounting.ledger": ("Ledger", "Reservation"),

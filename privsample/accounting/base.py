@@ -1,45 +1,40 @@
-"""Accountants: what a release costs, as views of its loss pairs or of its Renyi curve."""
+"""The contract: an account is one value. Its bounds say what is known of the privacy loss; the engine does the rest."""
 
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, Real, deltas, real_array, renyi_orders
-from privsample._logspace import LEAST_LOSS, half_square
+from privsample._checks import FloatArray, deltas, positive_integer, real_array, renyi_orders
 from privsample._serial import decode, encode
-from privsample._value import value
+from privsample._value import Memo, cached, put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi, safe_side
-from privsample.accounting.loss import LossPair, worst_log_delta, worst_renyi
-from privsample.accounting.posterior.beta import beta_log_delta
-from privsample.accounting.posterior.family import BetaFamily
+from privsample.accounting.engine import views
+from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
+from privsample.accounting.engine.compose import compose, side_by_side
+from privsample.accounting.engine.group import group
+from privsample.accounting.engine.views import Route
+from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
-if TYPE_CHECKING:
-    from privsample.accounting.composition.composed import Composed, Parallel
 
-Kind = Literal["exact", "upper bound"]
-View = Literal["rdp", "delta", "epsilon"]
-_LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
-
-
-@value
-class Route:
-    """One valid way to a number: its name and the epsilon it gives at the delta asked for."""
-
-    name: str
-    epsilon: float
-    kind: Kind
-
-
-class Accountant(ABC):
-    """The cost of one release, fixed before any data are seen.
+class Accountant(Memo, ABC):
+    """The cost of one release, fixed before any data are seen: one value that answers one question, `bounds`.
 
     Every view is valid on its own; `rdp`, `delta` and `epsilon` never go below the truth. Numbers are in nats.
+
+    A subclass is a frozen dataclass with the fields `relation` and `assumptions`. It says where its numbers come from
+    (`source`) and has four hooks, of which only the first must be given:
+
+    - `_bounds()`: what is known of the privacy loss; computed once and kept in the value.
+    - `group(size)`: the guarantee for groups, where the mechanism is known to do better than the general bound.
+    - `with_relation(relation)`: the same numbers under another relation, for accounts that hold other accounts.
+    - `for_sizes(low, high)`: an account of the same mechanism that holds for every number of records in a range, so
+      that it can run on Poisson samples of a public number of records.
     """
 
     __slots__ = ()
@@ -58,108 +53,49 @@ class Accountant(ABC):
     def source(self) -> str:
         """Author, year and theorem that the numbers rest on."""
 
+    @abstractmethod
+    def _bounds(self) -> PrivacyBounds:
+        """What is known of the privacy loss between neighbours, from the fields alone.
+
+        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Renyi curve.
+        """
+
+    @cached
+    def bounds(self) -> PrivacyBounds:
+        """Everything that this account knows of the privacy loss; every view and combination is computed from it."""
+        return self._bounds()
+
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """Ordered pairs that together dominate every pair of neighbours; empty where only a Renyi curve is known."""
-        return ()
-
-    @property
-    def directions(self) -> tuple[tuple[LossPair, ...], ...]:
-        """`pairs` in groups for composition: two accounts can be worst for the same neighbours only in the same group.
-
-        One group where a pair may stand for either order of the neighbours; accounts under AddRemove that tell removal
-        from addition give two, in this order.
-        """
-        return (self.pairs,) if self.pairs else ()
-
-    @property
-    def _each(self) -> "tuple[Accountant, int]":
-        """An account and how often it is charged, together no less than this one: for compositions that are dear."""
-        return self, 1
+        """Ordered pairs that together dominate every pair of neighbours; empty where none are known one by one."""
+        found = ((pair.members if isinstance(pair, Envelope) else (pair,)) for pair in self.bounds.pairs)
+        return tuple(itertools.chain.from_iterable(found))
 
     @property
     def failure(self) -> float:
-        """Probability with which nothing at all is promised, beside which the Renyi curve holds."""
-        return 0.0
+        """Probability mass of infinite privacy loss. The Renyi curve holds conditional on that event not happening."""
+        return self.bounds.infinity_mass
 
     @property
     def order_limit(self) -> float:
         """`rdp` is finite below it and +inf at and above it."""
-        return 1.0 if self.failure > 0 else self._renyi_limit
-
-    @property
-    def _renyi_limit(self) -> float:
-        """The limit of the curve beside `failure`."""
-        return min((pair.order_limit for pair in self.pairs), default=np.inf)
+        return 1.0 if self.failure > 0 else self.bounds.order_limit
 
     @property
     def max_loss(self) -> float:
         """The pure guarantee: epsilon at delta = `failure`; +inf where there is none."""
-        return max((pair.max_loss for pair in self.pairs), default=np.inf)
+        return self.bounds.pure_epsilon
 
     @property
     def zcdp(self) -> float:
         """The least rho known with rdp(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016)."""
-        return half_square(self.max_loss) if self.failure == 0.0 else np.inf
+        return self.bounds.zcdp
 
     def kind(self, view: View) -> Kind:
         """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
-        if view not in ("rdp", "delta", "epsilon"):
+        if view not in VIEWS:
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
-        return self._kind(view)
-
-    def _kind(self, view: View) -> Kind:
-        return "exact" if view == "rdp" or self._has_curve else "upper bound"
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        """The Renyi curve beside `failure`; orders already checked."""
-        return worst_renyi(self.pairs, orders)
-
-    def _log_curve(self, epsilon: Real) -> FloatArray:
-        """log of the privacy curve, certified over `family`; +inf where no loss pair is known."""
-        e, draft, family = np.asarray(epsilon, dtype=np.float64), self._log_curve_draft(epsilon), self.family
-        if family is None:
-            return draft
-        return family.log_delta(e.ravel(), np.ravel(draft), self._family_curve).reshape(e.shape)
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        """log of the privacy curve of the loss pairs alone: it guides a search whose answer `_log_curve` checks."""
-        if not self.pairs:
-            return np.full(np.shape(epsilon), np.inf)
-        slack = self.family.slack if self.family else 0.0
-        return np.minimum(worst_log_delta(self.pairs, np.asarray(epsilon)) + slack, 0.0)
-
-    @property
-    def family(self) -> BetaFamily | None:
-        """Further pairs that the privacy curve has to range over; None where `pairs` are proven to be the worst."""
-        return None
-
-    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
-        """The privacy curve that one pair of the family, Beta(a + step, b) against Beta(a, b + step), gives."""
-        return beta_log_delta(a, b, step, epsilon)
-
-    @property
-    def _has_curve(self) -> bool:
-        return bool(self.pairs)
-
-    @property
-    def _adds_by_curve(self) -> bool:
-        """Whether compositions use the privacy curve; without, or where it is too dear, Renyi curves are added."""
-        return self._has_curve
-
-    @property
-    def _one_curve(self) -> bool:
-        """Whether `epsilon` and `delta` read one curve; on a lattice each is rounded up by itself."""
-        return True
-
-    @property
-    def _curve_name(self) -> str:
-        return "privacy curve"
-
-    @property
-    def _curve_is_least(self) -> bool:
-        """Whether the Renyi curve never gives less than the privacy curve; else every view takes the lesser."""
-        return self._has_curve
+        return self.bounds.kind(view)
 
     def rdp(self, orders: ArrayLike) -> FloatArray:
         """Renyi differential privacy in nats: sup over neighbours, both directions.
@@ -167,30 +103,15 @@ class Accountant(ABC):
         Parameters: orders, any shape, finite and > 1. Returns: same shape; +inf at and above `order_limit`.
         Raises: ValueError, for an order that is NaN, infinite or <= 1.
         """
-        alpha = renyi_orders(orders)
-        if self.failure > 0:
-            return np.full(alpha.shape, np.inf)[()]
-        found = self._renyi(alpha)
-        lost = found < _LEAST_COST  # where squares of losses vanish in a double
-        return np.where(lost, np.minimum(self.zcdp * alpha, _LEAST_COST), found)[()] if lost.any() else found[()]
+        return views.rdp(self.bounds, renyi_orders(orders))[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
         e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
-        result = self._log_curve(e)
-        if not self._curve_is_least:
-            by_order = np.array([log_delta_from_renyi(self._renyi, self._renyi_limit, float(x)) for x in e.ravel()])
-            result = np.minimum(result, self._beside_failure(by_order.reshape(e.shape), e))
-        return np.minimum(result, 0.0)[()]
-
-    def _beside_failure(self, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
-        """failure + (1 - failure) delta, where delta is zero from `max_loss` on."""
-        with np.errstate(divide="ignore"):
-            own, rest = np.log(self.failure), np.log1p(-self.failure)
-        return np.logaddexp(own, rest + np.where(epsilon >= self.max_loss, -np.inf, log_delta))
+        return views.log_delta(self.bounds, e)[()]
 
     def delta(self, epsilon: ArrayLike) -> FloatArray:
-        """The privacy curve: the least delta at epsilon over all valid routes, rounded up.
+        """The privacy curve, also called privacy profile: the least delta at epsilon over all routes, rounded up.
 
         Parameters: epsilon, any shape, any real number of nats. Returns: same shape, in [0, 1].
         Raises: ValueError, for NaN.
@@ -208,46 +129,35 @@ class Accountant(ABC):
         Raises: ValueError, for NaN, delta < 0 or delta >= 1.
         """
         d = deltas(delta)
-        least = [max(min(route.epsilon for route in self._routes(float(x))), 0.0) + 0.0 for x in d.ravel()]
+        least = [max(min(route.epsilon for route in views.routes(self.bounds, float(x))), 0.0) + 0.0 for x in d.ravel()]
         return np.array(least).reshape(d.shape)[()]
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
-        return tuple(sorted(self._routes(float(deltas(delta)), every=True), key=lambda route: route.epsilon))
-
-    def _routes(self, delta: float, *, every: bool = False) -> list[Route]:
-        pure = self.max_loss if delta >= self.failure else np.inf
-        routes = [Route(name="pure guarantee", epsilon=pure, kind="exact")]
-        if delta > self.failure:
-            if self._has_curve:
-                epsilon = self._curve_epsilon(delta)
-                routes.append(Route(name=self._curve_name, epsilon=epsilon, kind=self.kind("epsilon")))
-            if every or not self._curve_is_least:
-                beside = np.log(delta - self.failure) - np.log1p(-self.failure)
-                epsilon = epsilon_from_renyi(self._renyi, self._renyi_limit, beside)
-                routes.append(Route(name="Renyi curve at its best order", epsilon=epsilon, kind="upper bound"))
-        return routes
-
-    def _curve_epsilon(self, delta: float) -> float:
-        goal, family = float(np.log(delta)), self.family
-        least, beside = 0.0, goal - (family.slack if family else 0.0)
-        for pair in self.pairs:  # most often the first decides
-            if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
-                least = max(pair.least_epsilon(beside), least)
-        if family is None and self.pairs:
-            return least
-        if least == 0.0:
-            return least_epsilon(self._log_curve, self._log_curve_draft, goal)
-        return safe_side(lambda e: bool(self._log_curve(np.array([e]))[0] <= goal), least, upward=True)
+        found = views.routes(self.bounds, float(deltas(delta)), every=True)
+        return tuple(sorted(found, key=lambda route: route.epsilon))
 
     def group(self, size: int) -> "Accountant":
         """The guarantee for groups of `size` units; accountants that know their mechanism do better than this one.
 
         Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2 (group profile).
         """
-        from privsample.accounting.group import Group
-
         return Group(base=self, size=size)
+
+    def with_relation(self, relation: Relation) -> "Accountant":
+        """The same numbers under another relation. `relation` is not validated; use `to` for supported conversions."""
+        return replace(self, relation=relation)  # type: ignore[type-var]
+
+    def for_sizes(self, low: int, high: int) -> "Accountant":
+        """An account of the same mechanism that holds for every number of records from low to high.
+
+        Raises: TypeError, where the mechanism does not say what it costs for other numbers of records.
+        """
+        del low, high
+        raise TypeError(
+            f"{type(self).__name__} does not say what it costs for other numbers of records; "
+            "WithoutReplacement(n=..., m=...) draws one number only"
+        )
 
     def to(self, relation: Relation) -> "Accountant":
         """The guarantee under another relation: ReplaceOne(n) from AddRemove, as a group of two.
@@ -258,40 +168,27 @@ class Accountant(ABC):
             return self
         mine = self.relation
         if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation):
-            return self.group(2)._under(relation)
+            return self.group(2).with_relation(relation)
         raise RelationMismatch(
             f"no step is known from {mine} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
         )
-
-    def _under(self, relation: Relation) -> Self:
-        return replace(self, relation=relation)  # type: ignore[type-var]
 
     def assuming(self, *more: Assumption) -> Self:
         """The same account with further assumptions."""
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
 
     def __add__(self, other: object) -> "Composed":
-        from privsample.accounting.composition.composed import Composed
-
-        if not isinstance(other, Accountant):
-            return NotImplemented
-        return Composed(entries=((self, 1), (other, 1)))
+        return Composed(entries=((self, 1), (other, 1))) if isinstance(other, Accountant) else NotImplemented
 
     def __radd__(self, other: object) -> "Composed":
-        from privsample.accounting.composition.composed import Composed
-
         return Composed(entries=((self, 1),)) if other == 0 else NotImplemented  # sum() starts at 0
 
     def __mul__(self, times: int) -> "Composed":
-        from privsample.accounting.composition.composed import Composed
-
         return Composed(entries=((self, times),))
 
     __rmul__ = __mul__
 
     def __or__(self, other: object) -> "Parallel":
-        from privsample.accounting.composition.composed import Parallel
-
         return Parallel(parts=(self, other)) if isinstance(other, Accountant) else NotImplemented
 
     def to_dict(self) -> dict[str, Any]:
@@ -308,6 +205,187 @@ class Accountant(ABC):
         if not isinstance(made, Accountant):
             raise ValueError(f"the document describes a {type(made).__name__}, not an accountant")
         return made
+
+
+class SizeFreeAccountant(Accountant):
+    """An account whose numbers do not depend on how many records there are."""
+
+    __slots__ = ()
+
+    def for_sizes(self, low: int, high: int) -> Accountant:
+        """The account itself."""
+        del low, high
+        return self
+
+
+@value
+class Composed(Accountant):
+    """Accounts of releases from the same records, each with how often. Renyi curves add; dominating pairs multiply.
+
+    Valid for mechanisms fixed beforehand and, by Renyi curve, for ones chosen adaptively within fixed curves.
+    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs);
+    docs/notes/composition.md.
+    """
+
+    entries: tuple[tuple[Accountant, int], ...]
+    assumptions: frozenset[Assumption] = frozenset()
+
+    def __post_init__(self) -> None:
+        counts: dict[Accountant, int] = {}
+        for account, times in self.entries:
+            inner = account.entries if isinstance(account, Composed) else ((account, 1),)
+            for member, own in inner:
+                counts[member] = counts.get(member, 0) + own * positive_integer(times=times)
+        if not counts:
+            raise ValueError("entries must name at least one account")
+        own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
+        same_relation(tuple(counts))
+        if sum(counts.values()) > 1:
+            composable(tuple(counts), self.assumptions)
+        union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
+        put(self, entries=tuple(counts.items()), assumptions=union)
+
+    @property
+    def relation(self) -> Relation:  # type: ignore[override]
+        """The members' relation."""
+        return self.entries[0][0].relation
+
+    @property
+    def source(self) -> str:
+        """The rule and the members' sources."""
+        members = dict.fromkeys(account.source for account, _ in self.entries)
+        return "; ".join(["Mironov 2017, Proposition 1 (composition)", *members])
+
+    def _bounds(self) -> PrivacyBounds:
+        return compose([(account.bounds, times) for account, times in self.entries])
+
+    def group(self, size: int) -> "Composed":
+        """Each member's own group guarantee, composed."""
+        return replace(self, entries=tuple((account.group(size), times) for account, times in self.entries))
+
+    def with_relation(self, relation: Relation) -> "Composed":
+        """Each member's numbers under another relation."""
+        return replace(self, entries=tuple((account.with_relation(relation), n) for account, n in self.entries))
+
+    def for_sizes(self, low: int, high: int) -> Accountant:
+        """Each member's, composed."""
+        members = tuple((member.for_sizes(low, high), times) for member, times in self.entries)
+        if members == self.entries:
+            return self
+        place = ReplaceOne(n=high)  # one for all: only their curves are used
+        return replace(self, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))
+
+
+@value
+class Parallel(Accountant):
+    """Accounts of releases from disjoint parts of the records: the worst of the parts at every order and epsilon.
+
+    Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
+    public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
+    with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
+    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES;
+    Geumlek 2020, Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    """
+
+    parts: tuple[Accountant, ...]
+    assumptions: frozenset[Assumption] = frozenset()
+    moved: bool = False
+
+    def __post_init__(self) -> None:
+        flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
+        parts = tuple(part for group in flat for part in group)
+        if not parts:
+            raise ValueError("parts must name at least one account")
+        if not self.moved and any(getattr(part.relation, "members", 1) > 1 for part in parts):
+            raise RelationMismatch(
+                "members of a group may lie in several parts: put single accounts side by side, then .group"
+            )
+        more: frozenset[Assumption] = frozenset()
+        if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.moved:
+            more = frozenset({Assumption.FIXED_PARTS})
+            units = {str(getattr(part.relation, "unit", "")) for part in parts}
+            if len(units) != 1:
+                raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
+        elif isinstance(same_relation(parts), ProfileEdge):
+            more = frozenset({Assumption.INDEPENDENT_PROFILES})
+        put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    @property
+    def _kinds(self) -> tuple[Accountant, ...]:
+        """The parts that differ."""
+        return tuple(dict.fromkeys(self.parts))
+
+    @property
+    def relation(self) -> Relation:  # type: ignore[override]
+        """The parts' relation; under ReplaceOne their sizes add up."""
+        first = self.parts[0].relation
+        if isinstance(first, ReplaceOne) and not self.moved:
+            sizes = [part.relation.n for part in self.parts if isinstance(part.relation, ReplaceOne)]
+            return ReplaceOne(n=sum(sizes), unit=first.unit)
+        return first
+
+    @property
+    def source(self) -> str:
+        """The rule and the parts' sources."""
+        members = dict.fromkeys(part.source for part in self.parts)
+        return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
+
+    def _bounds(self) -> PrivacyBounds:
+        return side_by_side([part.bounds for part in self._kinds])
+
+    def with_relation(self, relation: Relation) -> "Parallel":
+        """Each part's numbers under another relation."""
+        return replace(self, parts=tuple(part.with_relation(relation) for part in self.parts), moved=True)
+
+    def to(self, relation: Relation) -> Accountant:
+        """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""
+        mine = self.relation
+        if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
+            return Accountant.to(self, relation)
+        kinds = self._kinds
+        twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
+        within = [part.to(relation) for part in kinds]
+        between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(kinds, 2), *twice]]
+        return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
+
+    def group(self, size: int) -> Accountant:
+        """Members of a group may lie in different parts: the general bound."""
+        return Accountant.group(self, size)
+
+
+@value
+class Group(Accountant):
+    """`base` for groups of `size`: of any account, from its bounds alone. Kind: upper bound.
+
+    `relation` is not validated; use `Accountant.to` for supported conversions.
+    Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2; Kairouz, Oh and Viswanath 2015,
+    Theorem 2; docs/notes/composition.md.
+    """
+
+    base: Accountant
+    size: int
+    relation: Relation | None = None  # type: ignore[assignment]
+    assumptions: frozenset[Assumption] = frozenset()
+
+    def __post_init__(self) -> None:
+        size = positive_integer(size=self.size)
+        if self.relation is None:
+            put(self, relation=self.base.relation.group(size))
+        if isinstance(self.base.relation, ReplaceOne):
+            size = min(size, self.base.relation.n)
+        put(self, size=size, assumptions=self.assumptions | self.base.assumptions)
+
+    @property
+    def source(self) -> str:
+        """The rule and the base's source."""
+        return f"Mironov 2017, Proposition 11 (group privacy); {self.base.source}"
+
+    def _bounds(self) -> PrivacyBounds:
+        return group(self.base.bounds, self.size)
+
+    def for_sizes(self, low: int, high: int) -> Accountant:
+        """The base's, for groups."""
+        return replace(self, base=self.base.for_sizes(low, high))
 
 
 def same_relation(members: "tuple[Accountant, ...]") -> Relation:

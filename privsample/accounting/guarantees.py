@@ -8,8 +8,9 @@ from privsample._checks import FloatArray, Real, nonnegative, positive, positive
 from privsample._logspace import half_square, log1mexp, resolved
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, checked_divergence
+from privsample.accounting.base import SizeFreeAccountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, checked_divergence
 from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
@@ -17,7 +18,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @value
-class PureAccountant(Accountant):
+class PureAccountant(SizeFreeAccountant):
     """Any mechanism that is `stated_epsilon`-DP, by its dominating pair. Kind: exact for the worst such mechanism."""
 
     stated_epsilon: float
@@ -33,15 +34,9 @@ class PureAccountant(Accountant):
         """The theorem."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """Randomized response, its own reverse."""
-        return (binary_pair(self.stated_epsilon),)
-
-    @property
-    def max_loss(self) -> float:
-        """stated_epsilon."""
-        return self.stated_epsilon
+    def _bounds(self) -> PrivacyBounds:
+        """By randomized response, its own reverse."""
+        return PrivacyBounds.from_pairs([binary_pair(self.stated_epsilon)], pure_epsilon=self.stated_epsilon)
 
     def group(self, size: int) -> "PureAccountant":
         """`size` times epsilon."""
@@ -50,7 +45,7 @@ class PureAccountant(Accountant):
 
 
 @value
-class ApproximateAccountant(Accountant):
+class ApproximateAccountant(SizeFreeAccountant):
     """Any mechanism that is (`stated_epsilon`, `stated_delta`)-DP. Kind: exact for the worst such mechanism.
 
     With probability `stated_delta` nothing is promised; beside that it is randomized response.
@@ -71,34 +66,23 @@ class ApproximateAccountant(Accountant):
         """The theorem."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
-    @property
-    def failure(self) -> float:
-        """stated_delta."""
-        return self.stated_delta
-
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """Randomized response beside two outcomes that give everything away."""
-        if self.stated_delta == 0.0:
-            return (binary_pair(self.stated_epsilon),)
+    def _bounds(self) -> PrivacyBounds:
+        """By randomized response beside two outcomes that give everything away."""
         rest = binary_pair(self.stated_epsilon)
+        return PrivacyBounds.from_pairs(
+            [self._with_failure(rest) if self.stated_delta else rest],
+            renyi=rest.renyi,
+            order_limit=np.inf,
+            infinity_mass=self.stated_delta,
+            pure_epsilon=self.stated_epsilon,
+        )
+
+    def _with_failure(self, rest: DiscretePair) -> DiscretePair:
         fail, keep = np.log(self.stated_delta), np.log1p(-self.stated_delta)
         log_p = np.concatenate([[fail, -np.inf], keep + rest.log_p])
         log_q = np.concatenate([[-np.inf, fail], keep + rest.log_q])
         loss = np.concatenate([[np.inf, -np.inf], rest.loss])
-        return (DiscretePair(log_p=log_p, log_q=log_q, loss=loss),)
-
-    @property
-    def max_loss(self) -> float:
-        """stated_epsilon, at delta = stated_delta."""
-        return self.stated_epsilon
-
-    @property
-    def _renyi_limit(self) -> float:
-        return np.inf
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return binary_pair(self.stated_epsilon).renyi(orders)
+        return DiscretePair(log_p=log_p, log_q=log_q, loss=loss)
 
     def group(self, size: int) -> "ApproximateAccountant":
         """size * epsilon and delta (e^(size epsilon) - 1)/(e^epsilon - 1), an upper bound (Vadhan 2017, Lemma 2.2)."""
@@ -114,7 +98,7 @@ class ApproximateAccountant(Accountant):
 
 
 @value
-class ZCDPAccountant(Accountant):
+class ZCDPAccountant(SizeFreeAccountant):
     """Any rho-zCDP mechanism: rdp(a) = rho a. Kind: exact for rdp, upper bound for the rest."""
 
     rho: float
@@ -130,18 +114,10 @@ class ZCDPAccountant(Accountant):
         """The theorem."""
         return "Bun and Steinke 2016, Definition 1.1 and Proposition 1.9"
 
-    @property
-    def zcdp(self) -> float:
-        """rho."""
-        return self.rho
-
-    @property
-    def max_loss(self) -> float:
-        """No pure guarantee, unless nothing is released."""
-        return np.inf if self.rho else 0.0
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return self.rho * orders
+    def _bounds(self) -> PrivacyBounds:
+        """By the line rho a. There is no pure guarantee, unless nothing is released."""
+        pure = np.inf if self.rho else 0.0
+        return PrivacyBounds.from_renyi(lambda orders: self.rho * orders, zcdp=self.rho, pure_epsilon=pure)
 
     def group(self, size: int) -> "ZCDPAccountant":
         """size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
@@ -150,7 +126,34 @@ class ZCDPAccountant(Accountant):
 
 
 @value
-class BoundedRangeAccountant(Accountant):
+class BoundedRangeEnvelope(Envelope):
+    """All pairs whose privacy loss stays in an interval of length `loss_range`: the worst at each order and epsilon.
+
+    Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
+    """
+
+    loss_range: float
+
+    @property
+    def max_loss(self) -> float:
+        """loss_range."""
+        return self.loss_range
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0."""
+        a, e = np.asarray(orders, dtype=np.float64), self.loss_range
+        s = a - 1.0
+        return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
+        x = np.asarray(epsilon, dtype=np.float64)
+        inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
+        return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
+
+
+@value
+class BoundedRangeAccountant(SizeFreeAccountant):
     """Any mechanism whose loss stays in an interval of length `loss_range`, as every exponential mechanism's does.
 
     Kind: exact for the worst such mechanism. Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
@@ -169,31 +172,10 @@ class BoundedRangeAccountant(Accountant):
         """The theorems."""
         return "Dong, Durfee and Rogers 2020, Theorem 2"
 
-    @property
-    def max_loss(self) -> float:
-        """loss_range."""
-        return self.loss_range
-
-    @property
-    def zcdp(self) -> float:
-        """loss_range^2 / 8 (Cesar and Rogers 2021, Lemma 3.2)."""
-        return half_square(self.loss_range) / 4
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0."""
-        a, e = np.asarray(orders, dtype=np.float64), self.loss_range
-        s = a - 1.0
-        return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
-        x = np.asarray(epsilon, dtype=np.float64)
-        inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
-        return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
+    def _bounds(self) -> PrivacyBounds:
+        """By the envelope of all such mechanisms; zCDP: Cesar and Rogers 2021, Lemma 3.2."""
+        envelope = BoundedRangeEnvelope(loss_range=self.loss_range)
+        return PrivacyBounds.from_pairs([envelope], zcdp=half_square(self.loss_range) / 4)
 
     def group(self, size: int) -> "BoundedRangeAccountant":
         """`size` times the range."""

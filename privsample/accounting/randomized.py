@@ -7,14 +7,15 @@ import numpy as np
 from privsample._checks import positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.composed import Composed
-from privsample.accounting.loss import DiscretePair, LossPair
+from privsample.accounting.base import Accountant, Composed, SizeFreeAccountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.codes import CodeLaws
+from privsample.accounting.loss.pair import DiscretePair
 from privsample.relations import Relation, ReplaceOne, related
 
 
 @value
-class RandomizedResponseAccountant(Accountant):
+class RandomizedResponseAccountant(SizeFreeAccountant):
     """One record's answer is e^epsilon times as likely to be the truth as any one other category."""
 
     log_odds: float
@@ -34,16 +35,22 @@ class RandomizedResponseAccountant(Accountant):
         """The mechanism; the curves are those of two laws on three outcomes."""
         return "Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (k-ary)"
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """Two records that differ: their two categories and, as one outcome, all the others. Its own reverse."""
+    def _bounds(self) -> PrivacyBounds:
+        """By two records that differ: their two categories and, as one outcome, all the others. Its own reverse."""
         others = np.log(self.categories - 1.0)
         log_true = -np.logaddexp(0.0, others - self.log_odds)
         log_false = log_true - self.log_odds
         rest = [np.log(self.categories - 2.0) + log_false] if self.categories > 2 else []
         log_p, log_q = np.array([log_true, log_false, *rest]), np.array([log_false, log_true, *rest])
         loss = np.array([self.log_odds, -self.log_odds, *(0.0 for _ in rest)])
-        return (DiscretePair(log_p=log_p, log_q=log_q, loss=loss),)
+        return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)])
+
+    def code_laws(self) -> CodeLaws:
+        """The answer's distribution for each record's category; any two categories can be exchanged."""
+        count = self.categories
+        laws = np.exp(np.where(np.eye(count) > 0, 0.0, -self.log_odds))
+        exchanged = np.argwhere(np.triu(np.ones((count, count)), 1))
+        return CodeLaws(laws=laws / laws.sum(axis=1, keepdims=True), exchanged=exchanged)
 
     def group(self, size: int) -> Accountant:
         """`size` answers change, each by itself: as many releases of one. Kind: exact (docs/notes/composition.md)."""

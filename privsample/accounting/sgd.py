@@ -1,7 +1,5 @@
 """The account of one pass of noisy projected gradient descent whose last state is released: docs/notes/sgd.md."""
 
-from dataclasses import field
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,9 +7,11 @@ from privsample._checks import FloatArray, holdable, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.loss import LossPair, binary_pair
-from privsample.accounting.noise.additive import GaussianAccountant, GaussianPair
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, binary_pair
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
 from privsample.distributions.steps.losses import ConvexLoss
 from privsample.relations import ReplaceOne
@@ -87,7 +87,6 @@ class SGDAccountant(Accountant):
     hidden_order: bool = True
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
-    _held: list[LossPair] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, ConvexLoss):
@@ -156,14 +155,13 @@ class SGDAccountant(Accountant):
         """What the release costs the last records, whoever knows the order."""
         return self.accountant_at(self.n - 1)
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """One pair, its own reverse."""
-        if not self._held:
-            self._held.append(self._made())
-        return (self._held[0],)
+    def _bounds(self) -> PrivacyBounds:
+        """By one pair, its own reverse. zCDP: the worst position's, which rules at large orders."""
+        zcdp = half_square(float(self._shift(self.public_tail))) * _UP
+        return PrivacyBounds.from_pairs([self._pair], zcdp=zcdp, exact=frozenset())
 
-    def _made(self) -> LossPair:
+    @property
+    def _pair(self) -> LossPair:
         if self.contraction == 0.0 and self.public_tail:
             return binary_pair(0.0)  # the last steps forget all that came before
         worst = max(float(self._shift(self.public_tail)), LEAST_LOSS)
@@ -175,12 +173,3 @@ class SGDAccountant(Accountant):
         records = np.diff(np.append(0, ends * self.batch - short))
         shifts = np.maximum(self._shift(later + self.public_tail), worst * 1e-9)
         return OrderPair(mus=shifts, log_weights=np.log(records / self.n))
-
-    @property
-    def zcdp(self) -> float:
-        """The worst position's: at large orders it rules."""
-        return half_square(float(self._shift(self.public_tail))) * _UP
-
-    def _kind(self, view: View) -> Kind:
-        del view
-        return "upper bound"

@@ -10,6 +10,7 @@ from privsample._checks import number, positive, probability, renyi_orders
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
+from privsample.accounting.engine import views
 from privsample.errors import UnreachableTarget
 
 M = TypeVar("M")
@@ -73,16 +74,14 @@ class DP(Target):
         """epsilon(delta) <= epsilon, by delta(epsilon) where that is cheaper."""
         if account.max_loss <= self.epsilon and account.failure <= self.delta:
             return True
-        if not account._one_curve:
+        if not account.bounds.inverts_exactly:
             return bool(account.epsilon(self.delta) <= self.epsilon)
         return self.delta > 0 and bool(account.log_delta(self.epsilon) <= np.log(self.delta))
 
     def _excess(self, account: Accountant) -> float:
         if self.delta == 0:
             return float(account.max_loss / self.epsilon - 1)
-        if account._curve_is_least:
-            return float(account._log_curve_draft(np.float64(self.epsilon)) - np.log(self.delta))
-        return float(account.log_delta(self.epsilon)) - float(np.log(self.delta))
+        return views.approx_log_delta(account.bounds, self.epsilon) - float(np.log(self.delta))
 
     @property
     def words(self) -> str:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import positive_integer
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.composed import Composed, Parallel
+from privsample.accounting.base import Accountant, Composed, Parallel
 from privsample.accounting.guarantees import PureAccountant
 from privsample.estimators.scoring import NoisyScore
 from privsample.relations import AddRemove, ReplaceOne
@@ -132,7 +131,7 @@ def lifted(account: Accountant, n: int) -> Accountant:
         case ReplaceOne(n=own, unit=unit) if own < n:
             rest = PureAccountant(stated_epsilon=0.0, relation=ReplaceOne(n=n - own, unit=unit))
             try:
-                return account._under(ReplaceOne(n=n, unit=unit))
+                return account.with_relation(ReplaceOne(n=n, unit=unit))
             except TypeError:  # its relation is no field that can be replaced
                 return Parallel(parts=(account, rest))
         case ReplaceOne():

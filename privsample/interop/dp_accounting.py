@@ -13,8 +13,7 @@ import numpy as np
 
 from privsample._checks import positive
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.composed import Composed
+from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.guarantees import PureAccountant, ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant

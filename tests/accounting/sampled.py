@@ -10,7 +10,7 @@ from privsample import (
     ReplaceOne,
 )
 from privsample._value import value
-from privsample.accounting.loss import DiscretePair, binary_pair
+from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.subsampling.subsampled import over_sizes
 
 EPSILONS = np.array([-1.5, -0.3, -0.02, 0.0, 1e-9, 0.004, 0.05, 0.2, 0.5, 1.0, 1.7, 3.0])

@@ -40,7 +40,7 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
-from privsample.accounting.loss import LossPair
+from privsample.accounting.loss.pair import LossPair
 
 LOCAL = ReplaceOne(n=5)
 RELATIONS = [AddRemove(), LOCAL]

@@ -16,7 +16,7 @@ from privsample import (
     PureAccountant,
     ReplaceOne,
 )
-from privsample.accounting.loss import DiscretePair
+from privsample.accounting.loss.pair import DiscretePair
 from tests.accounting.strategies import Finite
 
 EPSILONS = [-1.0, -0.2, 0.0, 0.1, 0.5, 1.0, 2.5]

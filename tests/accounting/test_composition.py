@@ -3,6 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
+from privsample.accounting.composition.dominating import DominatingPair
 
 from privsample import (
     DP,
@@ -28,9 +29,8 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
-from privsample.accounting.composition.dominating import DominatingPair
-from privsample.accounting.composition.product import ProductPair
-from privsample.accounting.loss import DiscretePair
+from privsample.accounting.loss.pair import DiscretePair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.errors import RelationMismatch
 from tests.accounting.strategies import Finite

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.accounting.loss import DiscretePair
+from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.selection.conditional import log_growth, log_growth_beside_stops
 from tests.accounting.selection_reference import hockey_stick, renyi
 from tests.accounting.strategies import Finite

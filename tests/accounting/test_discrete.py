@@ -4,8 +4,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample.accounting.loss import binary_pair
-from privsample.accounting.noise.additive import LaplacePair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import binary_pair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import TwoLaplacePair
 from tests.accounting.moved import ORDERS, above

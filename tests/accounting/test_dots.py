@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsample.accounting.curves.dots import density_dots, exponential_dots, joined, joined_at, shared_out
-from privsample.accounting.loss import DiscretePair, binary_pair
-from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.posterior.beta import BetaPair
 
 

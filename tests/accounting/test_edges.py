@@ -27,7 +27,7 @@ from privsample import (
 from privsample._serial import encode
 from privsample.accounting.curves.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.curves.quadrature import log_integral
-from privsample.accounting.loss import DiscretePair, checked_divergence
+from privsample.accounting.loss.pair import DiscretePair, checked_divergence
 from privsample.accounting.posterior import conjugate as posterior
 from privsample.accounting.posterior import family
 from privsample.accounting.posterior.beta import BetaPair

@@ -9,7 +9,7 @@ import pytest
 
 import privsample as ps
 from privsample import KernelAccountant, PureAccountant, RandomizedResponseAccountant, ReplaceOne
-from privsample.accounting.loss import DiscretePair
+from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.postprocessing.kernels import contracted_loss
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from tests.accounting.strategies import Finite

@@ -7,11 +7,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample.accounting.composition import lattice
-from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.curves.conversion import log_delta_from_renyi
-from privsample.accounting.loss import DiscretePair, binary_pair
-from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.loss import lattice
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import DiscretePair, binary_pair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privsample.accounting.composition import lattice
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss import lattice
+from privsample.accounting.loss.gaussian import GaussianPair
 
 
 def test_a_wide_law_in_wide_cells_has_masses():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from privsample.accounting.composition.dominating import DominatingPair
 
 from privsample import (
     BetaBernoulli,
@@ -14,11 +15,10 @@ from privsample import (
     ReplaceOne,
 )
 from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
-from privsample.accounting.composition.contour import _cut, summed_log_delta
-from privsample.accounting.composition.dominating import DominatingPair
-from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.curves.conversion import log_delta_from_renyi
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.contour import _cut, summed_log_delta
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.accounting.loss import DiscretePair
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import DiscretePair
 from tests.accounting.selected import GEOMETRIC, LAWS, LOGARITHMIC, MU, POISSON, selected
 from tests.accounting.selection_reference import all_orders, hockey_stick, ordered, renyi, sandwich
 from tests.accounting.strategies import Finite

@@ -10,8 +10,8 @@ import pytest
 
 import privsample as ps
 from privsample._value import value
-from privsample.accounting.loss import DiscretePair
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.selection import renyi as selection_renyi
 from privsample.accounting.selection.ranks import RenyiPair, Resolved, ordered_pairs
 from tests.accounting.selected import BASE, GEOMETRIC, LAWS, LOGARITHMIC, MU, POISSON, selected

@@ -20,10 +20,10 @@ from privsample import (
     ReplaceOne,
     StatisticsAccountant,
 )
-from privsample.accounting.composition.product import ProductPair
-from privsample.accounting.group import Group
-from privsample.accounting.loss import DiscretePair, LossPair
-from privsample.accounting.noise.additive import LaplacePair
+from privsample.accounting.base import Group
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import DiscretePair, LossPair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
 from privsample.distributions.geometry import ONE_HOT

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.accounting.composition.contour import summed_log_delta
-from privsample.accounting.composition.product import ProductPair
 from privsample.accounting.curves.conversion import crossing, log_delta_from_renyi
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.contour import summed_log_delta
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
 
 

@@ -27,7 +27,7 @@ from privsample import (
     WithReplacement,
     ZCDPAccountant,
 )
-from privsample.accounting.loss import DiscretePair, binary_pair
+from privsample.accounting.loss.pair import DiscretePair, binary_pair
 from privsample.accounting.subsampling.subsampled import over_sizes
 from privsample.errors import RelationMismatch
 from tests.accounting.sampled import ADD, EPSILONS, GAUSS

@@ -20,8 +20,9 @@ from privsample import (
 )
 from privsample.accounting.curves import moments as profile_moments
 from privsample.accounting.curves.moments import renyi_from_curves
-from privsample.accounting.loss import DiscretePair, LossPair
-from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
 from privsample.accounting.subsampling.pairs import MixturePair, PoissonPair, ThinnedPair, diluted, poisson_pair

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
 from privsample.simulations.audit.renyi import clipped, from_curves, plugged_in
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from privsample._checks import positive_integer
 from privsample._serial import decode, encode
 from privsample._value import value
-from privsample.accounting.base import Accountant, composable
-from privsample.accounting.composition.composed import Composed
+from privsample.accounting.base import Accountant, Composed, composable
 from privsample.accounting.ledger.filters import Charge, CurveFilter, Filter, filter_for
 from privsample.accounting.ledger.log import Event
 from privsample.accounting.targets import Target

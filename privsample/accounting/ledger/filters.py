@@ -202,9 +202,9 @@ class CurveFilter(Filter):
     def charge(self, account: Accountant) -> Charge:
         """The account's Renyi curve beside its failures, its pure guarantee, and its failures."""
         renyi = np.full(len(self.at), np.inf)
-        usable = self.orders < account._renyi_limit
+        usable = self.orders < account.bounds.order_limit
         with suppress(ArithmeticError), np.errstate(all="ignore"):  # NaN is seen below
-            renyi[usable] = account._renyi(self.orders[usable])
+            renyi[usable] = account.bounds.renyi(self.orders[usable])
         renyi = np.where(renyi >= 0.0, renyi, np.inf)
         loss = _computed(lambda: account.max_loss)
         return Charge(loss=loss, renyi=renyi, failure=decimal(account.failure))

@@ -10,8 +10,8 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import expm1_excess, log1mexp, ratio_up
 from privsample._value import put, value
 from privsample.accounting.curves.dots import shared_out
-from privsample.accounting.loss import LossPair, checked_divergence, delta_below_zero
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, checked_divergence, delta_below_zero
 from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
 _ULP = float(np.finfo(np.float64).eps)

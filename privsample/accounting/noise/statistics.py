@@ -5,6 +5,7 @@ Proofs are in docs/notes/statistics.md.
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, ratio_up
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.composition.product import ProductPair
-from privsample.accounting.loss import LossPair
-from privsample.accounting.noise.additive import GaussianPair, LaplacePair
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import together
 from privsample.distributions.geometry import Differences
@@ -51,7 +54,7 @@ class StatisticsAccountant(Accountant):
         fitting(self.noise, self.differences)
         put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
-        positive(**{"half the squared ratio of difference and noise": self.zcdp})
+        positive(**{"half the squared ratio of difference and noise": self._rho})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
                 f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; "
@@ -83,17 +86,34 @@ class StatisticsAccountant(Accountant):
         """Whether no pair is known to be worst, only a Renyi curve."""
         return len(self._vectors) > 1 and isinstance(self.noise, DiscreteGaussianNoise)
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """One pair, its own reverse: all coordinates and draws share their neighbours."""
-        vectors = self._vectors
+    def _bounds(self) -> PrivacyBounds:
+        """By one pair, its own reverse: all coordinates and draws share their neighbours."""
+        known: dict[str, Any] = {"zcdp": self._rho, "pure_epsilon": self._largest_loss}
+        attained: frozenset[View] = VIEWS if self.differences.attained else frozenset()
         if self._bounded_by_renyi:
-            return ()
+            return PrivacyBounds.from_renyi(self._renyi, **known | {"exact": frozenset()})
+        pair = self._pair
+        numerical = isinstance(pair, ProductPair)
+        # one pair that bounds several differences: their Renyi curves may be below its own
+        single = len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
+        return PrivacyBounds.from_pairs(
+            [pair],
+            renyi=self._renyi,
+            exact=attained if single and not numerical else attained & {"rdp"},
+            inverts_exactly=not numerical,
+            curve_is_least=single,
+            curve_name="composed loss, on a lattice" if numerical else "privacy curve",
+            **known,
+        )
+
+    @property
+    def _pair(self) -> LossPair:
+        vectors = self._vectors
         if isinstance(self.noise, GaussianNoise):
-            return (GaussianPair(mu=float(np.sqrt(2 * self.zcdp))),)
+            return GaussianPair(mu=float(np.sqrt(2 * self._rho)))
         if len(vectors) > 1:
-            return (together(((_shifted(self.noise, self._reach), self.draws),)),)
-        return (together(self._members(vectors[0])),)
+            return together(((_shifted(self.noise, self._reach), self.draws),))
+        return together(self._members(vectors[0]))
 
     def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
         sizes = Counter(vector[vector > 0].tolist())
@@ -107,12 +127,12 @@ class StatisticsAccountant(Accountant):
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The largest over the extreme differences; of each, the sum over coordinates."""
         if isinstance(self.noise, GaussianNoise) or self._bounded_by_renyi:
-            return orders * self.zcdp
+            return orders * self._rho
         rows = [ProductPair(members=self._members(row)) for row in self._vectors]
-        return np.minimum(ProductPair.worst_renyi(rows, orders), orders * self.zcdp)
+        return np.minimum(ProductPair.worst_renyi(rows, orders), orders * self._rho)
 
     @property
-    def zcdp(self) -> float:
+    def _rho(self) -> float:
         """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
@@ -120,34 +140,11 @@ class StatisticsAccountant(Accountant):
         return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
 
     @property
-    def max_loss(self) -> float:
-        """Of the Laplace laws the largest L1 norm, in scales."""
+    def _largest_loss(self) -> float:
+        """Of Laplace noise the largest L1 norm, in scales."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
         return ratio_up(self._reach * self.draws, self.noise.spread)
-
-    @property
-    def _on_lattice(self) -> bool:
-        return any(isinstance(pair, ProductPair) for pair in self.pairs)
-
-    @property
-    def _one_curve(self) -> bool:
-        return not self._on_lattice
-
-    @property
-    def _curve_is_least(self) -> bool:
-        """Not where one pair bounds several differences: their Renyi curves may be below its own."""
-        return len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
-
-    @property
-    def _curve_name(self) -> str:
-        return "composed loss, on a lattice" if self._on_lattice else "privacy curve"
-
-    def _kind(self, view: View) -> Kind:
-        """Exact for a single difference that some neighbours attain, but on a lattice."""
-        if not self.differences.attained or self._bounded_by_renyi:
-            return "upper bound"
-        return "exact" if view == "rdp" or (self._curve_is_least and not self._on_lattice) else "upper bound"
 
     @property
     def _groups_known(self) -> bool:

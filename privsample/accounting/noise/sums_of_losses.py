@@ -5,9 +5,9 @@ import numpy as np
 from privsample._checks import FloatArray, positive
 from privsample._logspace import resolved
 from privsample._value import put, value
-from privsample.accounting.composition.product import ProductPair
-from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
-from privsample.accounting.noise.additive import LaplacePair
+from privsample.accounting.loss.laplace import LaplacePair
+from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteLaplacePair
 
 _OUTCOMES = 1 << 12

@@ -15,7 +15,7 @@ from privsample._logspace import log1mexp, log_gamma_growth, stirling_remainder
 from privsample._value import put, value
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
-from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
 from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
 
 

@@ -7,18 +7,17 @@ Proofs beyond the source are in docs/notes/posterior.md.
 from dataclasses import replace
 from functools import singledispatch
 
-import numpy as np
-
-from privsample._checks import FloatArray, Real, positive_integer, share
+from privsample._checks import positive_integer, share
 from privsample._logspace import half_square
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.composition.product import ProductPair
-from privsample.accounting.loss import LossPair, worst_renyi
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, worst_renyi
+from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
-from privsample.accounting.posterior.family import BetaFamily
+from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.distributions.models.families import (
     BetaBernoulli,
@@ -83,44 +82,37 @@ class PosteriorAccountant(Accountant):
         """The theorem and the proof note."""
         return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """The neighbouring posteriors, both directions, that are worst at every order; all draws share one."""
-        if self.draws == 1:
-            return self._single
-        return tuple(ProductPair.of(pair, self.draws).simplified for pair in self._single)
+    def _bounds(self) -> PrivacyBounds:
+        """By neighbouring posteriors that are worst at every order; all draws share one pair of neighbours."""
+        single, draws = self._single, self.draws
+        if draws == 1:
+            return self._of_draws(1)
+        return replace(
+            self._of_draws(draws),
+            renyi=lambda orders: draws * worst_renyi(single, orders),
+            per_release=(self._of_draws(1), draws),
+        )
 
-    @property
-    def _each(self) -> tuple[Accountant, int]:
-        """One draw, as if each draw had neighbours of its own."""
-        return replace(self, draws=1), self.draws
+    def _of_draws(self, draws: int) -> PrivacyBounds:
+        pairs = self._single if draws == 1 else tuple(ProductPair.of(p, draws).simplified for p in self._single)
+        family = interior(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+        match pairs:
+            case (GaussianPair(mu=mu),):
+                return PrivacyBounds.from_pairs(pairs, zcdp=half_square(mu))
+            case _ if family is None:
+                return PrivacyBounds.from_pairs(pairs)
+            case _:  # the extreme pairs are not proven to be the worst at every epsilon: they are ends of a family
+                ends = tuple(pair for pair in self._single if isinstance(pair, BetaPair))
+                return PrivacyBounds.from_pairs([BetaEnvelope(family=family, ends=ends, draws=draws)])
 
-    @property
+    @cached
     def _single(self) -> tuple[LossPair, ...]:
         """The pairs of one draw."""
         return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
 
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return self.draws * worst_renyi(self._single, orders)
-
-    def _family_curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
-        if self.draws == 1:
-            return Accountant._family_curve(self, a, b, step, epsilon)
-        return ProductPair(members=((BetaPair(a=1, b=1, step=1), self.draws),)).with_beta(a, b, step, epsilon)
-
-    @property
-    def zcdp(self) -> float:
-        """Half the squared shift for the Normal; +inf for the others, whose order limit is finite."""
-        match self.pairs:
-            case (GaussianPair(mu=mu),):
-                return half_square(mu)
-            case _:
-                return np.inf
-
-    @property
-    def family(self) -> BetaFamily | None:
-        """The family that the privacy curve ranges over, where the extreme pairs are not proven to be its worst."""
-        return interior(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+    def for_sizes(self, low: int, high: int) -> Accountant:
+        """More records cost more where they raise a Gamma's shape, else the same or less (notes, subsampling.md)."""
+        return replace(self, n=high if isinstance(self.model, GammaExponential) else low)
 
     @property
     def _groups_known(self) -> bool:

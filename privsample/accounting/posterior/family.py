@@ -1,12 +1,16 @@
 """Neighbouring Beta posteriors with any sum of the other records: a certificate that the ends are the worst."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from privsample._checks import FloatArray, Real
-from privsample._value import value
-from privsample.accounting.posterior.beta import beta_log_delta
+from privsample._value import cached, value
+from privsample.accounting.curves.conversion import least_epsilon, safe_side
+from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, worst_log_delta, worst_renyi
+from privsample.accounting.loss.product import ProductPair
+from privsample.accounting.posterior.beta import BetaPair, beta_log_delta
 from privsample.accounting.posterior.blocks import Rows, largest
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
@@ -49,3 +53,82 @@ class BetaFamily:
             return np.maximum(curve(a, b, step, epsilon[at]), curve(b, a, step, epsilon[at]))
 
         return largest(bounds, goal, self.n - self.moved, whole=self.whole, most=_BLOCKS)
+
+
+@value
+class BetaEnvelope(Envelope):
+    """The privacy curve of a whole `family`, of which each member is drawn from `draws` times, beside `others`.
+
+    The Renyi curve is that of the `ends`, which are proven to be worst at every order; that they are worst at every
+    epsilon is certified by the search over the family, within a relative 1e-9.
+    """
+
+    family: BetaFamily
+    ends: tuple[BetaPair, ...]
+    draws: int = 1
+    others: tuple[tuple[LossPair, int], ...] = ()
+
+    @cached
+    def members(self) -> tuple[LossPair, ...]:
+        """The ends, each with its draws and the other pairs."""
+        if self.draws == 1 and not self.others:
+            return self.ends
+        return tuple(self._with(end) for end in self.ends)
+
+    def _with(self, end: BetaPair) -> ProductPair:
+        return ProductPair(members=((end, self.draws), *self.others))
+
+    @property
+    def joint(self) -> bool:
+        """Its ends are worst at every order, so that Renyi curves never compose to less than its own."""
+        return False
+
+    @property
+    def order_limit(self) -> float:
+        """The least of the ends'."""
+        return min(pair.order_limit for pair in self.members)
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded."""
+        return np.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The largest of the ends'."""
+        return worst_renyi(self.members, orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Certified over the family."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        return self.family.log_delta(e.ravel(), np.ravel(self.draft(e)), self._curve).reshape(e.shape)
+
+    def draft(self, epsilon: FloatArray) -> FloatArray:
+        """The ends' alone."""
+        return np.minimum(worst_log_delta(self.members, np.asarray(epsilon)) + self.family.slack, 0.0)
+
+    def least_epsilon(self, log_delta: float) -> float:
+        """The ends', checked by the certificate."""
+        least, beside = 0.0, log_delta - self.family.slack
+        for pair in self.members:  # most often the first decides
+            if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
+                least = max(pair.least_epsilon(beside), least)
+        if least == 0.0:
+            return least_epsilon(self.log_delta, self.draft, log_delta)
+        return safe_side(lambda e: bool(self.log_delta(np.array([e]))[0] <= log_delta), least, upward=True)
+
+    def product(self, others: Sequence[tuple[LossPair, int]]) -> "BetaEnvelope | None":
+        """The same family beside further pairs, all of them smooth; else None."""
+        factors = [factor for pair, times in others for factor in ProductPair.of(pair, times).members]
+        if not all(isinstance(pair, SmoothPair) for pair, _ in factors):
+            return None
+        return replace(self, others=(*self.others, *factors))
+
+    def _curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
+        """The privacy curve that each member of the family, Beta(a + step, b) against Beta(a, b + step), gives."""
+        if self.draws == 1 and not self.others:
+            return beta_log_delta(a, b, step, epsilon)
+        curves = []
+        for first, second, at in zip(a, b, epsilon, strict=True):
+            own = BetaPair(a=float(first), b=float(second), step=float(step))
+            curves.append(self._with(own).log_delta(at))
+        return np.array(curves)

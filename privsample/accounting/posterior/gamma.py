@@ -13,7 +13,7 @@ from privsample._logspace import complex_log1p_excess, log1mexp, log1p_excess, l
 from privsample._value import put, value
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
-from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
 from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
 
 _EPS = float(np.finfo(float).eps)

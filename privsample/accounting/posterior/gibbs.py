@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from privsample._checks import FloatArray, Real, holdable, positive, positive_integer
+from privsample._checks import holdable, positive, positive_integer
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.composition.composed import Composed
+from privsample.accounting.base import Accountant, Composed
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
@@ -62,30 +63,10 @@ class EmissionAccountant(Accountant):
             model=model, n=self.least, temperature=self.temperature, truncation=self.truncation, unit=self.unit
         )
 
-    @property
-    def max_loss(self) -> float:
-        """The range of the loss."""
-        return self._one.max_loss
-
-    @property
-    def zcdp(self) -> float:
-        """The tempered draw's."""
-        return self._one.zcdp
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    def _kind(self, view: View) -> Kind:  # noqa: ARG002 - the same for all
-        return "upper bound"
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return self._one._renyi(orders)
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
+    def _bounds(self) -> PrivacyBounds:
         """By the forms that fall with the number of records, which may be larger than `least`."""
-        each, _ = self._one._each
-        return each._log_curve_draft(epsilon)
+        each, _ = self._one.bounds.per_release or (self._one.bounds, 1)
+        return replace(each, exact=frozenset())
 
 
 def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:

@@ -14,9 +14,9 @@ from privsample._checks import positive, positive_integer, share
 from privsample._logspace import half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.loss import LossPair
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.relations import ReplaceOne
 
 SCALAR = 1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
@@ -79,18 +79,10 @@ class LogisticAccountant(Accountant):
         lipschitz = (SCALAR if scalar else 2.0) * self.reach * self.data_weight * self.group_size
         return lipschitz * math.sqrt(self.draws) * _UP
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """One pair, its own reverse."""
-        return (GaussianPair(mu=self.shift),)
-
-    @property
-    def zcdp(self) -> float:
-        """Half the squared shift."""
-        return half_square(self.shift)
-
-    def _kind(self, view: View) -> Kind:  # noqa: ARG002 - the same for all
-        return "upper bound"
+    def _bounds(self) -> PrivacyBounds:
+        """By one Gaussian pair, its own reverse, which no record need attain."""
+        pair = GaussianPair(mu=self.shift)
+        return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
 
     def group(self, size: int) -> Self:
         """`size` times the shift."""

@@ -12,7 +12,7 @@ from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.curves.quadrature import Rows, log_integral
-from privsample.accounting.loss import delta_below_zero
+from privsample.accounting.loss.pair import delta_below_zero
 from privsample.accounting.posterior.blocks import largest
 from privsample.accounting.posterior.pairs import by_rows
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real
 from privsample._logspace import complex_log_gamma_growth
-from privsample.accounting.loss import ComplexArray
+from privsample.accounting.loss.pair import ComplexArray
 
 _EPS = float(np.finfo(float).eps)
 _LEAST, _DEEP = -1e300, -1e5

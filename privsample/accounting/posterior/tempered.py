@@ -5,17 +5,19 @@ Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-con
 """
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real, interval, number, positive_integer
-from privsample._logspace import half_square
+from privsample._checks import FloatArray, interval, number, positive, positive_integer
+from privsample._logspace import half_square, resolved
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.guarantees import BoundedRangeAccountant
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
+from privsample.accounting.guarantees import BoundedRangeEnvelope
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.held_beta import HeldBetaFamily
 from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Normal
 from privsample.distributions.laws.truncated import heated
@@ -65,7 +67,8 @@ class TemperedAccountant(Accountant):
         put(self, n=positive_integer(n=self.n), temperature=temperature)
         put(self, truncation=truncated(self.model, self.truncation))
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
-        self._bounded, self._gaussian  # noqa: B018 - building them checks the sizes
+        positive(loss_range=self.loss_range)
+        positive(mu=self.shift)
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -81,7 +84,7 @@ class TemperedAccountant(Accountant):
         )
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def parameter_bounds(self) -> tuple[float, float]:
         """Where the parameter is held; shares: the least and the largest, which leaves no less to the others."""
         if isinstance(self.truncation, tuple):
             return self.truncation
@@ -104,15 +107,32 @@ class TemperedAccountant(Accountant):
 
     @property
     def _geometry(self) -> tuple[float, float, float]:
-        return geometry(self.model, self.n, self.temperature, self.bounds)
+        return geometry(self.model, self.n, self.temperature, self.parameter_bounds)
 
-    @property
-    def _bounded(self) -> BoundedRangeAccountant:
-        return BoundedRangeAccountant(loss_range=self.loss_range, relation=self.relation)
+    def _bounds(self) -> PrivacyBounds:
+        """By the least of the bounds at each order and epsilon.
 
-    @property
-    def _gaussian(self) -> GaussianPair:
-        return GaussianPair(mu=self.shift)
+        In compositions by the closed forms, which hold for real records too: a curve over all datasets is expensive.
+        """
+        envelope = self._envelope(self._listed)
+        per_release = None
+        if self._two_priors is not None:
+            a, b = self._two_priors
+            real = replace(self, model=BetaBernoulli(alpha=a, beta=b, fractional=True))
+            per_release = (real._from(real._envelope(None)), 1)
+        return self._from(envelope, per_release=per_release)
+
+    def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
+        zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
+        exact: frozenset[View] = frozenset() if envelope.listed is None else VIEWS - {"rdp"}
+        return PrivacyBounds.from_pairs([envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, **known)
+
+    def _envelope(self, listed: HeldBetaFamily | None) -> "TemperedEnvelope":
+        return TemperedEnvelope(
+            bounded=BoundedRangeEnvelope(loss_range=resolved(self.loss_range)),
+            gaussian=GaussianPair(mu=self.shift),
+            listed=listed,
+        )
 
     @property
     def _two_priors(self) -> tuple[float, float] | None:
@@ -128,60 +148,52 @@ class TemperedAccountant(Accountant):
         """All neighbouring data sets, where they are few and known."""
         if self._two_priors is None or self.n > LISTED or getattr(self.model, "fractional", False):
             return None
-        law, (low, high) = heated(Beta(a=self._two_priors[0], b=self._two_priors[1]), self.temperature), self.bounds
+        (alpha, beta), (low, high) = self._two_priors, self.parameter_bounds
+        law = heated(Beta(a=alpha, b=beta), self.temperature)
         assert isinstance(law, Beta)
         return HeldBetaFamily(
             a=law.a, b=law.b, step=1.0 / self.temperature, n=self.n, low=low, high=high, moved=self.group_size
         )
 
-    @property
-    def _each(self) -> tuple[Accountant, int]:
-        """By the closed forms, which hold for real records too: a curve over all data sets is dear in compositions."""
-        if self._two_priors is None:
-            return self, 1
-        a, b = self._two_priors
-        return replace(self, model=BetaBernoulli(alpha=a, beta=b, fractional=True)), 1
-
-    @property
-    def max_loss(self) -> float:
-        """The range: the pure guarantee."""
-        return self.loss_range
-
-    @property
-    def zcdp(self) -> float:
-        """The lesser of range^2 / 8 and shift^2 / 2."""
-        return min(self._bounded.zcdp, half_square(self.shift))
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    @property
-    def _curve_is_least(self) -> bool:
-        return True
-
-    def _kind(self, view: View) -> Kind:
-        return "exact" if self._listed is not None and view != "rdp" else "upper bound"
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return np.minimum(self._bounded._renyi(orders), self._gaussian.renyi(orders))
-
-    def _log_curve(self, epsilon: Real) -> FloatArray:
-        return self._curve(epsilon, certified=True)
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        return self._curve(epsilon, certified=False)
-
-    def _curve(self, epsilon: Real, *, certified: bool) -> FloatArray:
-        e = np.asarray(epsilon, dtype=np.float64)
-        least = np.minimum(self._bounded._log_curve_draft(e), self._gaussian.log_delta(e))
-        if (family := self._listed) is None:
-            return least
-        return np.minimum(least, family.log_delta(e.ravel(), certified=certified).reshape(e.shape))
-
     def group(self, size: int) -> Self:
         """`size` records replaced at once: the step between neighbours is `size` times as long."""
         return replace(self, group_size=self.group_size * positive_integer(size=size))
+
+
+@value
+class TemperedEnvelope(Envelope):
+    """All pairs of neighbouring tempered posteriors: the least of three bounds at each order and epsilon.
+
+    bounded: the loss stays in an interval; gaussian: strong log-concavity; listed: every dataset, where they are few.
+    """
+
+    bounded: BoundedRangeEnvelope
+    gaussian: GaussianPair
+    listed: HeldBetaFamily | None = None
+
+    @property
+    def max_loss(self) -> float:
+        """The range of the loss."""
+        return self.bounded.loss_range
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The lesser of the two closed forms."""
+        return np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The least of the three, certified over all datasets."""
+        return self._curve(epsilon, certified=True)
+
+    def draft(self, epsilon: FloatArray) -> FloatArray:
+        """The same over some datasets only, ever closer to the worst of them."""
+        return self._curve(epsilon, certified=False)
+
+    def _curve(self, epsilon: FloatArray, *, certified: bool) -> FloatArray:
+        e = np.asarray(epsilon, dtype=np.float64)
+        least = np.minimum(self.bounded.log_delta(e), self.gaussian.log_delta(e))
+        if self.listed is None:
+            return least
+        return np.minimum(least, self.listed.log_delta(e.ravel(), certified=certified).reshape(e.shape))
 
 
 def truncated(model: Model, truncation: object) -> Truncation:

@@ -6,12 +6,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, Real, holdable, number, positive_integer, renyi_orders
+from privsample._checks import FloatArray, holdable, number, positive_integer, renyi_orders
 from privsample._logspace import half_square
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.loss import delta_below_zero
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.pair import Envelope, delta_below_zero
 from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
     binary_renyi,
@@ -77,50 +78,33 @@ class BernoulliAccountant(Accountant):
         """N = dk."""
         return self.draws * self.dimension
 
-    @property
-    def failure(self) -> float:
-        """None where the margin keeps every outcome possible; else the base's."""
-        return 0.0 if self.margin > 0.0 else self.base.failure
+    def _bounds(self) -> PrivacyBounds:
+        """By the least of the Renyi bounds and by the contracted privacy curve; at margin 0, the base's."""
+        base = self.base.bounds
+        if self.margin == 0.0:
+            return replace(base, composes_by_pairs=False)
+        own = half_square(self._largest_loss)
+        return PrivacyBounds.from_pairs(
+            [BernoulliEnvelope(account=self)],
+            renyi=self._renyi,
+            order_limit=np.inf,
+            pure_epsilon=self._largest_loss,
+            zcdp=own if base.infinity_mass > 0.0 else min(own, base.zcdp),
+            exact=frozenset(),
+            composes_by_pairs=False,  # each value asks the base
+            curve_is_least=self.coins == 1,  # then a Renyi value is a search, and the curve hardly ever above it
+        )
 
-    @property
-    def _renyi_limit(self) -> float:
-        return np.inf if self.margin > 0.0 else self.base._renyi_limit
-
-    @property
-    def max_loss(self) -> float:
+    @cached
+    def _largest_loss(self) -> float:
         """log((e^(e + x) + 1)/(e^e + e^x)) of the base's e, where it never fails, and x = dk log((1-c)/c)."""
         base = self.base.max_loss
-        if self.margin == 0.0:
-            return base
         told = self.coins * evidence(self.margin) * (1 + _UP)
         if self.base.failure > 0.0 or np.isinf(base):
             return told
         return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP) + _LEAST, base, told)
 
-    @property
-    def zcdp(self) -> float:
-        """The base's, or half the square of `max_loss`."""
-        own = half_square(self.max_loss) if self.failure == 0.0 else np.inf
-        return own if self.base.failure > 0.0 else min(own, self.base.zcdp)
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    @property
-    def _adds_by_curve(self) -> bool:
-        return False  # each value asks the base
-
-    @property
-    def _curve_is_least(self) -> bool:
-        return self.coins == 1  # then each Renyi value is a search, and the contracted curve hardly ever above
-
-    def _kind(self, view: View) -> Kind:
-        return self.base.kind(view) if self.margin == 0.0 else "upper bound"
-
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        if self.margin == 0.0:
-            return self.base._renyi(orders)
         at = np.ravel(orders)
         return np.array([self._least(float(a), float(e)) for a, e in zip(at, self._base(at), strict=True)]).reshape(
             np.shape(orders)
@@ -128,7 +112,7 @@ class BernoulliAccountant(Accountant):
 
     def _base(self, orders: FloatArray) -> FloatArray:
         """The base's curve beside its failure; +inf from its limit on."""
-        return np.asarray(self.base._renyi(orders), dtype=np.float64)
+        return np.asarray(self.base.bounds.renyi(orders), dtype=np.float64)
 
     def _least(self, order: float, epsilon: float) -> float:
         """At one order, from what the base costs beside its failure."""
@@ -154,10 +138,9 @@ class BernoulliAccountant(Accountant):
             both = np.logaddexp(np.log(kept) + grown, np.log1p(-kept)) if np.isfinite(grown) else np.inf
         return float(both) / (order - 1.0) * (1 + _UP)
 
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
+    def contracted_curve(self, epsilon: FloatArray) -> FloatArray:
+        """log of the base's privacy curve times what the draws keep of it, in either direction; shape of epsilon."""
         e = np.asarray(epsilon, dtype=np.float64)
-        if self.margin == 0.0:
-            return np.asarray(self.base.log_delta(e))
         each = np.abs(e)
         base = np.asarray(self.base.log_delta(each))
         with np.errstate(over="ignore"):
@@ -165,7 +148,7 @@ class BernoulliAccountant(Accountant):
             further = np.where(each < 1.0, further, each + np.log1p(-np.exp(-np.maximum(each, 1.0))))
             further = np.where(each == 0.0, 0.0, np.logaddexp(0.0, further - base))
         above = np.minimum(base + log_hockey_stick(further, self.coins, self.margin), 0.0)
-        pure = pure_curve(self.max_loss)
+        pure = pure_curve(self._largest_loss)
         above = np.minimum(above, np.array([pure(float(x)) for x in np.ravel(each)]).reshape(e.shape))
         return np.where(e >= 0.0, above, delta_below_zero(e, above))
 
@@ -173,8 +156,9 @@ class BernoulliAccountant(Accountant):
         """The same coins over the base's own guarantee for groups."""
         return replace(self, base=self.base.group(size))
 
-    def _under(self, relation: Relation) -> Self:
-        return replace(self, base=self.base._under(relation))
+    def with_relation(self, relation: Relation) -> Self:
+        """The same draws, the base under another relation."""
+        return replace(self, base=self.base.with_relation(relation))
 
     def asymptote(self, orders: ArrayLike) -> FloatArray:
         """dk r_a(c), what the draws cost at most whatever the base is; shape of orders. Theorem 5; an upper bound."""
@@ -199,6 +183,26 @@ class BernoulliAccountant(Accountant):
     def conjectured(self, orders: ArrayLike) -> FloatArray:
         """What the worst such base costs if Imola and Chaudhuri's conjecture holds: `lower_bound`. No guarantee."""
         return self.lower_bound(orders)
+
+
+@value
+class BernoulliEnvelope(Envelope):
+    """All pairs of neighbours of an account of binary draws, by its contracted curve and its Renyi bounds."""
+
+    account: BernoulliAccountant
+
+    @property
+    def max_loss(self) -> float:
+        """The account's."""
+        return self.account._largest_loss
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The account's."""
+        return self.account._renyi(orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The contracted curve."""
+        return self.account.contracted_curve(epsilon)
 
 
 def _margin(margin: float) -> float:

@@ -20,10 +20,11 @@ from privsample._checks import FloatArray, how_many, nonnegative, positive, posi
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.composed import Composed
-from privsample.accounting.loss import LossPair, binary_pair
-from privsample.accounting.noise.additive import GaussianAccountant, GaussianPair
+from privsample.accounting.base import Accountant, Composed
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, binary_pair
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.relations import AddRemove, Relation, related
 
 _DOWN = 8 * float(np.finfo(np.float64).eps)
@@ -70,26 +71,18 @@ class ContractionAccountant(Accountant):
         """The deviation of the one Gaussian release, on the statistic itself, that costs as much; +inf: no cost."""
         return float(noise_at_start(self.noise_stds, self.constants))
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """One Gaussian pair, its own reverse."""
-        return (GaussianPair(mu=self._shift) if self._shift else binary_pair(0.0),)
+    def _bounds(self) -> PrivacyBounds:
+        """By one Gaussian pair, its own reverse."""
+        pair: LossPair = GaussianPair(mu=self._shift) if self._shift else binary_pair(0.0)
+        expanding = sum(constant > 1.0 for constant in self.constants)
+        remark = f"; no contraction in {expanding} of them" if expanding else ""
+        path = f"best path through {how_many(len(self.constants), 'step')}{remark}"
+        return PrivacyBounds.from_pairs([pair], zcdp=half_square(self._shift), curve_name=path)
 
     @property
     def _shift(self) -> float:
         """Of the one Gaussian pair; zero where a step forgets the start."""
         return 0.0 if 0.0 in self.constants else max(self.sensitivity / self.noise_std, LEAST_LOSS)
-
-    @property
-    def _curve_name(self) -> str:
-        expanding = sum(constant > 1.0 for constant in self.constants)
-        remark = f"; no contraction in {expanding} of them" if expanding else ""
-        return f"best path through {how_many(len(self.constants), 'step')}{remark}"
-
-    @property
-    def zcdp(self) -> float:
-        """Half the squared ratio."""
-        return half_square(self._shift)
 
     def group(self, size: int) -> "ContractionAccountant":
         """`size` times the sensitivity: exact."""

@@ -5,8 +5,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.composed import Composed
+from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountant
 

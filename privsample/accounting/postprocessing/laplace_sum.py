@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real, positive, positive_integer
+from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import LEAST_LOSS
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
+from privsample.accounting.base import Accountant
 from privsample.accounting.curves.moments import renyi_from_curves
-from privsample.accounting.loss import LossPair, delta_below_zero
-from privsample.accounting.noise.additive import LaplacePair, laplace_renyi
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
+from privsample.accounting.loss.laplace import LaplacePair, laplace_renyi
+from privsample.accounting.loss.pair import LossPair, delta_below_zero
 from privsample.distributions.laws.laplace_sum import LaplaceSum
 from privsample.relations import AddRemove, Relation, related
 
@@ -127,21 +129,29 @@ class LaplaceSumAccountant(Accountant):
         """The density and the theorem."""
         return "Geumlek 2020, equation (6.3) (docs/notes/postprocessing.md); Balle et al. 2019, Example 2 and Lemma 3"
 
+    def _bounds(self) -> PrivacyBounds:
+        """For one coordinate by one pair, its own reverse; for several the curve is that of the larger noise alone."""
+        pure = self._wide.max_loss * (1 + 2 * _ULP)
+        if self.coordinates == 1:
+            return PrivacyBounds.from_pairs([self._pair], pure_epsilon=pure, curve_name="density of the sum")
+        wide = PrivacyBounds.from_pairs([self._wide], renyi=self.shared_shift, pure_epsilon=pure)
+        return PrivacyBounds.from_pairs(
+            [BoundsEnvelope(bounds=wide)],
+            renyi=self.shared_shift,
+            pure_epsilon=pure,
+            exact=frozenset(),
+            curve_is_least=False,
+            curve_name="curve of the larger noise",
+        )
+
     @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """One pair for one coordinate, its own reverse; in a unit near the larger scale, so that no sum overflows."""
-        if self.coordinates > 1:
-            return ()
+    def _pair(self) -> LossPair:
+        """Of one coordinate; in a unit near the larger scale, so that no sum overflows."""
         unit = -int(np.frexp(self._noise.wide)[1])
         shift, first, second = (float(np.ldexp(x, unit)) for x in (self._shift, self.scale, self.further_scale))
         if min(first, second) < _NO_NOISE:
-            return (self._wide,)
-        return (LaplaceSumPair(shift=shift, noise=LaplaceSum(scale=first, further_scale=second)),)
-
-    @property
-    def max_loss(self) -> float:
-        """sensitivity over the larger scale."""
-        return self._wide.max_loss * (1 + 2 * _ULP)
+            return self._wide
+        return LaplaceSumPair(shift=shift, noise=LaplaceSum(scale=first, further_scale=second))
 
     @property
     def _shift(self) -> float:
@@ -151,25 +161,6 @@ class LaplaceSumAccountant(Accountant):
     @property
     def _wide(self) -> LaplacePair:
         return LaplacePair(shift=self._shift / self._noise.wide)
-
-    @property
-    def _has_curve(self) -> bool:
-        return True
-
-    @property
-    def _curve_is_least(self) -> bool:
-        return self.coordinates == 1
-
-    @property
-    def _curve_name(self) -> str:
-        return "density of the sum" if self.coordinates == 1 else "curve of the larger noise"
-
-    def _kind(self, view: View) -> Kind:
-        del view
-        return "exact" if self.coordinates == 1 else "upper bound"
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        return self.pairs[0].renyi(orders) if self.pairs else self.shared_shift(orders)
 
     def shared_shift(self, orders: FloatArray) -> FloatArray:
         """The bound of Example 2: the first noise hides a part of the shift, the second the rest. Kind: upper bound.
@@ -191,11 +182,6 @@ class LaplaceSumAccountant(Accountant):
             best = np.minimum(best, np.minimum(at_left, at_right))
             low, high = np.where(at_left < at_right, low, left), np.where(at_left < at_right, right, high)
         return best * (1 + 8 * _ULP)
-
-    def _log_curve_draft(self, epsilon: Real) -> FloatArray:
-        if self.pairs:
-            return Accountant._log_curve_draft(self, epsilon)
-        return self._wide.log_delta(np.asarray(epsilon, dtype=np.float64))
 
     def group(self, size: int) -> "LaplaceSumAccountant":
         """`size` times the sensitivity: exact for one coordinate."""

@@ -8,16 +8,10 @@ from privsample._checks import FloatArray, share
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import (
-    Curve,
-    PointCurve,
-    closed,
-    crossing,
-    epsilon_from_renyi,
-    log_delta_from_renyi,
-)
-from privsample.accounting.loss import LossPair, binary_pair
-from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, pure_renyi
+from privsample.accounting.curves.conversion import PointCurve, closed, crossing
+from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
+from privsample.accounting.loss.pair import LossPair, binary_pair
+from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.ranks import Resolved, beside_failure, ordered_pairs
 
 _LOG_SHARE = -32.0
@@ -58,10 +52,32 @@ class ConditionalAccountant(ChosenAccountant):
         """The theorem, and the base's."""
         return f"Papernot and Steinke 2022, Proposition 15; docs/notes/selection.md; {self.base.source}"
 
+    def _bounds(self) -> PrivacyBounds:
+        """By two Renyi bounds, what higher orders give, and the base's privacy curve."""
+        pure = self._largest_loss
+        failure = min(self.base.failure / self.floor * (1 + 1e-15), 1 - 2.0**-53)
+        curves = (
+            point_bound("privacy curve of the base", self._curve()),
+            *(pure_bounds("pure guarantee, by its curve", pure) if failure == 0.0 else ()),
+        )
+        return PrivacyBounds.from_renyi(
+            self._renyi,
+            order_limit=self._limit,
+            infinity_mass=failure,
+            pure_epsilon=pure,
+            exact=frozenset(),
+            curve_is_least=True,
+            curve_bounds=curves,
+            renyi_bounds=(
+                RenyiBound(name="Proposition 15", renyi=self._proposition_15, explained_only=True),
+                RenyiBound(name="growth of the set, by Renyi curve", renyi=self._by_growth, explained_only=True),
+                RenyiBound(name="least at this order or higher", renyi=self._renyi),
+            ),
+        )
+
     @property
-    def failure(self) -> float:
-        """The base's, over the floor."""
-        return min(self.base.failure / self.floor * (1 + 1e-15), 1 - 2.0**-53)
+    def _limit(self) -> float:
+        return self.base.bounds.order_limit
 
     @property
     def _floor_beside(self) -> float:
@@ -71,7 +87,7 @@ class ConditionalAccountant(ChosenAccountant):
         return (self.floor - self.base.failure) / (1.0 - self.base.failure)
 
     @property
-    def max_loss(self) -> float:
+    def _largest_loss(self) -> float:
         """The base's, and by how much its pure guarantee lets the probability of the set grow."""
         base = self.base.max_loss
         if np.isinf(base):
@@ -87,8 +103,8 @@ class ConditionalAccountant(ChosenAccountant):
         Source: Papernot and Steinke 2022, Proposition 15 at q = infinity, the best; its middle term is 0 up to order 2.
         """
         s, cost = orders - 1.0, -np.log(self._floor_beside)
-        there = self.base._renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
-        back = np.where(s > 1.0, self.base._renyi(np.where(s > 1.0, s, 2.0)), 0.0)
+        there = self.base.bounds.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
+        back = np.where(s > 1.0, self.base.bounds.renyi(np.where(s > 1.0, s, 2.0)), 0.0)
         return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
@@ -98,7 +114,7 @@ class ConditionalAccountant(ChosenAccountant):
         """
         growth = max(growth for _, growth in self._grown(beside=True))
         log_floor, s = float(np.log(self._floor_beside)), orders - 1.0
-        within = s * self.base._renyi(orders) - log_floor
+        within = s * self.base.bounds.renyi(orders) - log_floor
         if self.stops:  # log(1 + x) keeps its digits where x is next to nothing
             within = np.logaddexp(0.0, within + _log_rest(self._floor_beside)) * (1 + 1e-12)
         return growth + within / s
@@ -108,31 +124,24 @@ class ConditionalAccountant(ChosenAccountant):
         beside = beside and self.base.failure > 0.0
         if beside not in self._growths:
             pairs, floor = (
-                (beside_failure(self.base), self._floor_beside) if beside else (ordered_pairs(self.base), self.floor)
+                (beside_failure(self.base.bounds), self._floor_beside)
+                if beside
+                else (ordered_pairs(self.base.bounds), self.floor)
             )
             self._growths[beside] = [(pair, self._growth(pair, floor)) for pair in pairs]
         return self._growths[beside]
 
-    def _bounds(self) -> dict[str, Curve]:
-        """The Renyi curves, by name."""
-        return {"Proposition 15": self._proposition_15, "growth of the set, by Renyi curve": self._by_growth}
+    def _least(self, orders: FloatArray) -> FloatArray:
+        """The lesser of the two bounds."""
+        return np.minimum(self._proposition_15(orders), self._by_growth(orders))
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
-        if not self._has_orders:
+        if not self._limit > 1.0:  # the base has no Renyi curve at all
             return np.full(orders.shape, np.inf)
-        found = closed(self._least, orders, self._renyi_limit, self.max_loss)
-        return np.minimum(found, pure_renyi(self.max_loss, orders))
-
-    def _by_order(self, epsilon: float) -> float:
-        return log_delta_from_renyi(self._renyi, self._renyi_limit, epsilon)
-
-    def _further_routes(self, log_delta: float) -> dict[str, float]:
-        return {"least at this order or higher": epsilon_from_renyi(self._renyi, self._renyi_limit, log_delta)}
-
-    def _curves(self, least: float) -> dict[str, PointCurve]:
-        del least
-        return {"privacy curve of the base": self._curve()}
+        pure = self._largest_loss
+        found = closed(self._least, orders, self._limit, pure)
+        return np.minimum(found, pure_renyi(pure, orders))
 
     def _curve(self) -> PointCurve:
         """log of the bound at e >= 0, the worst over the base's pairs, d their delta(e - log(G/f)).

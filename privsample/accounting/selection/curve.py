@@ -11,7 +11,7 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.loss import LossPair
+from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.selection.ranks import RankCells, Resolved, rank_cells
 from privsample.distributions.runs import Runs
 

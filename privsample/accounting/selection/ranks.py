@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
 from privsample._value import value
-from privsample.accounting.base import Accountant
-from privsample.accounting.composition.dominating import DominatingPair
 from privsample.accounting.curves.conversion import crossing
 from privsample.accounting.curves.dots import joined
-from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, delta_below_zero
+from privsample.accounting.engine import views
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import ordered_pairs as known_pairs
+from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
 from privsample.distributions.runs import Runs
 
 _NODES, _FEW = 2001, 201
@@ -30,48 +31,48 @@ class RenyiPair(LossPair):
     """Dominates every pair of neighbours of an account of which only the Renyi curve is known; its own reverse.
 
     Its privacy curve is the best conversion over a fixed grid of orders, each of which is valid. Without `failing` it
-    stands for what holds beside the account's failure.
+    stands for what holds conditional on no failure.
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
 
-    account: Accountant
+    bounds: PrivacyBounds
     failing: bool = True
 
     @property
     def _fails(self) -> bool:
-        return self.failing and self.account.failure > 0.0
+        return self.failing and self.bounds.infinity_mass > 0.0
 
     @property
     def max_loss(self) -> float:
-        """The account's; +inf where it can fail outright."""
-        return np.inf if self._fails else self.account.max_loss
+        """The account's pure guarantee; +inf where it has an infinity mass."""
+        return np.inf if self._fails else self.bounds.pure_epsilon
 
     @property
     def order_limit(self) -> float:
         """The account's."""
-        return 1.0 if self._fails else self.account._renyi_limit
+        return 1.0 if self._fails else self.bounds.order_limit
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The account's curve."""
         a = np.asarray(orders, dtype=np.float64)
-        return np.full(a.shape, np.inf) if self._fails else self.account._renyi(a)
+        return np.full(a.shape, np.inf) if self._fails else self.bounds.renyi(a)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By the best of the orders; zero from the account's pure guarantee on."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = np.minimum(np.abs(e), 1e200)[..., None]
-        limit = self.account._renyi_limit
+        limit = self.bounds.order_limit
         top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
         s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
         orders = 1.0 + s
-        divergence = self.account._renyi(orders)
+        divergence = self.bounds.renyi(orders)
         by_order = s * (divergence - above) - np.log(orders) - s * np.log1p(1.0 / s)
         by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
         best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]
         if self._fails:
-            best = self.account._beside_failure(best, size)
+            best = views.beside_failure(self.bounds, best, size)
         else:
-            best = np.where(size >= self.account.max_loss, -np.inf, best)
+            best = np.where(size >= self.bounds.pure_epsilon, -np.inf, best)
         return np.where(e >= 0, best, delta_below_zero(e, best))
 
     def reverse(self) -> "RenyiPair":
@@ -79,17 +80,15 @@ class RenyiPair(LossPair):
         return self
 
 
-def ordered_pairs(account: Accountant) -> tuple[LossPair, ...]:
+def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
     """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
-    if account.family is None and account.pairs and all(len(group) == 1 for group in account.directions):
-        return tuple(group[0] for group in account.directions)
-    return (DominatingPair(account=account),) if account._has_curve else (RenyiPair(account=account),)
+    return known_pairs(bounds) or (RenyiPair(bounds=bounds),)
 
 
-def beside_failure(account: Accountant) -> tuple[LossPair, ...]:
-    """The same for what holds beside the failure of an account that can fail."""
-    pure = account.max_loss
-    return (RenyiPair(account=account, failing=False) if np.isinf(pure) else binary_pair(pure),)
+def beside_failure(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
+    """The same conditional on no failure, for an account that has an infinity mass."""
+    pure = bounds.pure_epsilon
+    return (RenyiPair(bounds=bounds, failing=False) if np.isinf(pure) else binary_pair(pure),)
 
 
 @value

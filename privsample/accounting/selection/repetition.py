@@ -10,11 +10,13 @@ from privsample._checks import FloatArray
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import Curve, PointCurve, closed, epsilon_at, log_delta_at
-from privsample.accounting.loss import LossPair, worst_log_delta
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.curves.conversion import Curve, closed
+from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound, RenyiTable
+from privsample.accounting.engine.views import least_curve
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, worst_log_delta
 from privsample.accounting.selection import renyi
-from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, pure_renyi
+from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.curve import SelectedPair, every_run_log_delta
 from privsample.accounting.selection.ranks import beside_failure, ordered_pairs
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
@@ -46,8 +48,36 @@ class SelectionAccountant(ChosenAccountant):
         """The theorems, and the base's."""
         return f"Papernot and Steinke 2022, Theorems 2 and 6, Lemma 7; docs/notes/selection.md; {self.base.source}"
 
+    def _bounds(self) -> PrivacyBounds:
+        """By every known route."""
+        pure, failure = self._largest_loss, self._infinity_mass
+        curves = [
+            CurveBound(name="pointwise bound", log_delta=self._pointwise),
+            point_bound("curve shifted by R", self._by_ratio),
+        ]
+        match self.base.bounds.pairs:
+            case (GaussianPair(mu=mu),):
+                curves.append(point_bound("every run released", lambda e: every_run_log_delta(mu, self.runs, e)))
+        if failure == 0.0:
+            curves += pure_bounds("pure guarantee, by its curve", pure)
+        return PrivacyBounds.from_renyi(
+            self._renyi,
+            order_limit=self._limit,
+            infinity_mass=failure,
+            pure_epsilon=pure,
+            exact=frozenset(),
+            curve_is_least=True,
+            curve_bounds=tuple(curves),
+            renyi_bounds=tuple(RenyiBound(name=name, renyi=curve) for name, curve in self._cheap_curves().items()),
+            renyi_tables=(RenyiTable(name="sorted Renyi bound", table=self._sorted),),
+        )
+
     @property
-    def failure(self) -> float:
+    def _limit(self) -> float:
+        return self.base.bounds.order_limit
+
+    @property
+    def _infinity_mass(self) -> float:
         """Probability that some run fails (Lemma 20); above zero where one can."""
         base = self.base.failure
         if base == 0.0:
@@ -56,10 +86,10 @@ class SelectionAccountant(ChosenAccountant):
         return float(np.clip(found, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property
-    def max_loss(self) -> float:
+    def _largest_loss(self) -> float:
         """The base's and the largest log phi(u)/phi(v): at most 2 + eta times the base's, or all runs' together.
 
-        For the Poisson law that ratio is the mean times the total variation distance.
+        For the Poisson distribution that ratio is the mean times the total variation distance.
         """
         base = self.base.max_loss
         if np.isinf(base):
@@ -81,13 +111,13 @@ class SelectionAccountant(ChosenAccountant):
 
     def _selected(self, level: int) -> tuple[SelectedPair, ...]:
         """The base's ordered pairs, failures included."""
-        return self._levels("all", level, lambda: ordered_pairs(self.base), self.runs)
+        return self._levels("all", level, lambda: ordered_pairs(self.base.bounds), self.runs)
 
     def _beside(self, level: int) -> tuple[SelectedPair, ...]:
         """Ordered pairs that hold beside the base's failure."""
         if self.base.failure == 0.0:
             return self._selected(level)
-        return self._levels("beside", level, lambda: beside_failure(self.base), self._kept)
+        return self._levels("beside", level, lambda: beside_failure(self.base.bounds), self._kept)
 
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], law: Runs
@@ -100,15 +130,15 @@ class SelectionAccountant(ChosenAccountant):
         """The law of the number of runs, given that none fails."""
         return self.runs.thinned(1.0 - self.base.failure) if self.base.failure else self.runs
 
-    def _bounds(self) -> dict[str, Curve]:
+    def _cheap_curves(self) -> dict[str, Curve]:
         """The Renyi curves that cost little, by name."""
-        if not self._has_orders:
+        if not self._limit > 1.0:  # the base has no Renyi curve at all
             return {}
-        base, law, found = self.base._renyi, self._kept, self._beside(0)
+        base, law, found = self.base.bounds.renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
 
         def constant(of: TruncatedNegativeBinomial) -> float:
-            return self._once("second order", lambda: renyi.second_order(base, self._renyi_limit, of))
+            return self._once("second order", lambda: renyi.second_order(base, self._limit, of))
 
         printed = renyi.printed(base, lambda e: worst_log_delta(pairs, e), law, constant)
 
@@ -123,8 +153,8 @@ class SelectionAccountant(ChosenAccountant):
 
     def _sorted(self) -> tuple[FloatArray, FloatArray]:
         """Some orders, and the bound by sorting there."""
-        limit = self._renyi_limit
-        if not self._has_orders:
+        limit = self._limit
+        if not self._limit > 1.0:
             return _SORTED, np.full(_SORTED.shape, np.inf)
         orders = _SORTED if np.isinf(limit) else 1.0 + (limit - 1.0) * np.geomspace(1e-3, 0.999, len(_SORTED))
         return self._once("sorted", lambda: (orders, np.array([self._by_sorting(float(a)) for a in orders])))
@@ -141,20 +171,20 @@ class SelectionAccountant(ChosenAccountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
-        if not self._has_orders:
+        if not self._limit > 1.0:
             return np.full(orders.shape, np.inf)
-        known, dear = self._sorted()
+        (known, dear), cheap = self._sorted(), least_curve(self.bounds)
 
         def bound(a: FloatArray) -> FloatArray:
-            near = (a < known[-1]) & (a < self._renyi_limit)
-            found = self._least(a)
+            near = (a < known[-1]) & (a < self._limit)
+            found = cheap(a)
             found[near] = np.minimum(found[near], [self._by_sorting(float(order)) for order in a[near]])
             return found
 
         least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        found = np.minimum(closed(bound, orders, self._renyi_limit, self.max_loss, self._least), high)
-        return np.minimum(found, pure_renyi(self.max_loss, orders))
+        found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, cheap), high)
+        return np.minimum(found, pure_renyi(self._largest_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:
         """log of the pointwise bound at epsilon >= 0; below e^least it may be loose."""
@@ -171,19 +201,3 @@ class SelectionAccountant(ChosenAccountant):
         found = self._selected(0)
         curves = [s.resolved.pair.log_delta(np.asarray(epsilon - s.cells.log_ratio)) for s in found]
         return min(float(np.max(curves)) + float(np.log(self.runs.mean)) + 1e-14, 0.0)
-
-    def _curves(self, least: float) -> dict[str, PointCurve]:
-        curves: dict[str, PointCurve] = {
-            "pointwise bound": lambda e: self._pointwise(e, least),
-            "curve shifted by R": self._by_ratio,
-        }
-        match self.base.pairs:
-            case (GaussianPair(mu=mu),):
-                curves["every run released"] = lambda e: every_run_log_delta(mu, self.runs, e)
-        return curves
-
-    def _by_order(self, epsilon: float) -> float:
-        return min(ChosenAccountant._by_order(self, epsilon), float(log_delta_at(*self._sorted(), epsilon).min()))
-
-    def _further_routes(self, log_delta: float) -> dict[str, float]:
-        return {"sorted Renyi bound": max(float(epsilon_at(*self._sorted(), log_delta).min()), 0.0)}

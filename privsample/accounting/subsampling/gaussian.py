@@ -13,8 +13,8 @@ from scipy import special
 from privsample._checks import FloatArray, positive
 from privsample._logspace import expm1_excess, log1mexp
 from privsample._value import put, value
-from privsample.accounting.loss import ComplexArray, SmoothPair, checked_divergence
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence
 
 _DROP = 50.0  # a quadrature leaves out, in the tails and by its step, a share of e^-50
 _REACH = np.sqrt(2 * _DROP)  # standard deviations to a normal density fallen by that share

@@ -12,8 +12,8 @@ from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.curves.moments import renyi_from_curves
-from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
 
 _ULP = np.finfo(np.float64).eps

@@ -1,31 +1,21 @@
 """Accounts of mechanisms that run on a subsample of the records."""
 
-from dataclasses import field, replace
-from functools import singledispatch
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1p_excess, resolved, stirling_remainder
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
-from privsample.accounting.composition.composed import Composed
-from privsample.accounting.composition.dominating import DominatingPair
-from privsample.accounting.group import Group
-from privsample.accounting.guarantees import (
-    ApproximateAccountant,
-    BoundedRangeAccountant,
-    PureAccountant,
-    ZCDPAccountant,
-)
-from privsample.accounting.loss import LossPair
-from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
-from privsample.accounting.posterior.conjugate import PosteriorAccountant
-from privsample.accounting.randomized import RandomizedResponseAccountant
+from privsample.accounting.base import Accountant, Group
+from privsample.accounting.engine.bounds import Directions, PrivacyBounds, View
+from privsample.accounting.engine.envelope import BoundsEnvelope
+from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
+from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixed, poisson_pair, thinned_pair
-from privsample.distributions.models.families import GammaExponential
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -57,14 +47,13 @@ class SubsampledAccountant(Accountant):
     scheme: Scheme
     relation: Relation | None = None  # type: ignore[assignment]
     assumptions: frozenset[Assumption] = frozenset()
-    _held: tuple[tuple[LossPair, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Accountant):
             raise TypeError(f"base must be an account, got {type(self.base).__name__}")
         relation = paired(self.scheme, self.base.relation, self.relation)
         put(self, relation=relation, assumptions=self.assumptions | self.base.assumptions)
-        put(self, _held=self._made())
+        self.bounds  # noqa: B018 - building them refuses a base that has no account for other sizes
 
     @property
     def source(self) -> str:
@@ -78,15 +67,23 @@ class SubsampledAccountant(Accountant):
         }[f"{type(self.scheme).__name__} under {type(self.relation).__name__}"]
         return f"{_BALLE}, {theorem}; {self.base.source}"
 
-    @property
-    def directions(self) -> tuple[tuple[LossPair, ...], ...]:
-        """Under AddRemove removal and addition apart; under ReplaceOne one pair, its own reverse."""
-        return self._held
+    def _bounds(self) -> PrivacyBounds:
+        """Under AddRemove removal and addition apart; under ReplaceOne one pair, its own reverse.
 
-    @property
-    def pairs(self) -> tuple[LossPair, ...]:
-        """Of all directions."""
-        return tuple(pair for group in self._held for pair in group)
+        Where the base has an infinity mass, the rest holds conditional on no failure: then the base counts as its pure
+        guarantee beside its own infinity mass (docs/notes/subsampling.md).
+        """
+        exact = self._exact
+        if self.base.failure == 0.0:
+            return PrivacyBounds.from_pairs(*self._directions, exact=exact)
+        known: dict[str, Any] = {"infinity_mass": self._infinity_mass, "exact": exact}
+        if np.isfinite(self.base.max_loss):
+            pure = PureAccountant(stated_epsilon=self.base.max_loss, relation=self.base.relation)
+            beside = replace(self, base=pure).bounds
+            known |= {"renyi": beside.renyi, "order_limit": np.inf, "pure_epsilon": beside.pure_epsilon}
+        else:
+            known |= {"renyi": lambda a: np.full(a.shape, np.inf), "order_limit": 1.0, "pure_epsilon": np.inf}
+        return PrivacyBounds.from_pairs(*self._directions, **known)
 
     def _members(self, base: Accountant) -> list[Member]:
         """The subsampled curve is sum_i weight_i rate_i delta_i(e_i), e^e = 1 + rate_i (e^(e_i) - 1), at e >= 0."""
@@ -97,11 +94,12 @@ class SubsampledAccountant(Accountant):
             case WithoutReplacement(n=n, m=m), _:
                 return [(base, 0.0, m / n)]
             case PoissonSampling(rate=rate), ReplaceOne(n=n):
-                return [(over_sizes(base, low, high), w, high / n) for low, high, w in _counts(n, rate)]
+                return [(base.for_sizes(low, high), w, high / n) for low, high, w in _counts(n, rate)]
             case _:
                 return [(base, 0.0, resolved(self.scheme.rate))]  # type: ignore[attr-defined]
 
-    def _made(self) -> tuple[tuple[LossPair, ...], ...]:
+    @cached
+    def _directions(self) -> Directions:
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}
         for account, weight, rate in self._members(self.base):
             grouped.setdefault(_both(account), []).append((rate, weight))
@@ -118,10 +116,8 @@ class SubsampledAccountant(Accountant):
         return ((mixed(members),),)
 
     @property
-    def failure(self) -> float:
+    def _infinity_mass(self) -> float:
         """The base's, times the probability that the record is in the sample; above zero where the base's is."""
-        if self._whole:
-            return 0.0
         base = self.base
         if np.isfinite(base.max_loss):  # groups of such a base fail more often, and beside that stay pure
             base = ApproximateAccountant(
@@ -131,40 +127,14 @@ class SubsampledAccountant(Accountant):
         return float(np.clip(lost, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property
-    def _beside(self) -> "SubsampledAccountant":
-        """What holds beside `failure`: the base as a pure guarantee beside its own (docs/notes/subsampling.md)."""
-        pure = PureAccountant(stated_epsilon=self.base.max_loss, relation=self.base.relation)
-        return replace(self, base=pure)
-
-    @property
-    def _whole(self) -> bool:
-        return self.base.failure == 0.0
-
-    @property
-    def max_loss(self) -> float:
-        """log(1 + rate (e^l - 1)) of the base's."""
-        if self._whole:
-            return max(pair.max_loss for pair in self.pairs)
-        return self._beside.max_loss if np.isfinite(self.base.max_loss) else np.inf
-
-    @property
-    def _renyi_limit(self) -> float:
-        if self._whole:
-            return min(pair.order_limit for pair in self.pairs)
-        return np.inf if np.isfinite(self.base.max_loss) else 1.0
-
-    def _renyi(self, orders: FloatArray) -> FloatArray:
-        if self._whole:
-            return Accountant._renyi(self, orders)
-        return self._beside._renyi(orders) if np.isfinite(self.base.max_loss) else np.full(orders.shape, np.inf)
-
-    def _under(self, relation: Relation) -> Group:  # type: ignore[override]
-        return Group(base=self, size=1, relation=relation)
-
-    def _kind(self, view: View) -> Kind:
-        known = not any(isinstance(pair, DominatingPair) for pair in _both(self.base))
+    def _exact(self) -> frozenset[View]:
+        known = self.base.bounds.single_pairs is not None
         theorem_8 = isinstance(self.scheme, PoissonSampling) and isinstance(self.relation, AddRemove)
-        return self.base.kind(view) if theorem_8 and known else "upper bound"
+        return self.base.bounds.exact if theorem_8 and known else frozenset()
+
+    def with_relation(self, relation: Relation) -> Group:
+        """The same numbers under another relation; the scheme stays as it is."""
+        return Group(base=self, size=1, relation=relation)
 
 
 def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
@@ -202,13 +172,12 @@ def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
 
 def _both(account: Accountant) -> tuple[LossPair, LossPair]:
     """One pair for removal (or either order) and one for addition; where there is no single one, a dominating pair."""
-    if account.family is None:
-        match account.directions:
-            case ((one,),):
-                return one, one
-            case ((removal,), (addition,)):
-                return removal, addition
-    pair = DominatingPair(account=account)
+    match account.bounds.single_pairs:
+        case (one,):
+            return one, one
+        case (removal, addition):
+            return removal, addition
+    pair = BoundsEnvelope(bounds=account.bounds)
     return pair, pair
 
 
@@ -260,49 +229,3 @@ def _deviance(count: FloatArray, mean: float, away: FloatArray) -> FloatArray:
     """count log(count/mean) + mean - count, away = mean - count."""
     y = away / count
     return count * np.where(np.abs(y) < 0.1, log1p_excess(np.clip(y, -0.1, 0.1)), y - np.log(mean / count))
-
-
-@singledispatch
-def over_sizes(account: Accountant, low: int, high: int) -> Accountant:
-    """An account of the same mechanism that holds for every number of records from low to high.
-
-    The account itself where its numbers do not depend on n; an account of another mechanism registers its own.
-    Raises: TypeError, where it has not.
-    """
-    del low, high
-    raise TypeError(
-        f"{type(account).__name__} does not say what it costs for other numbers of records; "
-        "WithoutReplacement(n=..., m=...) draws one number only"
-    )
-
-
-@over_sizes.register(GaussianAccountant)
-@over_sizes.register(LaplaceAccountant)
-@over_sizes.register(PureAccountant)
-@over_sizes.register(ApproximateAccountant)
-@over_sizes.register(ZCDPAccountant)
-@over_sizes.register(BoundedRangeAccountant)
-@over_sizes.register(RandomizedResponseAccountant)
-def _(account: Accountant, low: int, high: int) -> Accountant:
-    del low, high
-    return account
-
-
-@over_sizes.register
-def _(account: PosteriorAccountant, low: int, high: int) -> Accountant:
-    """More records cost more where they raise a Gamma's shape, else less or the same (docs/notes/subsampling.md)."""
-    return replace(account, n=high if isinstance(account.model, GammaExponential) else low)
-
-
-@over_sizes.register
-def _(account: Group, low: int, high: int) -> Accountant:
-    return replace(account, base=over_sizes(account.base, low, high))
-
-
-@over_sizes.register
-def _(account: Composed, low: int, high: int) -> Accountant:
-    members = tuple((over_sizes(member, low, high), times) for member, times in account.entries)
-    if members == account.entries:
-        return account
-    place = ReplaceOne(n=high)  # one for all: only their curves are used
-    return replace(account, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))

@@ -50,7 +50,7 @@ class TemperedPosterior(ConjugateMechanism):
         )
 
     def _law(self, statistic: FloatArray) -> HeldLaw:
-        return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.bounds)
+        return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
 
     @classmethod
     def calibrate(

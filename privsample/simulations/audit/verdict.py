@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import put, value
-from privsample.accounting.noise.additive import GaussianPair
+from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.simulations.report.words import small
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.loss import worst_renyi
+from privsample.accounting.loss.pair import worst_renyi
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.report.figures import paint_renyi, renyi_data

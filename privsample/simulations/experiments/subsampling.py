@@ -10,8 +10,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.base import Accountant
-from privsample.accounting.group import Group
+from privsample.accounting.base import Accountant, Group
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import WithoutReplacement, WithReplacement

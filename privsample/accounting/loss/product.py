@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from privsample._checks import FloatArray, Real
+from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.accounting.composition import lattice
-from privsample.accounting.composition.contour import summed_log_delta
 from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi
-from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
-from privsample.accounting.noise.additive import GaussianPair
-from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.loss import lattice
+from privsample.accounting.loss.contour import summed_log_delta
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.loss.pair import LossPair, SmoothPair, delta_below_zero
 
 _DEEP = -150.0  # log delta below which a contour may be looser than the best order
 
@@ -89,15 +88,6 @@ class ProductPair(LossPair):
     def reverse(self) -> "ProductPair":
         """(Q, P)."""
         return ProductPair(members=tuple((pair.reverse(), times) for pair, times in self.members))
-
-    def with_beta(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:
-        """The privacy curve with each of Beta(a + step, b) against Beta(a, b + step) for the first member; (rows,)."""
-        (_, draws), *others = self.members
-        curves = []
-        for first, second, at in zip(a, b, epsilon, strict=True):
-            own = BetaPair(a=float(first), b=float(second), step=float(step))
-            curves.append(ProductPair(members=((own, draws), *others)).log_delta(at))
-        return np.array(curves)
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0; (epsilons,)."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, holdable
 from privsample._logspace import log1mexp
-from privsample.accounting.composition.lattice_plan import (
+from privsample.accounting.loss.lattice_plan import (
     NEGLIGIBLE,
     Range,
     chernoff,
@@ -21,7 +21,7 @@ from privsample.accounting.composition.lattice_plan import (
     least_bound,
     window,
 )
-from privsample.accounting.loss import LossPair
+from privsample.accounting.loss.pair import LossPair
 
 Members = Sequence[tuple[LossPair, int]]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample.accounting.loss import DiscretePair, LossPair
+from privsample.accounting.loss.pair import DiscretePair, LossPair
 
 NEGLIGIBLE = 36.0  # e^-36 of the result may lie outside the window
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp, resolved
-from privsample._value import put, value
+from privsample._value import Memo, put, value
 from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.dots import joined_at, shared_out
 from privsample.errors import NumericalFailure
@@ -21,8 +21,12 @@ _ULP = float(np.finfo(np.float64).eps)
 ComplexArray = NDArray[np.complex128]
 
 
-class LossPair(ABC):
-    """Two laws (P, Q) and their loss L = log dP/dQ: what a guarantee says about one ordered pair of neighbours."""
+class LossPair(Memo, ABC):
+    """A dominating pair of distributions (P, Q): what a guarantee says about one ordered pair of neighbours.
+
+    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Renyi curve, the max divergence and the
+    reversed pair; everything else has a default that is valid for every pair.
+    """
 
     __slots__ = ()
 
@@ -91,6 +95,40 @@ class LossPair(ABC):
         """The largest privacy curve of several pairs of this kind, at each epsilon."""
         result: FloatArray = np.max([pair.log_delta(epsilon) for pair in pairs], axis=0)
         return result
+
+
+class Envelope(LossPair):
+    """An upper bound on both curves of many ordered pairs at once, of either order of the neighbours; its own reverse.
+
+    In a composition its members may be worst for different neighbours, so that its Renyi curve, which composes exactly,
+    may give less than its privacy curve does.
+    """
+
+    __slots__ = ()
+
+    @property
+    def members(self) -> tuple[LossPair, ...]:
+        """Single pairs that are known to be the worst, or among the worst; empty where none are known."""
+        return ()
+
+    @property
+    def joint(self) -> bool:
+        """It stands for several pairs."""
+        return True
+
+    @property
+    def dear(self) -> bool:
+        """Each value searches for the worst member."""
+        return True
+
+    def reverse(self) -> Self:
+        """The envelope itself: it covers both orders."""
+        return self
+
+    def product(self, others: "Sequence[tuple[LossPair, int]]") -> "Envelope | None":
+        """The envelope of each member together with `others`, each so many times; None where none is known."""
+        del others
+        return None
 
 
 class SmoothPair(LossPair):

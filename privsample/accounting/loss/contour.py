@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.loss import ComplexArray, SmoothPair
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair
 
 Members = Sequence[tuple[SmoothPair, int]]
 _EXPONENT = 34.0  # what is e^-34 of the integrand's peak is cut off, and its bound added

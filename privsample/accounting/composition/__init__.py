@@ -1,1 +1,0 @@
-"""Losses that add up: accounts put together, exactly where a transform can be inverted and from above on a lattice."""

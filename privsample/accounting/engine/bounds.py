@@ -1,0 +1,209 @@
+"""What an account knows of the privacy loss: the one answer from which the engine computes every view."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import half_square
+from privsample.accounting.curves.conversion import Curve
+from privsample.accounting.loss.pair import Envelope, LossPair, worst_renyi
+
+Kind = Literal["exact", "upper bound"]
+View = Literal["rdp", "delta", "epsilon"]
+VIEWS: frozenset[View] = frozenset({"rdp", "delta", "epsilon"})
+Directions = tuple[tuple[LossPair, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurveBound:
+    """An upper bound on the privacy curve, named by how it is derived.
+
+    Parameters
+    ----------
+    name
+        Shown by `Accountant.explain`.
+    log_delta
+        `(epsilon, needed) -> log delta` at one epsilon >= 0, in either direction of the relation, rounded up. Values
+        below `needed` need not be resolved: any valid value below it will do. `-inf` asks for the best value.
+    """
+
+    name: str
+    log_delta: Callable[[float, float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiBound:
+    """An upper bound on the Renyi divergence conditional on no failure, named by how it is derived.
+
+    Parameters
+    ----------
+    name
+        Shown by `Accountant.explain`.
+    renyi
+        Orders, any shape, > 1 and below the order limit, to nats.
+    explained_only
+        True where another listed bound is never above this one: it then appears in `explain` and is skipped elsewhere.
+    """
+
+    name: str
+    renyi: Curve
+    explained_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiTable:
+    """A Renyi bound that is computed at a few orders only, because each value is expensive.
+
+    Parameters
+    ----------
+    name
+        Shown by `Accountant.explain`.
+    table
+        Returns orders and divergences (nats, conditional on no failure), both of shape (orders,).
+    """
+
+    name: str
+    table: Callable[[], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivacyBounds:
+    """Everything that an account knows about the privacy loss between neighbouring datasets.
+
+    Where several bounds are known they are listed, and every view is the least of them. Make one with `from_pairs` or
+    `from_renyi`, which fill in what follows from the pairs or from the curve.
+
+    Parameters
+    ----------
+    directions
+        Dominating pairs. One group where a pair may stand for either order of the neighbours; under AddRemove, when
+        removal and addition are told apart, two groups in this order. Two accounts can be worst for the same
+        neighbours only in the same group, so composition multiplies pairs within a group. Empty where only a Renyi
+        curve is known.
+    renyi
+        Renyi curve conditional on no failure: orders, any shape, > 1, to nats. +inf from `order_limit` on.
+    order_limit
+        `renyi` is finite below it.
+    infinity_mass
+        Probability mass of infinite privacy loss, in [0, 1). The Renyi curve and the pure guarantee hold conditional on
+        that event not happening.
+    pure_epsilon
+        Max divergence conditional on no failure, in nats; +inf where there is no pure guarantee.
+    zcdp
+        The least rho known with renyi(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016).
+    exact
+        The views that are attained by some pair of neighbours, up to rounding; the others are upper bounds.
+    curve_bounds, renyi_bounds, renyi_tables
+        Further bounds, by name. They are used in every view where there are no pairs; beside pairs
+        they are listed by `explain` only. Compositions do not use them.
+    curve_is_least
+        True where no conversion of the Renyi curve can be below the privacy curve.
+    composes_by_pairs
+        False where one value of the pairs' privacy curve is so expensive that compositions add Renyi curves instead.
+    inverts_exactly
+        True if `epsilon` inverts `delta` exactly; numerical composition rounds each of the two up separately.
+    curve_name
+        How the privacy curve is computed, for `explain`.
+    per_release
+        A cheaper account and a multiplicity whose composition upper-bounds this one; used where exact composition is
+        expensive.
+    parts
+        Parallel composition: every view is the largest of these bounds' views.
+    """
+
+    directions: Directions = ()
+    renyi: Curve
+    order_limit: float
+    infinity_mass: float = 0.0
+    pure_epsilon: float
+    zcdp: float
+    exact: frozenset[View] = frozenset()
+    curve_bounds: tuple[CurveBound, ...] = ()
+    renyi_bounds: tuple[RenyiBound, ...] = ()
+    renyi_tables: tuple[RenyiTable, ...] = ()
+    curve_is_least: bool = True
+    composes_by_pairs: bool = True
+    inverts_exactly: bool = True
+    curve_name: str = "privacy curve"
+    per_release: "tuple[PrivacyBounds, int] | None" = None
+    parts: "tuple[PrivacyBounds, ...]" = ()
+    pairs: tuple[LossPair, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", tuple(pair for group in self.directions for pair in group))
+
+    @classmethod
+    def from_pairs(cls, *groups: Sequence[LossPair], **known: Any) -> Self:
+        """Bounds by dominating pairs, one group for each direction of the relation that is told apart.
+
+        Parameters
+        ----------
+        groups
+            As `directions`; at least one pair in all.
+        known
+            Any other field, where it is better known than from the pairs. Without: the Renyi curve is the largest of
+            the pairs', the pure guarantee their largest max divergence, zCDP what the pure guarantee implies, and
+            every view is exact.
+
+        Examples
+        --------
+        >>> from privsample.accounting.loss.laplace import LaplacePair
+        >>> PrivacyBounds.from_pairs([LaplacePair(shift=0.5)]).pure_epsilon
+        0.5
+        """
+        directions = tuple(map(tuple, groups))
+        pairs = tuple(pair for group in directions for pair in group)
+        pure = known.get("pure_epsilon", max(pair.max_loss for pair in pairs))
+        filled: dict[str, Any] = {
+            "renyi": lambda orders: worst_renyi(pairs, orders),
+            "order_limit": min(pair.order_limit for pair in pairs),
+            "pure_epsilon": pure,
+            "zcdp": half_square(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "exact": VIEWS,
+        }
+        return cls(directions=directions, **filled | known)
+
+    @classmethod
+    def from_renyi(cls, renyi: Curve, **known: Any) -> Self:
+        """Bounds of which only a Renyi curve is known.
+
+        Parameters
+        ----------
+        renyi
+            As the field of this name.
+        known
+            Any other field. Without: no order limit, no pure guarantee, and the Renyi curve is exact.
+
+        Examples
+        --------
+        >>> PrivacyBounds.from_renyi(lambda orders: 0.5 * orders, zcdp=0.5).infinity_mass
+        0.0
+        """
+        pure = known.get("pure_epsilon", np.inf)
+        filled: dict[str, Any] = {
+            "order_limit": np.inf,
+            "pure_epsilon": pure,
+            "zcdp": half_square(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
+            "exact": frozenset({"rdp"}),
+            "curve_is_least": False,
+        }
+        return cls(renyi=renyi, **filled | known)
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether a privacy curve is known beside what the Renyi curve implies."""
+        return bool(self.pairs or self.curve_bounds)
+
+    @property
+    def single_pairs(self) -> tuple[LossPair, ...] | None:
+        """The one pair of each direction, where each has one that is no envelope; else None."""
+        if not self.pairs or any(len(group) != 1 or isinstance(group[0], Envelope) for group in self.directions):
+            return None
+        return self.pairs
+
+    def kind(self, view: View) -> Kind:
+        """Whether a view is exact or an upper bound."""
+        return "exact" if view in self.exact else "upper bound"

@@ -1,0 +1,155 @@
+"""Every view of an account, from its privacy bounds alone: Renyi curve, privacy curve, and its inverse by route."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import LEAST_LOSS
+from privsample._value import value
+from privsample.accounting.curves.conversion import (
+    Curve,
+    epsilon_at,
+    epsilon_from_renyi,
+    epsilon_of_curve,
+    log_delta_at,
+    log_delta_from_renyi,
+)
+from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
+from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_log_delta
+
+_LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
+_BY_ORDER = "Renyi curve at its best order"
+
+
+@value
+class Route:
+    """One valid way to an epsilon: its name, the epsilon it gives at the delta asked for, and whether it is exact."""
+
+    name: str
+    epsilon: float
+    kind: Kind
+
+
+def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
+    """Renyi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
+    if bounds.infinity_mass > 0:
+        return np.full(orders.shape, np.inf)
+    found = bounds.renyi(orders)
+    lost = found < _LEAST_COST  # squares of such losses vanish in a double: the zCDP rate says at least this much
+    return np.where(lost, np.minimum(bounds.zcdp * orders, _LEAST_COST), found) if lost.any() else found
+
+
+def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """log of the privacy curve: the least over all bounds at each real epsilon, rounded up."""
+    if bounds.parts:
+        return np.max([log_delta(part, epsilon) for part in bounds.parts], axis=0)
+    result = privacy_curve(bounds, epsilon)
+    if not bounds.curve_is_least:
+        result = np.minimum(result, _by_order(bounds, epsilon))
+    return np.minimum(result, 0.0)
+
+
+def privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """log of the privacy curve by the pairs, or by the listed bounds where there are none; +inf where none are."""
+    if bounds.pairs:
+        return np.minimum(worst_log_delta(bounds.pairs, epsilon), 0.0)
+    return _by_listed_bounds(bounds, epsilon) if bounds.curve_bounds else np.full(epsilon.shape, np.inf)
+
+
+def approx_privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """The same without certificates: it guides a search whose answer `privacy_curve` checks."""
+    if not bounds.pairs:
+        return privacy_curve(bounds, epsilon)
+    envelopes = [pair for pair in bounds.pairs if isinstance(pair, Envelope)]
+    single = [pair for pair in bounds.pairs if not isinstance(pair, Envelope)]
+    found = [pair.draft(epsilon) for pair in envelopes] + ([worst_log_delta(single, epsilon)] if single else [])
+    return np.minimum(np.max(found, axis=0), 0.0)
+
+
+def approx_log_delta(bounds: PrivacyBounds, epsilon: float) -> float:
+    """About `log_delta` at one epsilon, to guide a search."""
+    e = np.asarray(epsilon, dtype=np.float64)
+    if bounds.has_curve and bounds.curve_is_least:
+        return float(approx_privacy_curve(bounds, e))
+    return float(log_delta(bounds, e))
+
+
+def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[Route]:
+    """The ways to epsilon at this delta; those that are never the least only where `every` is asked for."""
+    if bounds.parts:
+        by_part = [routes(part, delta, every=every) for part in bounds.parts]
+        return max(by_part, key=lambda found: min(route.epsilon for route in found))
+    pure = bounds.pure_epsilon if delta >= bounds.infinity_mass else np.inf
+    listed = bool(bounds.curve_bounds) and not bounds.pairs
+    found = [Route(name="pure guarantee", epsilon=pure, kind="upper bound" if listed else "exact")]
+    if bounds.pairs and delta > bounds.infinity_mass:
+        epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
+        found.append(Route(name=bounds.curve_name, epsilon=epsilon, kind=bounds.kind("epsilon")))
+    if every or not bounds.pairs or not bounds.curve_is_least:
+        further = _further_routes(bounds, delta)
+        found += [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in further.items()]
+    return found
+
+
+def beside_failure(bounds: PrivacyBounds, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """log of m + (1 - m) delta, m the infinity mass; delta is zero from the pure guarantee on."""
+    with np.errstate(divide="ignore"):
+        own, rest = np.log(bounds.infinity_mass), np.log1p(-bounds.infinity_mass)
+    return np.logaddexp(own, rest + np.where(epsilon >= bounds.pure_epsilon, -np.inf, log_delta))
+
+
+def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if delta > 0.0:
+        goal = float(np.log(delta))
+        for bound in bounds.curve_bounds:
+            found[bound.name] = epsilon_of_curve(lambda e, bound=bound: bound.log_delta(e, goal), goal)  # type: ignore[misc]
+    if delta > bounds.infinity_mass:
+        beside = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
+        for renyi in _renyi_bounds(bounds):
+            found[renyi.name] = epsilon_from_renyi(renyi.renyi, bounds.order_limit, beside)
+        for table in bounds.renyi_tables:
+            found[table.name] = max(float(epsilon_at(*table.table(), beside).min()), 0.0)
+    return found
+
+
+def _renyi_bounds(bounds: PrivacyBounds) -> tuple[RenyiBound, ...]:
+    return bounds.renyi_bounds or (RenyiBound(name=_BY_ORDER, renyi=bounds.renyi),)
+
+
+def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
+    """The least epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
+    least = 0.0
+    for pair in pairs:  # most often the first decides: the others are then only checked
+        if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
+            least = max(pair.least_epsilon(goal), least)
+    return least
+
+
+def _by_order(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """log delta by the best order of the Renyi curve, with the infinity mass."""
+    found = [log_delta_from_renyi(bounds.renyi, bounds.order_limit, float(e)) for e in epsilon.ravel()]
+    return beside_failure(bounds, np.array(found).reshape(epsilon.shape), epsilon)
+
+
+def _by_listed_bounds(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """The least of all listed bounds: valid in either direction, hence below zero by the curve's own reverse."""
+    above = np.array([_least_listed(bounds, float(e)) for e in np.abs(epsilon).ravel()]).reshape(epsilon.shape)
+    return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
+
+
+def _least_listed(bounds: PrivacyBounds, epsilon: float) -> float:
+    by_order = log_delta_from_renyi(least_curve(bounds), bounds.order_limit, epsilon)
+    for table in bounds.renyi_tables:
+        by_order = min(by_order, float(log_delta_at(*table.table(), epsilon).min()))
+    beside = float(beside_failure(bounds, np.asarray(by_order), np.asarray(epsilon)))
+    return min(beside, *(bound.log_delta(epsilon, -np.inf) for bound in bounds.curve_bounds))
+
+
+def least_curve(bounds: PrivacyBounds) -> Curve:
+    """The least of the listed Renyi bounds at each order."""
+    curves = [bound.renyi for bound in _renyi_bounds(bounds) if not bound.explained_only]
+    if len(curves) == 1:
+        return curves[0]
+    return lambda orders: np.min([curve(orders) for curve in curves], axis=0)

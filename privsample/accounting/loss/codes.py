@@ -1,0 +1,50 @@
+"""Distributions of one code that neighbours change: what a random step after a release needs to know of it."""
+
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.accounting.loss.worst import WorstPair
+from privsample.distributions.steps.kernels import normalised
+
+_ULP = float(np.finfo(np.float64).eps)
+_MOST = 1 << 20  # masses of output distributions that are compared
+
+
+@value
+class CodeLaws:
+    """What neighbours can do to one code: `laws`, (inputs, codes), and which inputs they can exchange, (pairs, 2)."""
+
+    laws: FloatArray
+    exchanged: Any
+
+    @property
+    def pairs(self) -> tuple[WorstPair, ...]:
+        """One for all ordered pairs of distributions; none where they are too many."""
+        first, second = np.concatenate([self.exchanged, self.exchanged[:, ::-1]]).T
+        if first.size * self.laws.shape[1] > _MOST:
+            return ()
+        with np.errstate(divide="ignore"):
+            log_laws = np.log(self.laws)
+        slack = _ULP * (self.laws.shape[1] + 16)
+        return (WorstPair(log_p=log_laws[first], log_q=log_laws[second], slack=slack),)
+
+    def through(self, matrix: FloatArray) -> "CodeLaws":
+        """The distributions behind a kernel."""
+        return replace(self, laws=self.laws @ normalised(matrix))
+
+
+@runtime_checkable
+class KnowsCodeLaws(Protocol):
+    """An account that knows the distributions of the one code that neighbours change."""
+
+    def code_laws(self) -> CodeLaws | None:
+        """The distributions, or None where they are not known after all."""
+
+
+def code_laws_of(account: object) -> CodeLaws | None:
+    """The distributions of the one code that neighbours change, where the account knows them."""
+    return account.code_laws() if isinstance(account, KnowsCodeLaws) else None

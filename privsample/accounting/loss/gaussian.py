@@ -1,0 +1,90 @@
+"""The pair of Gaussian noise. Exact."""
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray, positive
+from privsample._logspace import log1mexp, resolved
+from privsample._value import put, value
+from privsample.accounting.curves.dots import density_dots, joined
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair, delta_below_zero
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+@value
+class GaussianPair(SmoothPair):
+    """N(mu, 1) against N(0, 1): a shift of mu noise standard deviations. Its own reverse."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        put(self, mu=resolved(positive(mu=self.mu)))
+
+    @property
+    def max_loss(self) -> float:
+        """Unbounded."""
+        return np.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """a mu^2 / 2 (Gil, Alajaji and Linder 2013)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(orders) * (self.mu * self.mu / 2)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """mu^2 t (t+1) / 2."""
+        return self.mu * self.mu / 2 * t * (t + 1)
+
+    def reverse(self) -> "GaussianPair":
+        """Itself."""
+        return self
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # a tiny mu leads beyond the smallest number
+            above = self._log_delta_above(np.abs(e))
+            far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
+            lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
+            above = np.where(np.isneginf(above), above, np.minimum(above * (1 - 2e-15) + lost, 0.0))
+        below = delta_below_zero(e, above)
+        return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """By quadrature of the density in each cell, where the cells are narrow."""
+        gap, far = float(np.diff(nodes).max()), float(np.abs(nodes).max()) / self.mu + self.mu
+        wide = gap / self.mu
+        if wide > 1 / 16 or gap > 500.0:
+            return joined(self.log_delta, self.log_delta, nodes)
+        deep = float(np.abs(nodes / self.mu - self.mu / 2).max())
+        error = 1e-13 + (wide * far / 2) ** 10 / 1e9 + 1e-15 * far * deep  # relative: of the rule, and of the exponent
+        peak = error - np.log(self.mu) - 0.5 * np.log(2 * np.pi)
+        below = float(special.log_ndtr(nodes[0] / self.mu - self.mu / 2))
+        last = float(nodes[-1] + special.log_ndtr(-nodes[-1] / self.mu - self.mu / 2))
+        log_p = density_dots(lambda loss: peak - 0.5 * (loss / self.mu - self.mu / 2) ** 2, nodes, below, last)
+        return log_p, float(self.log_delta(nodes[-1:])[0])
+
+    def _log_delta_above(self, e: FloatArray) -> FloatArray:
+        low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2
+        log_density = -0.5 * low * low - 0.5 * np.log(2 * np.pi)
+        tight = np.maximum(low, -20.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.mu < 0.1:  # integrate the derivative of the Mills ratio, which has one sign
+                points = (e / self.mu)[..., None] + self.mu / 2 * _NODES
+                by_mills = log_density + np.log(self.mu / 2 * (_mills_slope(points) @ _WEIGHTS))
+            else:
+                by_mills = log_density + np.log(_mills(tight) - _mills(np.maximum(high, tight)))
+            upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))  # e itself would cancel
+            direct = upper + log1mexp(np.minimum(lower - upper, 0.0))
+        return np.where(low > -20.0, by_mills, direct)
+
+
+def _mills(x: FloatArray) -> FloatArray:
+    """Upper tail of the standard normal over its density."""
+    return np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2))
+
+
+def _mills_slope(x: FloatArray) -> FloatArray:
+    """1 - x times the Mills ratio, > 0: minus its derivative; by its asymptotic series from 50 on."""
+    far = 1.0 / np.maximum(x, 50.0) ** 2
+    return np.where(x < 50.0, 1.0 - x * _mills(x), far * (1 - far * (3 - far * (15 - far * 105))))

@@ -1,0 +1,54 @@
+"""The pair of Laplace noise. Exact."""
+
+import numpy as np
+
+from privsample._checks import FloatArray, Real, positive
+from privsample._logspace import expm1_excess, log1mexp, resolved
+from privsample._value import put, value
+from privsample.accounting.curves.dots import exponential_dots, shared_out
+from privsample.accounting.loss.pair import LossPair, checked_divergence
+
+
+@value
+class LaplacePair(LossPair):
+    """Laplace noise of scale one, shifted by `shift`. Its own reverse."""
+
+    shift: float
+
+    def __post_init__(self) -> None:
+        put(self, shift=resolved(positive(shift=self.shift)))
+
+    @property
+    def max_loss(self) -> float:
+        """shift."""
+        return self.shift
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Mironov 2017, Proposition 6, as log1p of a positive sum."""
+        return laplace_renyi(self.shift, orders)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """1 - e^((e - z)/2) for |e| <= z, 1 - e^e below, 0 above (Balle, Barthe and Gaboardi 2018, Theorem 3)."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        return log1mexp(np.minimum(np.where(e < -self.shift, e, (e - self.shift) / 2), 0.0))
+
+    def reverse(self) -> "LaplacePair":
+        """Itself."""
+        return self
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """P has masses 1/2 at shift and e^-shift / 2 at -shift, and density e^((l - shift)/2) / 4 between."""
+        ends, share = self.shift * np.array([1.0, -1.0]), self.shift / 2 + np.log(4.0)
+        atoms, at_infinity = shared_out((ends - self.shift) / 2 - np.log(2.0), ends, nodes)
+        between, beyond = exponential_dots(nodes, self.shift)
+        return np.logaddexp(atoms, between - share), float(np.logaddexp(at_infinity, beyond - share))
+
+
+def laplace_renyi(shift: Real, orders: FloatArray) -> FloatArray:
+    """R_a of Laplace noise of scale one and itself `shift` >= 0 further, by broadcasting."""
+    alpha = np.asarray(orders, dtype=np.float64)
+    z, s = np.asarray(shift, dtype=np.float64), alpha - 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
+        far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
+    return checked_divergence(np.minimum(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s, z))

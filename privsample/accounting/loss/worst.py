@@ -1,0 +1,100 @@
+"""Many pairs of distributions on one finite set as one pair."""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import expm1_excess, log1mexp
+from privsample._value import put, value
+from privsample.accounting.loss.pair import LossPair, checked_divergence
+
+_UNIT = float(np.finfo(np.float64).eps)
+_BLOCK = 1 << 16
+_EVALUATION = 32 * _UNIT  # relative error of a Renyi divergence as it is computed here
+
+
+def _parts(points: FloatArray, masses: int) -> list[FloatArray]:
+    """The points in blocks of shape (some, 1, 1), to be met with that many masses."""
+    return np.array_split(points.reshape(-1, 1, 1), points.size * masses // _BLOCK + 1)
+
+
+@value
+class WorstPair(LossPair):
+    """Many pairs of laws on one finite set as one: at each order and each epsilon the worst of them.
+
+    log_p, log_q: log masses, shape (pairs, outcomes), each within a relative `slack` of the truth, which every number
+    here is rounded up by. The privacy curve is that of one pair which dominates all (Zhu, Dong and Wang 2022,
+    Proposition 10); the Renyi curve is the largest of the pairs' own. Kind: exact.
+    """
+
+    log_p: FloatArray
+    log_q: FloatArray
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        p, q = np.array(self.log_p, dtype=np.float64), np.array(self.log_q, dtype=np.float64)
+        if p.ndim != 2 or p.shape != q.shape or not p.size:
+            raise ValueError(f"log_p and log_q must have one shape (pairs, outcomes), got {p.shape} and {q.shape}")
+        for masses in (p, q):
+            if not np.all(np.abs(np.logaddexp.reduce(masses, axis=1)) <= 1e-9):
+                raise ValueError("log_p and log_q must be log masses of laws, each adding up to one")
+            masses.flags.writeable = False
+        put(self, log_p=p, log_q=q)
+
+    @property
+    def loss(self) -> FloatArray:
+        """log_p - log_q, as computed; -inf where P never is, +inf where only Q never is."""
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isneginf(self.log_p), -np.inf, self.log_p - self.log_q)
+
+    @property
+    def _error(self) -> FloatArray:
+        """How far `loss` may lie from the truth: by the slack of both laws, and by rounding of the logarithms."""
+        finite = [np.where(np.isneginf(masses), 0.0, -masses) for masses in (self.log_p, self.log_q)]
+        return np.where(self.slack > 0, 2 * self.slack + _UNIT * (1 + finite[0] + finite[1]), 0.0)
+
+    @property
+    def joint(self) -> bool:
+        """Where there is more than one pair beside its reverse."""
+        return len(self.log_p) > 2
+
+    @property
+    def max_loss(self) -> float:
+        """The largest loss of all pairs, rounded up; never below zero."""
+        return max(float((self.loss + self._error).max()), 0.0)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """The largest sum of [p - e^eps q]_+."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        loss, log_p = self.loss + self._error, self.log_p + self.slack
+        terms = (log_p + log1mexp(np.minimum(part - loss, 0.0)) for part in _parts(e, loss.size))
+        values = np.concatenate([np.logaddexp.reduce(each, axis=2).max(axis=1) for each in terms])
+        return np.minimum(values.reshape(e.shape), 0.0)
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The largest log(sum p e^{(a-1) L}) / (a-1); near zero as log1p of positive terms."""
+        a = np.asarray(orders, dtype=np.float64)
+        loss = self.loss
+        if np.isposinf(loss).any():
+            return np.full(a.shape, np.inf)
+        present = ~np.isneginf(loss)
+        outward = np.where(present, loss + np.where(loss >= 0, 1.0, -1.0) * self._error, 0.0)
+        upward = np.where(present, loss + self._error, 0.0)
+        never = np.exp(np.where(present, -np.inf, self.log_q) + self.slack).sum(axis=1)
+        log_p = self.log_p + self.slack
+        values = [self._largest(s, log_p, outward, upward, never) for s in _parts(a - 1.0, loss.size)]
+        return checked_divergence(np.concatenate(values).reshape(a.shape) * (1 + _EVALUATION))
+
+    @staticmethod
+    def _largest(
+        s: FloatArray, log_p: FloatArray, outward: FloatArray, upward: FloatArray, never: FloatArray
+    ) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = np.exp(log_p) * (expm1_excess(s * outward) + s * expm1_excess(-outward))
+            near = np.log1p(np.where(np.isneginf(log_p), 0.0, terms).sum(axis=2) + s[..., 0] * never)
+        far = np.logaddexp.reduce(log_p + s * upward, axis=2)
+        largest: FloatArray = np.where(near < 1.0, near, far).max(axis=1) / s[:, 0, 0]
+        return largest
+
+    def reverse(self) -> "WorstPair":
+        """Every pair with its laws exchanged."""
+        return WorstPair(log_p=self.log_q, log_q=self.log_p, slack=self.slack)
