@@ -32,7 +32,7 @@ def _memo(instance: Any) -> dict[str, Any]:
 
 
 if TYPE_CHECKING:
-    from builtins import property as cached
+    cached = property
 else:
 
     class cached:  # noqa: N801 - used as `property` is

@@ -18,7 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 import privsample
 from privsample._checks import FloatArray
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant, Kind, View
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import Kind, View
 from privsample.accounting.statement import shown_delta, shown_epsilon
 from privsample.simulations.report import figures
 

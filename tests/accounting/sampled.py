@@ -10,8 +10,8 @@ from privsample import (
     ReplaceOne,
 )
 from privsample._value import value
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
-from privsample.accounting.subsampling.subsampled import over_sizes
 
 EPSILONS = np.array([-1.5, -0.3, -0.02, 0.0, 1e-9, 0.004, 0.05, 0.2, 0.5, 1.0, 1.7, 3.0])
 ADD, ODDS = AddRemove(), 1.3
@@ -29,15 +29,14 @@ class Member(Accountant):
     def source(self):
         return "Balle, Barthe and Gaboardi 2018, section 5"
 
-    @property
-    def pairs(self):
-        return (binary_pair(ODDS),)
+    def _bounds(self):
+        return PrivacyBounds.from_pairs([binary_pair(ODDS)])
 
     def group(self, size):
         return self
 
-
-over_sizes.register(Member)(lambda account, low, high: account)
+    def for_sizes(self, low, high):
+        return self
 
 
 def member(sample):
@@ -59,8 +58,7 @@ class Sizes(Accountant):
     def source(self):
         return "enumeration"
 
-    @property
-    def pairs(self):
+    def _bounds(self):
         found = []
         low, high = self.sizes
         for k in range(low, high + 1):
@@ -72,12 +70,10 @@ class Sizes(Accountant):
                 less = np.array(self.laws[k - 1])
                 near = [(i, j) for i in range(k + 1) for j in (i - 1, i) if 0 <= j < k]
                 found += [pair for i, j in near for pair in ((rows[i], less[j]), (less[j], rows[i]))]
-        return tuple(DiscretePair(log_p=np.log(p), log_q=np.log(q)) for p, q in found)
+        return PrivacyBounds.from_pairs([DiscretePair(log_p=np.log(p), log_q=np.log(q)) for p, q in found])
 
     def group(self, size):
         return Sizes(laws=self.laws, relation=self.relation, distance=size, sizes=self.sizes)
 
-
-over_sizes.register(Sizes)(
-    lambda account, low, high: Sizes(laws=account.laws, relation=account.relation, sizes=(low, high))
-)
+    def for_sizes(self, low, high):
+        return Sizes(laws=self.laws, relation=self.relation, sizes=(low, high))

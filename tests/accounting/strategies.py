@@ -40,6 +40,7 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import LossPair
 
 LOCAL = ReplaceOne(n=5)
@@ -259,6 +260,5 @@ class Finite(Accountant):
     def source(self):
         return "enumeration"
 
-    @property
-    def pairs(self):
-        return self.listed
+    def _bounds(self):
+        return PrivacyBounds.from_pairs(self.listed)

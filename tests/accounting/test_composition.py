@@ -3,7 +3,6 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from privsample.accounting.composition.dominating import DominatingPair
 
 from privsample import (
     DP,
@@ -29,6 +28,8 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._value import value
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
@@ -139,7 +140,7 @@ def test_members_that_are_worst_for_opposite_neighbours():
     for account in (one + other, 2 * one, 2 * posterior):
         assert truth <= account.delta(2.0) <= truth * 1.2
         assert account.epsilon(truth) >= 2.0
-        assert all(isinstance(part, DominatingPair) for pair in account.pairs for part, _ in pair.members)
+        assert all(isinstance(part, BoundsEnvelope) for pair in account.pairs for part, _ in pair.members)
 
 
 @value
@@ -154,13 +155,8 @@ class TwoWays(Accountant):
     def source(self):
         return "a test"
 
-    @property
-    def pairs(self):
-        return (self.removal, self.removal.reverse())
-
-    @property
-    def directions(self):
-        return ((self.removal,), (self.removal.reverse(),))
+    def _bounds(self):
+        return PrivacyBounds.from_pairs([self.removal], [self.removal.reverse()])
 
 
 def test_the_directions_of_add_remove_are_composed_apart():
@@ -168,13 +164,13 @@ def test_the_directions_of_add_remove_are_composed_apart():
     account = 2 * TwoWays(removal=pair) + LAPLACE
     members = [ProductPair(members=((own, 2), (LAPLACE.pairs[0], 1))) for own in (pair, pair.reverse())]
     assert account.pairs == tuple(members)
-    assert account.directions == ((members[0],), (members[1],))
+    assert account.bounds.directions == ((members[0],), (members[1],))
     for at in (-0.5, 0.2, 0.8):
         worst = max(float(product.log_delta(np.float64(at))) for product in members)
         assert account.log_delta(at) == pytest.approx(worst, abs=1e-12)
-    assert (1 * TwoWays(removal=pair)).directions == TwoWays(removal=pair).directions
-    assert (2 * LAPLACE).directions == ((2 * LAPLACE).pairs,)
-    assert (GAUSSIAN + ZCDPAccountant(rho=0.1)).directions == ()
+    assert (1 * TwoWays(removal=pair)).bounds.directions == TwoWays(removal=pair).bounds.directions
+    assert (2 * LAPLACE).bounds.directions == ((2 * LAPLACE).pairs,)
+    assert (GAUSSIAN + ZCDPAccountant(rho=0.1)).bounds.directions == ()
 
 
 def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
@@ -185,7 +181,7 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert routes(account)[ON_LATTICE] <= routes(account)[RENYI]
     product = account.pairs[0]
     assert product.dear
-    part = next(part for part, _ in product.members if isinstance(part, DominatingPair))
+    part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
     assert part.dear
     assert part.max_loss == posterior.max_loss
     assert part.order_limit == posterior.order_limit
@@ -194,10 +190,10 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert part.renyi(orders) == pytest.approx(posterior.rdp(orders))
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
     assert part.draft(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
-    failing = DominatingPair(account=APPROXIMATE)
+    failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
     assert failing.max_loss == np.inf
     assert not failing.dear
-    assert DominatingPair(account=ZCDPAccountant(rho=0.1)).draft(np.array([0.3]))[0] == pytest.approx(
+    assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).draft(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)
     )
 

@@ -115,7 +115,7 @@ def test_several_coordinates():
     assert (2 * halves.renyi(ORDERS) <= many.rdp(ORDERS)).all()
     assert halves.reverse() == halves
     assert np.logaddexp.reduce(halves.dots(np.linspace(-0.7, 0.7, 9))[0]) >= 0.0
-    assert one._curve_name == "density of the sum"
+    assert one.bounds.curve_name == "density of the sum"
     assert halves.dear
     assert one.delta(0.5) < many.delta(0.5) <= wide.delta(0.5) * (1 + 1e-12)
 

@@ -101,14 +101,14 @@ SAMPLED = ps.PoissonSampling(rate=0.3)
 )
 def test_bases_without_any_order(base):
     """They have a privacy curve alone: nothing is known beside their failure."""
-    assert base._renyi_limit == 1.0
+    assert base.bounds.order_limit == 1.0
     best = ps.SelectionAccountant(base=base, runs=ps.TruncatedNegativeBinomial.geometric(mean=2))
     good = ps.ConditionalAccountant(base=base, floor=0.5)
     for account in (best, good):
         assert np.isinf(account.rdp([1.5, 30.0])).all()
         assert base.delta(1.0) < account.delta(1.0) < 10 * base.delta(1.0)
         assert base.epsilon(0.01) < account.epsilon(0.01) < 3 * base.epsilon(0.01)
-        assert np.isinf(account._renyi(np.array([2.0]))).all()
+        assert np.isinf(account.bounds.renyi(np.array([2.0]))).all()
 
 
 def test_failures_of_the_base():
@@ -222,7 +222,7 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
 def test_tiny_losses_do_not_vanish_by_rounding(law):
     base, orders = ps.PureAccountant(stated_epsilon=1e-9), np.array([1.001, 1.5, 2.0, 10.0])
     composed = law.mean * base.rdp(orders)  # Jensen: no moment generating function is less than that of the mean
-    assert np.all(selection_renyi.every_run(base._renyi, law, orders) >= composed)
+    assert np.all(selection_renyi.every_run(base.bounds.renyi, law, orders) >= composed)
     assert np.all(selected(law, base).rdp(orders) >= base.rdp(orders))
 
 

@@ -65,7 +65,7 @@ def test_randomized_membership_meets_the_bound(scheme, under, asked, neighbours)
     assert np.allclose(account.delta(above), truth, rtol=1e-12, atol=1e-15)
     assert (account.delta(above) >= truth * (1 - 1e-14)).all()
     if account.relation == ADD:
-        for (pair,), (one, other) in zip(account.directions, [(p, q), (q, p)], strict=True):
+        for (pair,), (one, other) in zip(account.bounds.directions, [(p, q), (q, p)], strict=True):
             assert np.allclose(np.exp(pair.log_delta(EPSILONS)), hockey(one, other, EPSILONS), rtol=1e-12, atol=1e-15)
             orders = np.array([1.001, 1.5, 2, 7, 40.0])
             renyi = np.log((one ** orders[:, None] * other ** (1 - orders[:, None])).sum(-1)) / (orders - 1)
@@ -82,7 +82,7 @@ def test_mutants_of_the_bound_are_caught(scheme, under, asked, neighbours):
         assert (wrong * hockey(member("v"), member(""), inner) < hockey(p, q, EPSILONS[4:9]) * (1 - 1e-6)).any()
     if asked or isinstance(scheme, PoissonSampling):
         account = SubsampledAccountant(base=Member(relation=under), scheme=scheme, relation=asked)
-        (removal,), (addition,) = account.directions
+        (removal,), (addition,) = account.bounds.directions
         assert (np.exp(addition.log_delta(EPSILONS)) < hockey(p, q, EPSILONS) * (1 - 1e-6)).any()
         assert (np.exp(removal.log_delta(EPSILONS)) < hockey(q, p, EPSILONS) * (1 - 1e-6)).any()
 
@@ -116,7 +116,7 @@ def test_enumeration_never_exceeds_the_bound(scheme, size, asked, seed):
 
     worst, orders = [], np.array([1.1, 2.0, 9.0])
     delta, rdp = account.delta(EPSILONS), account.rdp(orders)
-    curves = [np.exp(pair.log_delta(EPSILONS)) for (pair,) in account.directions]
+    curves = [np.exp(pair.log_delta(EPSILONS)) for (pair,) in account.bounds.directions]
     shorter, steps = (n - 1, (-1, 0)) if account.relation == ADD else (n, (-1, 1))
     for i, j in ((i, i + step) for i in range(n + 1) for step in steps if 0 <= i + step <= shorter):
         p, q = run(i, n), run(j, shorter)
@@ -134,7 +134,7 @@ def test_enumeration_never_exceeds_the_bound(scheme, size, asked, seed):
 @pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (2, 0.5), (7, 0.2), (40, 0.9), (7, 0.999)])
 def test_size_by_size_is_never_above_theorem_14(base, n, rate):
     pair = base.pairs[0]
-    under = Accountant._under(base, ReplaceOne(n=n))
+    under = Accountant.with_relation(base, ReplaceOne(n=n))
     ours = SubsampledAccountant(base=under, scheme=PoissonSampling(rate=rate), relation=ReplaceOne(n=n))
     for target in (0.0, 1e-3, 0.05, 0.4, 1.0):
         inner = np.log1p(np.expm1(target) / rate)
@@ -176,7 +176,7 @@ def test_a_sample_of_all_is_no_sample():
     for base in (GAUSS, LaplaceAccountant(sensitivity=1, scale=1)):
         account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=1))
         assert account.pairs == base.pairs * 2
-        there = Accountant._under(base, ReplaceOne(n=5))
+        there = Accountant.with_relation(base, ReplaceOne(n=5))
         for asked, scheme in ((None, WithoutReplacement(n=5, m=5)), (ReplaceOne(n=5), PoissonSampling(rate=1))):
             whole = SubsampledAccountant(base=there, scheme=scheme, relation=asked)
             assert np.allclose(whole.delta(EPSILONS), base.delta(EPSILONS), rtol=1e-13)
@@ -215,7 +215,7 @@ def test_the_with_replacement_sum():
 
 def test_many_draws_with_replacement():
     m = 100_000
-    base = Accountant._under(GAUSS, ReplaceOne(n=m))
+    base = Accountant.with_relation(GAUSS, ReplaceOne(n=m))
     account = SubsampledAccountant(base=base, scheme=WithReplacement(n=10 * m, m=m))
     assert 0 < account.epsilon(1e-6) < 20
     alone = SubsampledAccountant(base=base, scheme=WithReplacement(n=1, m=m))

@@ -28,7 +28,6 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
-from privsample.accounting.subsampling.subsampled import over_sizes
 from privsample.errors import RelationMismatch
 from tests.accounting.sampled import ADD, EPSILONS, GAUSS
 from tests.accounting.strategies import Finite
@@ -62,8 +61,8 @@ def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.1))
     assert account.failure == pytest.approx(1e-6)
     assert account.max_loss == np.inf
-    assert account._renyi_limit == 1.0
-    assert np.isinf(account._renyi(np.array([2.0]))).all()
+    assert account.bounds.order_limit == 1.0
+    assert np.isinf(account.bounds.renyi(np.array([2.0]))).all()
     assert np.isfinite(account.epsilon(1e-3))
 
 
@@ -110,7 +109,7 @@ def test_posteriors_size_by_size():
 
 @pytest.mark.parametrize("model", [BetaBernoulli(alpha=3, beta=4), GammaExponential(shape=4, rate=2, upper=1.0)])
 def test_one_account_for_a_range_of_sizes(model):
-    cover = over_sizes(PosteriorAccountant(model=model, n=9), 3, 7)
+    cover = PosteriorAccountant(model=model, n=9).for_sizes(3, 7)
     for k in range(3, 8):
         own = PosteriorAccountant(model=model, n=k)
         assert (cover.rdp([1.1, 2, 3]) >= own.rdp([1.1, 2, 3])).all()
@@ -118,17 +117,17 @@ def test_one_account_for_a_range_of_sizes(model):
 
 
 def test_sizes_of_accounts_put_together():
-    small = Accountant._under(GAUSS, ReplaceOne(n=4))
-    assert over_sizes(small, 2, 3) == small
-    assert over_sizes(2 * small, 2, 3) == 2 * small
-    mixed = over_sizes(small + PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=4), 2, 3)
+    small = Accountant.with_relation(GAUSS, ReplaceOne(n=4))
+    assert small.for_sizes(2, 3) == small
+    assert (2 * small).for_sizes(2, 3) == 2 * small
+    mixed = (small + PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=4)).for_sizes(2, 3)
     assert [member.base for member, _ in mixed.entries] == [
         small,
         PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=2),
     ]
-    assert over_sizes(Group(base=small, size=2), 2, 3) == Group(base=small, size=2)
+    assert Group(base=small, size=2).for_sizes(2, 3) == Group(base=small, size=2)
     with pytest.raises(TypeError, match="WithoutReplacement"):
-        over_sizes(Parallel(parts=(small, small)), 2, 3)
+        Parallel(parts=(small, small)).for_sizes(2, 3)
 
 
 BASES = [
@@ -143,7 +142,7 @@ BASES = [
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
 def test_sampling_never_costs_more_than_none(base):
-    there, n = base._under(ReplaceOne(n=20)), ReplaceOne(n=20)
+    there, n = base.with_relation(ReplaceOne(n=20)), ReplaceOne(n=20)
     accounts = [
         SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.2)),
         SubsampledAccountant(base=there, scheme=PoissonSampling(rate=0.2), relation=n),
@@ -196,14 +195,14 @@ def test_a_larger_dataset_costs_less_in_the_hybrid():
     ("scheme", "base", "asked", "hint"),
     [
         (WithoutReplacement(n=9, m=3), GAUSS, None, r"ReplaceOne\(n=3\) to ReplaceOne\(n=9\)"),
-        (WithoutReplacement(n=9, m=3), GAUSS._under(ReplaceOne(n=9)), None, r"ReplaceOne\(n=3\)"),
-        (WithoutReplacement(n=9, m=3), GAUSS._under(ReplaceOne(n=3)), ADD, r"to ReplaceOne\(n=9\)"),
+        (WithoutReplacement(n=9, m=3), GAUSS.with_relation(ReplaceOne(n=9)), None, r"ReplaceOne\(n=3\)"),
+        (WithoutReplacement(n=9, m=3), GAUSS.with_relation(ReplaceOne(n=3)), ADD, r"to ReplaceOne\(n=9\)"),
         (WithReplacement(n=9, m=3), GAUSS, None, r"ReplaceOne\(n=3\)"),
         (WithReplacement(n=9, m=3), GAUSS, ADD, r"ReplaceOne\(n=3\)"),
-        (WithReplacement(n=1, m=3), GAUSS._under(ReplaceOne(n=3)), ADD, "n > 1"),
+        (WithReplacement(n=1, m=3), GAUSS.with_relation(ReplaceOne(n=3)), ADD, "n > 1"),
         (PoissonSampling(rate=0.1), GAUSS, ReplaceOne(n=9), "AddRemove to AddRemove"),
-        (PoissonSampling(rate=0.1), GAUSS._under(ReplaceOne(n=9)), None, r"with relation=ReplaceOne\(n=n\)"),
-        (PoissonSampling(rate=0.1), GAUSS._under(ReplaceOne(n=9)), ReplaceOne(n=8), r"ReplaceOne\(n\)"),
+        (PoissonSampling(rate=0.1), GAUSS.with_relation(ReplaceOne(n=9)), None, r"with relation=ReplaceOne\(n=n\)"),
+        (PoissonSampling(rate=0.1), GAUSS.with_relation(ReplaceOne(n=9)), ReplaceOne(n=8), r"ReplaceOne\(n\)"),
         (PoissonSampling(rate=0.1), PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=9), None, "ReplaceOne"),
         (PoissonSampling(rate=0.1), GAUSS, AddRemove(unit="household"), "one unit"),
         (PoissonSampling(rate=0.1), GAUSS.group(2), None, "sample first"),

@@ -7,6 +7,7 @@ import pytest
 
 import privsample.cli
 from privsample import DP, AddRemove, ApproximateAccountant, BetaBernoulli, DiffusedPosterior, ReplaceOne
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.ledger import Ledger
 from privsample.cli import ledger as command
 from privsample.cli.errors import UsageProblem
@@ -168,5 +169,8 @@ def test_an_overdrawn_ledger_says_so(run, made, monkeypatch):
     made()
     run("ledger", "spend", "toy.ledger", "--pure", 0.6)
     run("ledger", "spend", "toy.ledger", "--zcdp", 1e-3)
-    monkeypatch.setattr("privsample.ZCDPAccountant._renyi", lambda self, orders: 10 * orders)
+    monkeypatch.setattr(
+        "privsample.ZCDPAccountant._bounds",
+        lambda self: PrivacyBounds.from_renyi(lambda orders: 10 * orders, zcdp=self.rho),
+    )
     assert "over the budget" in run("ledger", "show", "toy.ledger").out

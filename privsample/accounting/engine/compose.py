@@ -82,10 +82,11 @@ def _joined(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> 
         return None
     found: list[LossPair] = []
     for pair in pairs:
+        product: LossPair | None = None
         if isinstance(pair, Envelope):
             product = pair.product(others)
-        else:
-            product = _product([(pair, 1), *others]).simplified if _smooth(pair) else None
+        elif _smooth(pair):
+            product = _product([(pair, 1), *others]).simplified
         if product is None:
             return None
         found.append(product)

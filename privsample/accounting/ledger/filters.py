@@ -202,8 +202,8 @@ class CurveFilter(Filter):
     def charge(self, account: Accountant) -> Charge:
         """The account's Renyi curve beside its failures, its pure guarantee, and its failures."""
         renyi = np.full(len(self.at), np.inf)
-        usable = self.orders < account.bounds.order_limit
         with suppress(ArithmeticError), np.errstate(all="ignore"):  # NaN is seen below
+            usable = self.orders < account.bounds.order_limit
             renyi[usable] = account.bounds.renyi(self.orders[usable])
         renyi = np.where(renyi >= 0.0, renyi, np.inf)
         loss = _computed(lambda: account.max_loss)

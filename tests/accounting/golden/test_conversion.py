@@ -91,7 +91,7 @@ def test_best_order(name):
             assert account.epsilon(delta) <= min(value, mp.mpf(account.max_loss))
             if 0 < truth < account.max_loss:
                 log_delta = mp.log(best_delta(curve, limit, truth))
-                found = log_delta_from_renyi(account._renyi, account.order_limit, float(truth))
+                found = log_delta_from_renyi(account.bounds.renyi, account.order_limit, float(truth))
                 assert abs(mp.mpf(found) - log_delta) <= RELATIVE
 
 

@@ -19,6 +19,7 @@ from privsample import (
 )
 from privsample._value import value
 from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.ledger import Ledger
 from privsample.errors import BudgetExceeded, RelationMismatch
 from tests.accounting.ledger.shared import BUDGET, LAPLACE, posterior, pure, unchanged
@@ -68,8 +69,8 @@ class Homemade(Accountant):
     assumptions: frozenset = frozenset()
     source: str = "none"
 
-    def _renyi(self, orders):
-        return 0 * orders
+    def _bounds(self):
+        return PrivacyBounds.from_renyi(lambda orders: 0 * orders)
 
 
 def test_an_account_that_would_come_back_different_is_refused(made, monkeypatch):
