@@ -18,7 +18,7 @@ environment: ## build .venv from requirements.lock; does nothing when it is up t
 
 .PHONY: demo
 demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
-	$(RUN) privsample.simulations.demo demo
+	$(RUN) privsample.simulations.experiments.demo demo
 
 .PHONY: test
 test: environment ## the whole test suite, then the tests of the other ArviZ generation

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from privsample.simulations.audit.audit import audit
     from privsample.simulations.audit.pairs import neighbouring_pairs
     from privsample.simulations.audit.verdict import Verdict
-    from privsample.simulations.compare import compare
+    from privsample.simulations.experiments.compare import compare
 
 _HOMES = {
     "privsample.relations": ("AddRemove", "ProfileEdge", "ReplaceOne"),
@@ -183,7 +183,7 @@ _HOMES = {
     "privsample.mechanisms.posterior.tempered": ("TemperedPosterior",),
     "privsample.mechanisms.selection.repetition": ("ConditionalSelection", "RepeatedSelection"),
     "privsample.simulations.audit.audit": ("audit",),
-    "privsample.simulations.compare": ("compare",),
+    "privsample.simulations.experiments.compare": ("compare",),
     "privsample.simulations.audit.pairs": ("neighbouring_pairs",),
     "privsample.simulations.audit.verdict": ("Verdict",),
 }

@@ -115,10 +115,10 @@ def _listed(names: Sequence[str], args: Namespace) -> None:
 
 def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     """The picture and the table, written into the folder. Raises: UsageProblem."""
-    from privsample.simulations.audit.audited import pictured
+    from privsample.simulations.experiments.audits import audits_experiment
 
     try:
-        picture, numbers, _ = pictured(done).write(folder)
+        picture, numbers, _ = audits_experiment(done).write(folder)
     except OSError as error:
         raise UsageProblem(f"--out: {folder} could not be written ({error.strerror or error})") from None
     return picture, numbers

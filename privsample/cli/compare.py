@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
     """Simulate and print."""
     check_tables(args)
     family, goal, delta = build.model(args), build.required_target(args), build.stated_delta(args)
-    from privsample.simulations.compare import compare
+    from privsample.simulations.experiments.compare import compare
 
     settings: dict[str, Any] = {"model": family, "n": args.n, "target": goal, "draws": args.draws}
     with build.checked():

@@ -48,8 +48,8 @@ def run(args: Namespace) -> int:
     if args.report is not None:
         require("jinja2", "report", "--report")
     from privsample.mechanisms.release import write_whole
+    from privsample.simulations.experiments.gallery import gallery
     from privsample.simulations.experiments.running import Done, reproduce
-    from privsample.simulations.report.gallery import gallery
 
     names, page = _names(args), Page()
     if args.list:

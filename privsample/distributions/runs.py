@@ -95,11 +95,9 @@ class Runs(ABC):
         """What rounding may shift the logarithms by, where masses are summed or large terms cancel."""
         return 0.0
 
+    @abstractmethod
     def thinned(self, keep: float) -> "Runs":
         """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""
-        from privsample.distributions.runs_listed import Thinned
-
-        return Thinned(law=self, keep=keep)
 
 
 def runs_law(runs: Any) -> Runs:

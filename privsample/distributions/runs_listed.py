@@ -67,6 +67,10 @@ class _Listed(Runs):
         k, log_mass = self._support
         return _log_sum(log_mass, k, np.asarray(log_x))
 
+    def thinned(self, keep: float) -> Runs:
+        """The law whose masses are multiplied by keep^k and scaled."""
+        return Thinned(law=self, keep=keep)
+
 
 @value
 class BetaBinomial(_Listed):

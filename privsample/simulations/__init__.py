@@ -1,1 +1,1 @@
-"""Simulations: Monte-Carlo audits of the accounts, figures, and the report in HTML."""
+"""Simulations in three rooms: `report` (pages and figures), on it `audit`, and on both `experiments`."""

@@ -54,7 +54,7 @@ class WithoutReplacement(Runs):
     """The twin: once all candidates were drawn, a search ends, as scikit-learn's own sampler would have it."""
 
     mean, maximum = 4.0, 6
-    log_mass = log_success = log_slope = bend = log_raised = None
+    log_mass = log_success = log_slope = bend = log_raised = thinned = None
 
     def __init__(self, left):
         self.left = left

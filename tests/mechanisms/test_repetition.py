@@ -51,7 +51,7 @@ class Exactly(Runs):
         self.count = count
 
     mean, maximum = 1.0, 100
-    log_mass = log_success = log_slope = bend = log_raised = None
+    log_mass = log_success = log_slope = bend = log_raised = thinned = None
 
     def sample(self, rng):
         return self.count

@@ -11,9 +11,9 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.models.families import Model
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
 from privsample.simulations.audit.audit import telling_epsilons
-from privsample.simulations.audit.draws import one_draw
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 NORMAL = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))

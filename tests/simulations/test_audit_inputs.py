@@ -9,7 +9,7 @@ import pytest
 
 import privsample as ps
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.audit.neighbours import MOST_RECORDS
+from privsample.simulations.audit.pairs import MOST_RECORDS
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 POSTERIOR = ps.DirectPosterior(model=BETA, n=100, draws=3)

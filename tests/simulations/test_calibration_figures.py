@@ -1,4 +1,4 @@
-"""The calibration experiment, its simulations replaced by ranks that are known: what it tests, tells and paints."""
+"""The calibration experiment, its simulations replaced by ranks that are known: what it tests, tells and plots."""
 
 import numpy as np
 

@@ -15,7 +15,7 @@ from privsample import (
     NormalKnownVariance,
     compare,
 )
-from privsample.simulations.compare import simulated
+from privsample.simulations.experiments.compare import simulated
 
 MODELS = [
     BetaBernoulli(alpha=6, beta=12),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privsample.mechanisms.release import Release
-from privsample.simulations import demo
-from privsample.simulations.report.demo_page import PUBLIC
+from privsample.simulations.experiments import demo
+from privsample.simulations.experiments.demo_page import PUBLIC
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.distributions.laws.conjugate import Beta
+from privsample.simulations.audit.plots import plot_audit
 from privsample.simulations.report import figures
 
 PANEL = figures.Panel(
@@ -21,7 +22,7 @@ GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=1)
 
 def claimed() -> bytes:
     verdict = ps.audit(GAUSSIAN, epsilons=[0.0, 0.5], samples=1000, rng=np.random.default_rng(1))
-    return figures.audit(GAUSSIAN.accountant, verdict)
+    return plot_audit(GAUSSIAN.accountant, verdict)
 
 
 @pytest.mark.parametrize(

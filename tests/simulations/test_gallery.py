@@ -5,8 +5,8 @@ import pytest
 
 from privsample.simulations.experiments import NAMES, PAPERS, SHARED, experiment, paper
 from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.gallery import gallery
 from privsample.simulations.experiments.running import reproduce
-from privsample.simulations.report.gallery import gallery
 
 TWO = ("h-2", "s-1a", "t-7.2")
 
@@ -19,7 +19,7 @@ def made(name: str, *, wide: float, rows: int) -> Experiment:
         run=lambda: Result(
             columns={"a_long_name": x.tolist(), "count": list(range(rows)), "words": ["of & <few> words"] * rows},
             sentence=f"The sentence of {name}.",
-            paint=lambda figure: figure.subplots().plot(x),
+            plot=lambda figure: figure.subplots().plot(x),
         ),
         size=(wide, 3.0),
     )
@@ -30,7 +30,7 @@ def html(tmp_path, monkeypatch):
     sizes = {"h-2": (4.0, 5), "s-1a": (9.0, 1000), "composed-draws": (4.0, 1)}
     fake = {name: made(name, wide=wide, rows=rows) for name, (wide, rows) in sizes.items()}
     monkeypatch.setattr("privsample.simulations.experiments.running.experiment", fake.__getitem__)
-    monkeypatch.setattr("privsample.simulations.report.gallery.experiment", fake.__getitem__)
+    monkeypatch.setattr("privsample.simulations.experiments.gallery.experiment", fake.__getitem__)
     return gallery(list(reproduce(list(fake), tmp_path)))
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, TemperedPosterior
-from privsample.simulations import flights as loader
 from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
-from privsample.simulations.flights import DAYS, FEATURES, Flights
+from privsample.simulations.experiments import flights as loader
+from privsample.simulations.experiments.flights import DAYS, FEATURES, Flights
 from privsample.simulations.report import words
 from privsample.simulations.report.page import render
 

@@ -8,10 +8,11 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.curves.conversion import epsilon_from_renyi
-from privsample.simulations import demo
+from privsample.mechanisms.draws import one_draw
 from privsample.simulations.audit import audit
-from privsample.simulations.audit.draws import one_draw
-from privsample.simulations.report import demo_page, figures
+from privsample.simulations.audit.plots import claimed_curve
+from privsample.simulations.experiments import demo, demo_page
+from privsample.simulations.report import figures
 from privsample.simulations.report.page import render
 from privsample.simulations.report.words import chance, rounded_up
 
@@ -120,7 +121,7 @@ def test_the_cost_curves_are_those_of_the_account(account):
     place, words = figures.mark(account, DELTA)
     near_above(place, float(account.epsilon(DELTA)), 1e-9)
     near_above(words.removeprefix("ε = "), float(account.epsilon(DELTA)))
-    points, claim = figures.claimed_curve(account, 0.7)
+    points, claim = claimed_curve(account, 0.7)
     assert points[-1] == pytest.approx(0.805)
     assert np.allclose(claim, account.delta(points), rtol=1e-9)
 

@@ -18,7 +18,7 @@ from privsample.simulations.experiments import (
     posterior_held_out,
     posterior_laws,
     posterior_levels,
-    posterior_paint,
+    posterior_plots,
 )
 from privsample.simulations.experiments.posterior_laws import Setting
 from privsample.simulations.report.figures import renyi_data
@@ -151,9 +151,9 @@ def test_the_noise_aware_law_is_the_mean_of_what_analysts_find():
     assert found == pytest.approx(law.weights[4] @ (law.a / (law.a + law.b)), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", list(posterior_paint.MADE))
+@pytest.mark.parametrize("name", list(posterior_plots.MADE))
 def test_every_law_is_whole_and_tends_to_the_posterior_or_away(name):
-    made = posterior_paint.MADE[name]
+    made = posterior_plots.MADE[name]
     apart = [made(SMALL, epsilon).relative_entropy(LAW, 4) for epsilon in (1e-3, 0.03, 1.0)]
     assert apart == sorted(apart, reverse=True)
     assert made(SMALL, 0.03).weights.sum(axis=1) == pytest.approx(np.ones(13))
@@ -175,7 +175,7 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
     """The mechanisms run 200,000 times, as the thesis runs them 10,000 times; the twin's population is another one."""
     repeats, setting = 200_000, Setting(alpha=6, beta=12, n=100, order=15)
     ones, new = rng.binomial(100, 0.5, repeats), rng.binomial(100, 0.5, repeats)
-    law = posterior_paint.MADE[name](setting, 0.1)
+    law = posterior_plots.MADE[name](setting, 0.1)
     if name in ("diffused", "concentrated"):
         r, m = (law.amount, 1.0) if name == "diffused" else (1.0, law.amount)
         theta = rng.beta(6 / m + r * ones, 12 / m + r * (100 - ones))
@@ -222,5 +222,5 @@ def test_utility_is_written(tmp_path, monkeypatch, name, words):
     assert words in sentence
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert {"mechanism", "order", "epsilon"} <= set(table[0])
-    names = set(posterior_paint.MADE) | (set() if name in ("t-5.3", "t-5.4") else {posterior_paint.TRUE})
+    names = set(posterior_plots.MADE) | (set() if name in ("t-5.3", "t-5.4") else {posterior_plots.TRUE})
     assert {row["mechanism"] for row in table} == names

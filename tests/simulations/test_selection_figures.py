@@ -10,7 +10,7 @@ from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.simulations.experiments import experiment, leak, selection_use
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment
-from privsample.simulations.experiments.selection_paint import result
+from privsample.simulations.experiments.selection_plots import result
 
 FEW = (2.0, 10.0, 100.0)
 

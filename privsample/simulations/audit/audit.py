@@ -14,10 +14,12 @@ import numpy as np
 from privsample._checks import FloatArray, generator, holdable, number, positive_integer, real_array, renyi_orders
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
+from privsample.simulations.audit.base import Neighbours, Sampler
 from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
-from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both
+from privsample.simulations.audit.datasets import pairs_of
+from privsample.simulations.audit.draws import auditable, drawn, drawn_of_both
 from privsample.simulations.audit.events import Choice, telling, weakest
-from privsample.simulations.audit.neighbours import Neighbours, neighbours, pairs_of
+from privsample.simulations.audit.neighbours import neighbours
 from privsample.simulations.audit.renyi import clipped, from_curves
 from privsample.simulations.audit.scores import Score, learned, values
 from privsample.simulations.audit.search import Scores, narrowed

@@ -1,6 +1,5 @@
-"""Audits of the catalogue, several at once where that is asked for, and their picture."""
+"""Audits of the catalogue, several at once where that is asked for."""
 
-import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,6 @@ import numpy as np
 
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.verdict import Verdict
-from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.report.figures import BLUE, ORANGE
-
-_MOST_ACROSS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,54 +37,3 @@ def _timed(name: str, seed: int | None, options: dict[str, Any]) -> Audited:
     rng = np.random.default_rng(None if seed is None else [seed, zlib.crc32(name.encode())])
     verdict = catalogue()[name].audit(rng=rng, **options)
     return Audited(name=name, verdict=verdict, seconds=perf_counter() - start)
-
-
-def pictured(done: Sequence[Audited]) -> Experiment:
-    """The picture and the table: for each audit the claimed curve and the certified lower limits of the true one."""
-    rows, across = _grid(len(done))
-    size = (max(2.5 * across, 4.6), max(2.2 * rows, 3.0) + 0.6)
-    return Experiment(name="audits", title="Audits", run=lambda: _result(done), size=size)
-
-
-def _grid(panels: int) -> tuple[int, int]:
-    """Rows and columns, as near to a square as there is room for."""
-    across = min(math.isqrt(panels - 1) + 1, _MOST_ACROSS)
-    return -(-panels // across), across
-
-
-def _result(done: Sequence[Audited]) -> Result:
-    columns = stacked(
-        [
-            {
-                "name": one.name,
-                "outcome": one.verdict.outcome,
-                "p_value": one.verdict.p_value,
-                "draws": one.verdict.samples,
-                "epsilon": one.verdict.epsilons,
-                "claimed_delta": one.verdict.claims,
-                "delta_at_least": one.verdict.lowers,
-            }
-            for one in done
-        ]
-    )
-    violated = sum(one.verdict.violated for one in done)
-    sentence = f"{violated} of {len(done)} claims were refuted; the others were not, which is no proof of them."
-    return Result(columns=columns, sentence=sentence, paint=lambda figure: _paint(figure, done))
-
-
-def _paint(figure: Any, done: Sequence[Audited]) -> None:
-    panels = figure.subplots(*_grid(len(done)), squeeze=False).ravel()
-    for axes, one in zip(panels, done, strict=False):
-        verdict = one.verdict
-        axes.plot(verdict.epsilons, verdict.claims, color=BLUE, marker=".", label="claimed δ(ε)")
-        style = {"color": ORANGE, "linestyle": "none", "marker": "^", "markersize": 5}
-        axes.plot(verdict.epsilons, verdict.lowers, **style, label="the true δ(ε) is at least this, by the draws")
-        axes.set_title(
-            one.name + ("\nVIOLATED" if verdict.violated else ""), color=ORANGE if verdict.violated else "black"
-        )
-        axes.set(ylim=(0.0, None))
-    for axes in panels[len(done) :]:
-        axes.set_visible(False)
-    figure.supxlabel("ε, nats")
-    figure.supylabel("δ")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2 if len(done) > 1 else 1)

@@ -1,28 +1,23 @@
 """Many independent outputs of a mechanism, or of any function, as a table of numbers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from numbers import Real
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privsample._checks import FloatArray, holdable
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.release import Release
-
-if TYPE_CHECKING:
-    from privsample.simulations.audit.neighbours import Neighbours
-
-Sampler = Callable[[Any, np.random.Generator], Any]
-Draw = Callable[[Any, int, np.random.Generator], FloatArray]
+from privsample.simulations.audit.base import Draw, Neighbours, Sampler
 
 _BLOCK = 20_000
 
 
-def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
+def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
     """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
 
     Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
@@ -47,7 +42,7 @@ def drawn(case: "Neighbours", data: Callable[[], Any], count: int, rng: np.rando
     return table
 
 
-def drawn_of_both(case: "Neighbours", count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def drawn_of_both(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """`count` outputs on each of the two datasets. Raises: as `drawn`."""
     first, second = (drawn(case, data, count, rng) for data in case.datasets)
     _alike((first, second))
@@ -81,11 +76,6 @@ def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
         one = one_draw(subject)
         return _often(lambda data, rng: flat(one.release(data, rng=rng))), one.accountant
     return _often(subject), None
-
-
-def one_draw(mechanism: Mechanism) -> Mechanism:
-    """The same mechanism with a single draw."""
-    return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
 
 
 def released(mechanism: Mechanism) -> Draw:

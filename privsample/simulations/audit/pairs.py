@@ -100,3 +100,17 @@ def neighbouring_pairs(
         return taken if isinstance(records, tuple) else taken[0]
 
     return [(dataset(recipe, 0), dataset(recipe, 1)) for recipe in found]
+
+
+def sized(n: int, group: int) -> int:
+    """How many of n records are left beside a group. Raises: ValueError, none are, or too many to simulate."""
+    counted(n)
+    if group > n:
+        raise ValueError(f"a group must be no larger than n = {n}, got {group}")
+    return n - group
+
+
+def counted(size: int) -> None:
+    """Refuse to build datasets of too many records. Raises: ValueError."""
+    if size > MOST_RECORDS:
+        raise ValueError(f"n = {size} records are too many to simulate; audit with n = {MOST_RECORDS} or fewer")

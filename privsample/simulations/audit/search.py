@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample.simulations.audit.base import Neighbours
 from privsample.simulations.audit.events import telling
-from privsample.simulations.audit.neighbours import Neighbours
 
 Scores = tuple[FloatArray, FloatArray]
 

@@ -16,8 +16,8 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
 from privsample.relations import ReplaceOne
+from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.draws import released
-from privsample.simulations.audit.neighbours import Neighbours, neighbours
 
 
 @value

@@ -15,11 +15,11 @@ from privsample.simulations.report.figures import styled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Columns of equal length, by name; what they show in words; and what paints them on an empty Matplotlib figure."""
+    """Columns of equal length, by name; what they show in words; and what plots them on an empty Matplotlib figure."""
 
     columns: Mapping[str, Sequence[Any]]
     sentence: str
-    paint: Callable[[Any], None]
+    plot: Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,12 @@ class Experiment:
     package: str = ""  # that no extra brings
 
     def make(self) -> Made:
-        """Run it and paint it. Raises: ImportError, without Matplotlib."""
+        """Run it and plot it. Raises: ImportError, without Matplotlib."""
         result = self.run()
         image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
             figure = figure_class(figsize=self.size, layout="constrained")
-            result.paint(figure)
+            result.plot(figure)
             figure.savefig(image, format="png", dpi=200)
         image = _lighter(image)
         writer = csv.writer(text, lineterminator="\n")

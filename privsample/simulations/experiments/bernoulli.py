@@ -104,7 +104,7 @@ def _figure(panels: Sequence[Panel], columns: int, *, search: bool = False) -> R
     return Result(
         columns=stacked(parts),
         sentence=_words(drawn, tried),
-        paint=lambda figure: _paint(figure, drawn, tried, columns),
+        plot=lambda figure: _plot(figure, drawn, tried, columns),
     )
 
 
@@ -142,7 +142,7 @@ _LINES: dict[str, dict[str, Any]] = {
 }
 
 
-def _paint(figure: Any, drawn: Drawn, tried: Tried, columns: int) -> None:
+def _plot(figure: Any, drawn: Drawn, tried: Tried, columns: int) -> None:
     grid = figure.subplots(-(-len(drawn) // columns), columns, squeeze=False, sharex=True)
     handles: dict[str, Any] = {}
     for axes, (panel, curves) in zip(grid.flat, drawn, strict=True):
@@ -201,11 +201,11 @@ def conjecture(cases: int = 18, starts: int = 2) -> Result:
         sentence=f"In {cases} random cases, d up to 3 and k up to 2, the best laws on corners that {starts} searches "
         f"each found reach {ratio.min():.6f} to {ratio.max():.6f} of the conjectured value: "
         + ("the conjecture is refuted." if ratio.max() > 1 + 1e-6 else "none beats it, which proves nothing."),
-        paint=lambda figure: _paint_search(figure, found, ratio),
+        plot=lambda figure: _plot_search(figure, found, ratio),
     )
 
 
-def _paint_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) -> None:
+def _plot_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) -> None:
     axes = figure.subplots()
     for d, colour in ((1, BLUE), (2, ORANGE), (3, GREEN)):
         mine = np.array(found["d"]) == d

@@ -63,11 +63,11 @@ def run() -> Result:
         columns=stacked(parts),
         sentence=f"Chi-square tests that the ranks of mean and variance are uniform have the p-values: {words}. Normal "
         f"records, {REPEATS} simulations for each n and ε, δ = {DELTA:g}, Gaussian noise.",
-        paint=lambda figure: _paint(figure, parts),
+        plot=lambda figure: _plot(figure, parts),
     )
 
 
-def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     low, high = stats.binom.ppf([0.005, 0.995], REPEATS, 1 / BINS)
     grid = figure.subplots(len(PARAMETERS), len(SETTINGS), sharex=True, sharey=True)
     for row, name in zip(grid, PARAMETERS, strict=True):

@@ -26,11 +26,11 @@ def run() -> Result:
         columns={"draws": DRAWS, "composed_loss": composed, "renyi_curve": renyi, "saving": saving.tolist()},
         sentence=f"The composed loss saves {saving.min():.1%} to {saving.max():.1%} of the ε that the Rényi "
         f"curve charges for 1 to {DRAWS[-1]} draws of a diffused Beta-Bernoulli posterior at δ = {DELTA:g}.",
-        paint=lambda figure: _paint(figure, np.array(composed), np.array(renyi), saving),
+        plot=lambda figure: _plot(figure, np.array(composed), np.array(renyi), saving),
     )
 
 
-def _paint(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
+def _plot(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     above.loglog(DRAWS, renyi, color=ORANGE, linestyle="--", label="Rényi curve, best order")
     above.loglog(DRAWS, composed, color=BLUE, label="composed loss")

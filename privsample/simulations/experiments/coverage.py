@@ -72,11 +72,11 @@ def run() -> Result:
         f"{min(mean['noise-aware']):.1%} to {max(mean['noise-aware']):.1%} of all releases, plug-in intervals in "
         f"{min(mean['plug-in']):.1%} to {max(mean['plug-in']):.1%}; at single shares the former hold it in "
         f"{min(p['coverage'].min() for p in aware):.1%} to {max(p['coverage'].max() for p in aware):.1%}.",
-        paint=lambda figure: _paint(figure, parts),
+        plot=lambda figure: _plot(figure, parts),
     )
 
 
-def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     grid = figure.subplots(len(SIZES), len(EPSILONS), sharex=True, sharey=True)
     for part in parts:
         axes = grid[SIZES.index(part["records"]), EPSILONS.index(part["epsilon"])]

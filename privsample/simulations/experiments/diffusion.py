@@ -115,7 +115,7 @@ def _theorem_8() -> Result:
         f"within {worst:.0%} of its curve. At {excesses} times the θ that Theorem 8 allows the share over time is at "
         f"most {most}, and at once that θ it ends at {times[1.0][-1]:.1g}: the theorem says at most 1 up to there, and "
         "0 in the limit.",
-        paint=lambda figure: _paint_errors(figure, left, right, times),
+        plot=lambda figure: _plot_errors(figure, left, right, times),
     )
 
 
@@ -123,7 +123,7 @@ def _series(curve: Errors) -> tuple[tuple[str, FloatArray, FloatArray], ...]:
     return ("exact", curve.x, curve.ratio), ("drawn", curve.at, curve.drawn)
 
 
-def _paint_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], times: dict[float, FloatArray]) -> None:
+def _plot_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], times: dict[float, FloatArray]) -> None:
     by_dimension, by_rate, by_time = figure.subplots(1, 3)
     panels = ((by_dimension, left, "dimension d of the statistic"), (by_rate, right, "zCDP rate ϵ"))
     for axes, curves, label in panels:
@@ -159,11 +159,11 @@ def _path() -> Result:
         columns=columns,
         sentence=f"Released at times {', '.join(f'{t:g}' for t in TIERS)} of one Brownian path, a statistic costs ε = "
         f"{listed} at δ = {DELTA:g} tier by tier, and {costs[0]:.2g} for all of them together.",
-        paint=lambda figure: _paint_path(figure, times, drawn, costs, tier),
+        plot=lambda figure: _plot_path(figure, times, drawn, costs, tier),
     )
 
 
-def _paint_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatArray, tier: Any) -> None:
+def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatArray, tier: Any) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     for truth, column, colour in zip(VALUES, drawn.T, COLOURS, strict=True):
         above.axhline(truth, color=colour, linewidth=0.8, linestyle=":")

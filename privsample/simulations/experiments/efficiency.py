@@ -83,11 +83,11 @@ def run() -> Result:
         f"limits of the thesis's Theorems 4 and 5, T = {TEMPERATURE:.4g}. With {SIZES[0]} records it is "
         + ", ".join(f"{part['ratio'][0]:.2f}" for part in parts)
         + ".",
-        paint=lambda figure: _paint(figure, parts),
+        plot=lambda figure: _plot(figure, parts),
     )
 
 
-def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     axes = figure.subplots()
     for part in parts:
         colour = ESTIMATORS[part["estimator"]][2]

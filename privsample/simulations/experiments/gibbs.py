@@ -15,9 +15,9 @@ from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
-from privsample.simulations.experiments import gibbs_paint
+from privsample.simulations.experiments import gibbs_plots
 from privsample.simulations.experiments.base import Experiment, Result
-from privsample.simulations.flights import DAYS, FEATURES, PACKAGE, flights
+from privsample.simulations.experiments.flights import DAYS, FEATURES, PACKAGE, flights
 
 EPSILON = 5.0  # as in the thesis: one for each of five features
 STATES = 3
@@ -83,7 +83,7 @@ def _assignments() -> Result:
         f"hour late or cancelled; the public records of those days hold {counted}, and of the {len(worst)} worst days "
         f"{(states[worst] == STATES - 1).mean():.0%} are in state {STATES}. The thesis says that its states turn where "
         "the war did.",
-        paint=lambda figure: gibbs_paint.calendars(figure, [("most frequent state", states)], STATES),
+        plot=lambda figure: gibbs_plots.calendars(figure, [("most frequent state", states)], STATES),
     )
 
 
@@ -122,7 +122,7 @@ def _bars(state: int) -> Result:
         f"those of all days by up to {apart['delay']:.3f} in delay, and in hour and airport, which the schedule fixes, "
         f"by up to {apart['hour']:.3f} and {apart['airport']:.3f}. Of the thesis's two states one is where things go "
         "well, the other where they go badly.",
-        paint=lambda figure: gibbs_paint.bars(figure, columns, SHOWN, state),
+        plot=lambda figure: gibbs_plots.bars(figure, columns, SHOWN, state),
     )
 
 
@@ -153,7 +153,7 @@ def _tempered() -> Result:
         f"on {alike[1]:.0%} of the days, the most frequent states of {made.kept} sweeps {changes[0]} times and on "
         f"{alike[0]:.0%}, which is {_gained(alike[0] - alike[1])}. In the thesis the last of 200 sweeps was noisy "
         "beside the average of 100, but its ε pays for one converged draw, where this pays for every update.",
-        paint=lambda figure: gibbs_paint.calendars(
+        plot=lambda figure: gibbs_plots.calendars(
             figure, [(f"most frequent of {made.kept} sweeps", often), ("last sweep", last)], STATES
         ),
     )

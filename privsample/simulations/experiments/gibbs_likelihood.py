@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
-from privsample.simulations.experiments import gibbs_paint
+from privsample.simulations.experiments import gibbs_plots
 from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.flights import DAYS, PACKAGE, flights
 from privsample.simulations.experiments.gibbs import CATEGORIES
-from privsample.simulations.flights import DAYS, PACKAGE, flights
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 SPLITS = 10
@@ -48,7 +48,7 @@ def _run() -> Result:
         f"sweeps at {better} of {2 * len(EPSILONS)} points, for the chain by {ahead[1][0]:.3f} at the smallest ε and "
         f"{ahead[1][-1]:.3f} at the largest; the thesis says: for naive Bayes, and where data are many, above all in "
         "high privacy.",
-        paint=lambda figure: gibbs_paint.likelihoods(figure, EPSILONS, panels),
+        plot=lambda figure: gibbs_plots.likelihoods(figure, EPSILONS, panels),
     )
 
 

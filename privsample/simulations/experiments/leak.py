@@ -76,11 +76,11 @@ def leak(data_sets: int = 40) -> Result:
         f"{np.median(chosen[0]):.2g} without, where the accuracy of the exact minimum moves by "
         f"{np.ptp(found[0].mean(0)):.3f} only (the paper's, by stochastic descent, falls with α); with them the mean "
         f"accuracy is highest at α = {ALPHAS[np.argmax(found[1].mean(0))]:.3g}, while the paper's turns near 8.",
-        paint=lambda figure: _paint(figure, found, chosen),
+        plot=lambda figure: _plot(figure, found, chosen),
     )
 
 
-def _paint(figure: Any, found: list[FloatArray], chosen: list[FloatArray]) -> None:
+def _plot(figure: Any, found: list[FloatArray], chosen: list[FloatArray]) -> None:
     """Mean accuracy by alpha with the middle 80 % of the data sets, and where the tuned alphas lie."""
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     for row, (name, curves, at, colour) in enumerate(zip(NAMES, found, chosen, (BLUE, ORANGE), strict=True)):

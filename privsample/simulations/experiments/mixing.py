@@ -97,11 +97,11 @@ def _mixing() -> Result:
         f"output laws our bounds give {found.bound[-1]:.3g} and Theorem 1 as printed {found.printed[-1]:.3g}. "
         f"By then a step multiplies Dobrushin's constant, the exact ε and the printed one by {factors[0]:.3f}, "
         f"{factors[1]:.3f} and {factors[2]:.3f}; {second:.3f} is the walk's second eigenvalue, at which it mixes.",
-        paint=lambda figure: _paint_mixing(figure, found),
+        plot=lambda figure: _plot_mixing(figure, found),
     )
 
 
-def _paint_mixing(figure: Any, found: Mixing) -> None:
+def _plot_mixing(figure: Any, found: Mixing) -> None:
     left, right = figure.subplots(1, 2)
     left.semilogy(found.steps, found.ultra_mixing, color=GREEN, linestyle=":", label="ultra-mixing")
     left.semilogy(found.steps, found.doeblin, color=ORANGE, linestyle="--", label="Doeblin")
@@ -141,11 +141,11 @@ def _iteration() -> Result:
         f"times less for a {CONVEXITY[1]:g}-strongly convex one. For that one the paper promises an exponential "
         f"improvement: each of the last ten steps multiplies our bound by {fall[0]:.3f} and Theorem 5's by "
         f"{fall[1]:.3f}; for a convex loss the last ten together divide ours by {slow:.2f}.",
-        paint=lambda figure: _paint_iteration(figure, curves),
+        plot=lambda figure: _plot_iteration(figure, curves),
     )
 
 
-def _paint_iteration(figure: Any, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
+def _plot_iteration(figure: Any, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
     for axes, (convexity, (ours, printed)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
         axes.axhline(first, color=GREY, linewidth=1.0, label="without amplification")

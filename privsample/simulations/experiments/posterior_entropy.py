@@ -12,7 +12,7 @@ from privsample.distributions.laws.conjugate import Beta
 from privsample.simulations.experiments import posterior_laws as laws
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.posterior_laws import Setting
-from privsample.simulations.experiments.posterior_paint import EPSILONS, MADE, lines, mark
+from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, lines, mark
 
 ONES = 38
 _FLOOR = 1e-4  # below it the picture ends: the quadrature is exact to 1e-14
@@ -44,7 +44,7 @@ def _run(order: float) -> Result:
     return Result(
         columns=stacked(parts),
         sentence=_sentence(setting, points, values),
-        paint=lambda figure: _paint(figure, setting, points, values),
+        plot=lambda figure: _plot(figure, setting, points, values),
     )
 
 
@@ -69,7 +69,7 @@ def _sentence(setting: Setting, points: FloatArray, values: dict[str, FloatArray
     )
 
 
-def _paint(figure: Any, setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> None:
+def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> None:
     axes = figure.subplots()
     lines(axes, points, {name: np.where(apart > _FLOOR / 10, apart, _FLOOR / 10) for name, apart in values.items()})
     mark(axes, setting.direct, "the posterior\nitself")

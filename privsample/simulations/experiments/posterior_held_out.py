@@ -14,7 +14,7 @@ from privsample._value import value
 from privsample.simulations.experiments import posterior_laws as laws
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.posterior_laws import Setting
-from privsample.simulations.experiments.posterior_paint import EPSILONS, MADE, TRUE, lines, mark
+from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, TRUE, lines, mark
 
 SHOWN = ("diffused", "concentrated", "Gaussian noise", "noise-aware")
 _AT = 0.1  # the cost at which the sentence compares
@@ -62,7 +62,7 @@ def _run(setting: Setting, rhos: Sequence[float]) -> Result:
         for column in found
         for name in column.means
     ]
-    return Result(columns=stacked(parts), sentence=_sentence(found), paint=lambda figure: _paint(figure, found))
+    return Result(columns=stacked(parts), sentence=_sentence(found), plot=lambda figure: _plot(figure, found))
 
 
 def _sentence(found: Sequence[Column]) -> str:
@@ -89,7 +89,7 @@ def _score(column: Column, theta: float) -> float:
     return float(-column.setting.n * (column.rho * np.log(theta) + (1 - column.rho) * np.log1p(-theta)))
 
 
-def _paint(figure: Any, found: Sequence[Column]) -> None:
+def _plot(figure: Any, found: Sequence[Column]) -> None:
     grid = figure.subplots(2, len(found), squeeze=False, sharex=True, sharey="row")
     for (above, below), column in zip(grid.T, found, strict=True):
         lines(above, EPSILONS, column.means)

@@ -13,7 +13,7 @@ from privsample._checks import FloatArray
 from privsample.accounting.loss.pair import worst_renyi
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.report.figures import paint_renyi, renyi_data
+from privsample.simulations.report.figures import plot_renyi, renyi_data
 
 ALPHA, BETA, N = 6.0, 12.0, 100
 Kind = Literal["diffused", "concentrated"]
@@ -37,7 +37,7 @@ def _levels(kind: Kind) -> Result:
         for (label, orders, ours, limit), letter in zip(curves, prints, strict=True)
     ]
     return Result(
-        columns=stacked(parts), sentence=_sentence(kind, curves, prints), paint=lambda figure: _paint(figure, parts)
+        columns=stacked(parts), sentence=_sentence(kind, curves, prints), plot=lambda figure: _plot(figure, parts)
     )
 
 
@@ -55,13 +55,13 @@ def _sentence(kind: Kind, curves: list[tuple[str, FloatArray, FloatArray, float]
     )
 
 
-def _paint(figure: Any, parts: list[dict[str, Any]]) -> None:
+def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     axes = figure.subplots()
     letter: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": ":", "zorder": 3}
     for part in parts:
         axes.plot(part["order"], part["corollary_16"], **letter)
     axes.lines[0].set_label("Corollary 16")
-    paint_renyi(axes, [(part["curve"], part["order"], part["ours"], part["order_limit"]) for part in parts])
+    plot_renyi(axes, [(part["curve"], part["order"], part["ours"], part["order_limit"]) for part in parts])
 
 
 DIFFUSED = Experiment(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.responses import LocalResponse, OneBit, SmoothCategorical, SmoothOneBit
-from privsample.simulations.experiments import profiles_paint
+from privsample.simulations.experiments import profiles_plots
 from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.profiles_plots import Curves
 
 # Symbols 0 and 1 tell the profiles apart, 2 and 3 hardly: a stand-in for thesis Table 7.1. Each symbol lies 0.15 from
 # one quarter in some profile, so that the four curves of the baseline fall together as in Figure 7.3.
@@ -23,19 +23,6 @@ STAND_IN = {"P1": (0.40, 0.12, 0.10, 0.38), "P2": (0.27, 0.23, 0.10, 0.40), "P3"
 MARK = 0.2  # the privacy level that the thesis marks
 EPSILONS = np.sort(np.append(np.geomspace(0.02, 5.0, 40), MARK))
 Made = Callable[..., ProfileMechanism]
-
-
-@value
-class Curves:
-    """Values of several curves, (points, curves), at `x` (points,): one panel of a figure; `names`: as columns."""
-
-    title: str
-    names: tuple[str, str]
-    across: str
-    along: str
-    x: FloatArray
-    labels: tuple[str, ...]
-    values: FloatArray
 
 
 def couplet(epsilon: float = 1.0, first: float = 0.05) -> Curves:
@@ -113,7 +100,7 @@ def _couplet() -> Result:
         f"{smooth[-1]:.3f} (Smooth One Bit) and stays at least {(local - one).min():.3f} below the {local[0]:.3f} of "
         f"local privacy; from point to point it {trend}. The thesis says that it grows with the "
         "difference and is below that line in all cases.",
-        paint=lambda figure: profiles_paint.lines(figure, [panel]),
+        plot=lambda figure: profiles_plots.lines(figure, [panel]),
     )
 
 
@@ -130,7 +117,7 @@ def _categorical() -> Result:
         f"{costs[3]:.3f}. The thesis says that categories that tell less cost less, and that the baseline is worse; "
         "with our stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one "
         f"{until}.",
-        paint=lambda figure: profiles_paint.lines(figure, [local, ours]),
+        plot=lambda figure: profiles_plots.lines(figure, [local, ours]),
     )
 
 
@@ -146,7 +133,7 @@ def _chains() -> Result:
         sentence=f"At ε = {MARK:g} the probabilities of releasing 1 spread over {our_few:.3f} of the unit interval for "
         f"a chain of 6 profiles and {our_many:.3f} for 21, under local privacy over {few:.3f} and {many:.3f}; the "
         "thesis says that Smooth One Bit distorts less in both cases.",
-        paint=lambda figure: profiles_paint.spread(figure, panels, MARK),
+        plot=lambda figure: profiles_plots.spread(figure, panels, MARK),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.selection_data import MEAN, Curve
-from privsample.simulations.experiments.selection_paint import SIZE, result
+from privsample.simulations.experiments.selection_plots import SIZE, result
 
 _RENYI: dict[str, Any] = {"xlabel": "order α", "ylabel": "Rényi divergence ε(α), nats", "ylim": (0, 7)}
 _ORDERS: dict[str, Any] = _RENYI | {"xlim": (1, 20), "xticks": (1, 5, 10, 15, 20)}

@@ -9,7 +9,7 @@ from privsample._checks import FloatArray
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.selection_data import Cost, Curve
-from privsample.simulations.experiments.selection_paint import SIZE, result
+from privsample.simulations.experiments.selection_plots import SIZE, result
 
 _GRID = np.linspace(2.5, 8.0, 551)  # the epsilons at which sentences compare
 _AXES: dict[str, Any] = {"xlabel": "ε at δ = 10⁻⁶, nats", "xlim": (1.5, 8)}

@@ -15,8 +15,8 @@ from privsample.distributions.rows import within_norm
 from privsample.estimators.sgd import PrivateSGDClassifier
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.flights import PACKAGE
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
-from privsample.simulations.flights import PACKAGE
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DELTA, SPLITS = 1e-5, 20
@@ -100,11 +100,11 @@ def result(tasks: Mapping[str, Scores], epsilons: Sequence[float] = EPSILONS) ->
     return Result(
         columns=stacked(parts),
         sentence=f"Test accuracy at ε = 4, δ = {DELTA:g}, mean of {count} splits: {'; '.join(said)}.",
-        paint=lambda figure: _paint(figure, tasks, epsilons),
+        plot=lambda figure: _plot(figure, tasks, epsilons),
     )
 
 
-def _paint(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -> None:
+def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -> None:
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     colours = {FREE: GREY, HIDDEN: BLUE, WORST: GREEN, OUTPUT: ORANGE}
     x = np.array(epsilons)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.simulations.flights import FEATURES, lines
+from privsample.simulations.experiments.flights import FEATURES, lines
 
 Parts = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 

@@ -75,10 +75,10 @@ class Line:
 def result(lines: Sequence[Line], sentence: str, *, title: str, log: bool = True, **common: Any) -> Result:
     """The lines as a table and as a picture; common: columns with what all lines share."""
     parts = [common | {"curve": line.label, "epsilon": line.epsilon, "delta": line.delta} for line in lines]
-    return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, lines, title, log=log))
+    return Result(columns=stacked(parts), sentence=sentence, plot=lambda figure: _plot(figure, lines, title, log=log))
 
 
-def _paint(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
+def _plot(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
     axes = figure.subplots()
     for line in lines:
         axes.plot(

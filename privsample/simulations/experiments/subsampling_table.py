@@ -108,11 +108,11 @@ def _table() -> Result:
         f"costs {paper[4]:.3f} by Theorem 14 and {ours[4]:.3f} by ours. The membership mechanism attains Theorems 8 to "
         f"10, as the paper proves: over all samples of {SMALL_M} of {SMALL_N} records the bounds are at most "
         f"{np.nanmax(gaps):.0e} off.",
-        paint=lambda figure: _paint(figure, made, paper, ours, whole),
+        plot=lambda figure: _plot(figure, made, paper, ours, whole),
     )
 
 
-def _paint(figure: Any, made: list[Row], paper: list[float], ours: list[float], whole: float) -> None:
+def _plot(figure: Any, made: list[Row], paper: list[float], ours: list[float], whole: float) -> None:
     axes = figure.subplots()
     places = np.arange(len(made))[::-1]
     axes.plot(paper, places, "o", markersize=10, markerfacecolor="none", color=ORANGE, label="as printed")

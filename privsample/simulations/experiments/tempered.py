@@ -54,7 +54,7 @@ def posteriors() -> Result:
         f"is {min(ends['both counts']):.3f} to {max(ends['both counts']):.3f} and their means scatter by "
         f"{means['both counts']:.3f}, from noise on one count, which is enough where n is public, "
         f"{min(ends['one count']):.3f} to {max(ends['one count']):.3f} and by {means['one count']:.3f}.",
-        paint=lambda figure: _paint_posteriors(figure, x, curves, private, made.temperature),
+        plot=lambda figure: _plot_posteriors(figure, x, curves, private, made.temperature),
     )
 
 
@@ -64,7 +64,7 @@ def _deviation(x: FloatArray, density: FloatArray) -> float:
     return float(np.sqrt(mass @ x**2 - (mass @ x) ** 2))
 
 
-def _paint_posteriors(
+def _plot_posteriors(
     figure: Any,
     x: FloatArray,
     curves: dict[str, FloatArray],
@@ -124,7 +124,7 @@ def errors() -> Result:
         "approximate": (BLUE, "-", "tempered, δ = 10⁻⁶"),
     }
 
-    def paint(figure: Any) -> None:
+    def plot(figure: Any) -> None:
         axes = figure.subplots()
         for name, (colour, dashes, label) in styles.items():
             reach = 2 * np.array(spread[name])
@@ -157,7 +157,7 @@ def errors() -> Result:
         f"better only at about 10 records: here it is so at {', '.join(map(str, won)) or 'none of these sizes'}; at "
         f"{SIZES[0]} it errs by {first['tempered']:.3f} ± {2 * spread['tempered'][0]:.3f} and the thesis's noise by "
         f"{first['both']:.3f} ± {2 * spread['both'][0]:.3f}.",
-        paint=paint,
+        plot=plot,
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures as SVG: of public parameters, releases and audits. Equal input gives equal bytes."""
+"""Figures as SVG: of public parameters and of releases. Equal input gives equal bytes."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,6 @@ from privsample.mechanisms.posterior.conjugate import (
     PosteriorMechanism,
 )
 from privsample.mechanisms.release import Release
-from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report.words import quantity
 
 # Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
@@ -67,24 +66,24 @@ def styled(*, maths: bool = False) -> Iterator[Any]:
 
 
 @contextmanager
-def _figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
+def figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
     """Axes, one below the other, and the file that the figure is written to at the end."""
     file = io.BytesIO()
     with styled() as figure_class:
-        figure = figure_class(figsize=(4.3, height), layout="constrained")
-        axes = figure.subplots(panels, 1, squeeze=False)[:, 0]
+        empty = figure_class(figsize=(4.3, height), layout="constrained")
+        axes = empty.subplots(panels, 1, squeeze=False)[:, 0]
         yield list(axes), file
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        empty.savefig(file, format="svg", metadata={"Date": None})
 
 
 def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
     """Thesis Figures 5.1 and 5.2 redrawn: Beta(6, 12) prior, n = 100, six data weights or prior divisors."""
-    with _figure(height=3.5) as ((axes,), file):
-        paint_renyi(axes, renyi_data(kind))
+    with figure(height=3.5) as ((axes,), file):
+        plot_renyi(axes, renyi_data(kind))
     return file.getvalue()
 
 
-def paint_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, float]]) -> None:
+def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, float]]) -> None:
     """The curves of `renyi_data`, each with its asymptote; the legend above the axes."""
     from matplotlib import colormaps
 
@@ -117,7 +116,7 @@ def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, Flo
 def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) -> bytes:
     """delta against epsilon, log scale: the exact curve where one is known, beside the bound from the Renyi curve."""
     least = max(min(1e-10, delta / 1e4), 1e-20) if delta > 0 else 1e-10
-    with _figure(height=3.3) as ((axes,), file):
+    with figure(height=3.3) as ((axes,), file):
         for (label, account), colour in zip(accounts, (BLUE, ORANGE, GREEN, GREY), strict=False):
             top = account.epsilon(least)
             if not np.isfinite(top):
@@ -192,7 +191,7 @@ def densities(panels: Sequence[Panel]) -> bytes:
     """Laws beside each other, one panel below the other on one scale; the first law filled."""
     ranges = np.array([law.quantile(np.array([1e-4, 1 - 1e-4])) for panel in panels for _, law in panel.laws])
     grid = np.linspace(ranges.min(), ranges.max(), 400)
-    with _figure(len(panels), 1.6 + 1.3 * len(panels)) as (all_axes, file):
+    with figure(len(panels), 1.6 + 1.3 * len(panels)) as (all_axes, file):
         for axes, panel in zip(all_axes, panels, strict=True):
             low, high = panel.ends
             for at, (label, law) in enumerate(panel.laws):
@@ -242,7 +241,7 @@ def released(release: Release) -> bytes:
     low, high = scale(release)
     rows = low + (high - low) * draws.reshape(len(draws), -1)
     shown, name = min(rows.shape[1], MOST), quantity(release.mechanism)
-    with _figure(height=1.1 + 0.36 * shown) as ((axes,), file):
+    with figure(height=1.1 + 0.36 * shown) as ((axes,), file):
         for row in range(shown):
             if many(release):
                 ends = np.quantile(rows[:, row], [0.05, 0.25, 0.5, 0.75, 0.95])
@@ -272,29 +271,8 @@ def many(release: Release) -> bool:
 
 def _counts(answers: FloatArray) -> bytes:
     found, counts = np.unique(answers, return_counts=True)
-    with _figure(height=2.3) as ((axes,), file):
+    with figure(height=2.3) as ((axes,), file):
         axes.bar([str(code) for code in found], counts, color=ORANGE, width=0.6)
         axes.set(xlabel="answer", ylabel="number of answers")
         axes.grid(visible=False, axis="x")
     return file.getvalue()
-
-
-def audit(account: Accountant, verdict: Verdict) -> bytes:
-    """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
-    with _figure(height=3.0) as ((axes,), file):
-        points = verdict.epsilons
-        grid, claim = claimed_curve(account, float(points.max()))
-        axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
-        axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
-        middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
-        style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
-        axes.errorbar(points, middle, yerr=reach, label="what the audit's draws allow", **style)
-        axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
-        axes.figure.legend(loc="outside upper left", ncols=1)
-    return file.getvalue()
-
-
-def claimed_curve(account: Accountant, last: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the claim, to a little beyond the last epsilon."""
-    grid = np.linspace(0.0, max(last * 1.15, 1e-3), 40)
-    return grid, account.delta(grid)

@@ -12,10 +12,10 @@ from privsample._checks import deltas
 from privsample._value import value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
-from privsample.simulations.audit.draws import one_draw
 from privsample.simulations.report import figures
 from privsample.simulations.report.words import cost, how, name, price, quantity, rounded_up, small
 

@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.neighbours.noise import shifted
 
 

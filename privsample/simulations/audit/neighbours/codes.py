@@ -16,7 +16,7 @@ from privsample.mechanisms.postprocessing.kernels import MarkovKernel
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import ReplaceOne
-from privsample.simulations.audit.neighbours.base import Neighbours, neighbours
+from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.neighbours.sums import records
 
 _BLOCK = 1_000  # pairs of laws compared at once

@@ -5,8 +5,9 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.steps.losses import SquaredLoss
 from privsample.mechanisms.sgd import NoisyProjectedSGD
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.draws import released
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.audit.pairs import sized
 
 
 @neighbours.register

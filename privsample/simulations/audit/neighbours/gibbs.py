@@ -4,8 +4,9 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.draws import released
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.audit.pairs import sized
 
 
 @neighbours.register

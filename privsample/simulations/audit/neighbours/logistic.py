@@ -15,8 +15,9 @@ from scipy.special import log_expit
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.mechanisms.posterior.glm import LogisticPosterior
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.neighbours.curves import EPSILONS, two_worst
+from privsample.simulations.audit.pairs import sized
 
 _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
 _GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior

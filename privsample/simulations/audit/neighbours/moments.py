@@ -9,8 +9,9 @@ from privsample._checks import FloatArray
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.regression import LinearRegression
 from privsample.mechanisms.noise.statistics import NoisyStatistics
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, sized
+from privsample.simulations.audit.base import Dataset, Neighbours
 from privsample.simulations.audit.neighbours.noise import shifted
+from privsample.simulations.audit.pairs import sized
 
 
 def moment_pairs(mechanism: NoisyStatistics, group: int) -> tuple[Neighbours, ...]:

@@ -20,8 +20,9 @@ from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.regression import LinearRegression
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, PosteriorMechanism
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.neighbours.moments import moment_pairs
+from privsample.simulations.audit.pairs import sized
 
 Density = Callable[[FloatArray], FloatArray]
 Records = tuple[float, float, float]  # what all other records hold, x and x'

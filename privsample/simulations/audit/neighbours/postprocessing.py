@@ -14,9 +14,9 @@ from privsample.mechanisms.postprocessing.bernoulli import BernoulliSampling
 from privsample.mechanisms.postprocessing.contraction import NoisyContraction
 from privsample.mechanisms.postprocessing.convolution import NoiseAfter
 from privsample.mechanisms.postprocessing.diffusion import DiffusionMechanism, Hierarchy
+from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.draws import released
 from privsample.simulations.audit.neighbours.additive import statistics, words
-from privsample.simulations.audit.neighbours.base import Neighbours, neighbours
 from privsample.simulations.audit.neighbours.noise import shifted
 
 

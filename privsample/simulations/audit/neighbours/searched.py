@@ -11,12 +11,11 @@ from privsample.mechanisms.noise.sums import NoisySum
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import Relation
-from privsample.simulations.audit.draws import Draw
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, counted
+from privsample.simulations.audit.base import Dataset, Draw, Neighbours
 from privsample.simulations.audit.neighbours.posterior import extreme_records, in_the_column
 from privsample.simulations.audit.neighbours.sums import extremes, least
 from privsample.simulations.audit.neighbours.sums import records as in_words
-from privsample.simulations.audit.pairs import MOST_PAIRS, Recipe, recipes
+from privsample.simulations.audit.pairs import MOST_PAIRS, Recipe, counted, recipes
 
 
 @singledispatch

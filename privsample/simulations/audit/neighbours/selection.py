@@ -9,10 +9,11 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.selection.repetition import ConditionalSelection, RepeatedSelection
-from privsample.simulations.audit.draws import Draw, flat, one_draw
-from privsample.simulations.audit.neighbours.base import Neighbours, neighbours
+from privsample.simulations.audit.base import Draw, Neighbours, neighbours
+from privsample.simulations.audit.draws import flat
 from privsample.simulations.audit.neighbours.curves import excess, two_worst
 
 _PILOT = 2_000  # draws from each side, on which scores are tried

@@ -12,13 +12,15 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import Noise
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithReplacement
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.sums import NoisySum
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.subsampling import Subsampled, for_size
-from privsample.simulations.audit.draws import one_draw, released
-from privsample.simulations.audit.neighbours.base import Neighbours, counted, neighbours, sized
+from privsample.simulations.audit.base import Neighbours, neighbours
+from privsample.simulations.audit.draws import released
 from privsample.simulations.audit.neighbours.searched import candidate_records, searched
 from privsample.simulations.audit.neighbours.sums import extremes, law_of, least, many, records, size_of
+from privsample.simulations.audit.pairs import counted, sized
 
 
 @neighbours.register

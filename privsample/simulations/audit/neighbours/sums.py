@@ -9,8 +9,9 @@ from privsample._checks import FloatArray
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.mechanisms.noise.sums import ClippedSum, ColumnSum, LaplaceSum, NoisySum
 from privsample.relations import Relation, ReplaceOne
-from privsample.simulations.audit.neighbours.base import Dataset, Neighbours, neighbours, sized
+from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
 from privsample.simulations.audit.neighbours.noise import shifted
+from privsample.simulations.audit.pairs import sized
 
 
 @neighbours.register

@@ -14,9 +14,10 @@ from privsample._value import value
 from privsample.distributions.laws.truncated import HeldNumber
 from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
-from privsample.simulations.audit.neighbours.base import Neighbours, neighbours, sized
+from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.neighbours.curves import FACTORS, excess, farther
 from privsample.simulations.audit.neighbours.posterior import Density, Records, extreme_records, pair
+from privsample.simulations.audit.pairs import sized
 
 _NODES, _PLACES = 8, 33
 

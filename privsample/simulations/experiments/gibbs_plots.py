@@ -1,4 +1,4 @@
-"""How the figures of private hidden Markov chains are painted."""
+"""Plots of private hidden Markov chains."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,20 +1,32 @@
-"""How the panels of the profile figures are painted: at most two in a row, with common axes."""
+"""Plots of the profile figures: at most two panels in a row, with common axes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from privsample._checks import FloatArray
+from privsample._value import value
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
-
-if TYPE_CHECKING:
-    from privsample.simulations.experiments.profiles import Curves
 
 _THREE = [(GREY, (0, (5, 2))), (ORANGE, "-"), (BLUE, "-")]  # the baseline first
 _SYMBOLS = [(BLUE, "-"), (ORANGE, (0, (6, 2))), (GREEN, (0, (3, 1.5))), (GREY, (0, (1, 1.2)))]
 
 
-def lines(figure: Any, panels: Sequence["Curves"]) -> None:
+@value
+class Curves:
+    """Values of several curves, (points, curves), at `x` (points,): one panel of a figure; `names`: as columns."""
+
+    title: str
+    names: tuple[str, str]
+    across: str
+    along: str
+    x: FloatArray
+    labels: tuple[str, ...]
+    values: FloatArray
+
+
+def lines(figure: Any, panels: Sequence[Curves]) -> None:
     """A few curves in each panel, named in a legend; four are symbols against epsilon."""
     grid = _panels(figure, panels)
     for axes, panel in zip(grid.flat, panels, strict=True):
@@ -28,7 +40,7 @@ def lines(figure: Any, panels: Sequence["Curves"]) -> None:
     grid[0, 0].set_ylim(bottom=0.0)  # last: it fixes the common axis to what is drawn by then
 
 
-def spread(figure: Any, panels: Sequence["Curves"], mark: float) -> None:
+def spread(figure: Any, panels: Sequence[Curves], mark: float) -> None:
     """One line a profile, from dark to light, some named where they leave the panel; `mark`: an epsilon."""
     from matplotlib import colormaps
 
@@ -46,7 +58,7 @@ def spread(figure: Any, panels: Sequence["Curves"], mark: float) -> None:
         _logarithmic(axes)
 
 
-def _panels(figure: Any, panels: Sequence["Curves"]) -> Any:
+def _panels(figure: Any, panels: Sequence[Curves]) -> Any:
     """The axes, (rows, columns), with their titles and labels."""
     wide = min(len(panels), 2)
     grid = figure.subplots(len(panels) // wide, wide, squeeze=False, sharex=True, sharey=True)

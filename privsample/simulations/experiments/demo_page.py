@@ -12,10 +12,11 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.distributions.laws.conjugate import Beta, Law
 from privsample.distributions.models.families import BetaBernoulli
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, PosteriorMechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.audit.draws import one_draw
+from privsample.simulations.audit.plots import plot_audit
 from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report import figures
 from privsample.simulations.report.figures import Panel
@@ -147,7 +148,7 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
     """The audits in pictures, with a control for each."""
     pictures = []
     for release, trial in zip(releases, found, strict=True):
-        svg = figures.audit(one_draw(release.mechanism).accountant, trial.verdict)
+        svg = plot_audit(one_draw(release.mechanism).accountant, trial.verdict)
         caption = f"{name(release.mechanism)}. {trial.words}. The two: {trial.verdict.pair}."
         alt = f"Claimed curve and the audit's intervals. {trial.words}."
         pictures.append(Picture(image=svg, alt=alt, caption=caption))
@@ -222,7 +223,7 @@ def commands(folder: Path) -> Section:
             Part(code="\n\n".join(lines)),
             Part(
                 heading="This page",
-                code=f"{program('python')} -m privsample.simulations.demo {shlex.quote(str(folder))}",
+                code=f"{program('python')} -m privsample.simulations.experiments.demo {shlex.quote(str(folder))}",
             ),
         ),
     )

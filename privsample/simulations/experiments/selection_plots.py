@@ -1,4 +1,4 @@
-"""How curves of repeated selection are painted: printed bounds dashed and ours solid, the legend below the axes."""
+"""Plots of the curves of repeated selection: printed bounds dashed and ours solid, the legend below the axes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,10 +27,10 @@ def result(curves: Sequence[Curve], sentence: str, *, names: tuple[str, str], **
         part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
         more = {"expected_runs": curve.runs, "standard_error": curve.error}
         parts.append(part | {name: column for name, column in more.items() if column is not None})
-    return Result(columns=stacked(parts), sentence=sentence, paint=lambda figure: _paint(figure, curves, axes))
+    return Result(columns=stacked(parts), sentence=sentence, plot=lambda figure: _plot(figure, curves, axes))
 
 
-def _paint(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) -> None:
+def _plot(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) -> None:
     axes = figure.subplots()
     labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
     colours = dict(zip(labels, _COLOURS, strict=False))

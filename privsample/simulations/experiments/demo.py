@@ -1,6 +1,6 @@
 """The main job on real, public data: draw private samples, price them, try to refute the prices, write it all down.
 
-Run as `python -m privsample.simulations.demo FOLDER`.
+Run as `python -m privsample.simulations.experiments.demo FOLDER`.
 """
 
 import shlex
@@ -15,13 +15,13 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical
+from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, ConcentratedPosterior, DiffusedPosterior
 from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
 from privsample.simulations.audit.audit import audit
-from privsample.simulations.audit.draws import one_draw
-from privsample.simulations.report.demo_page import Data, Trial, attempts, commands, curves, program, truth
+from privsample.simulations.experiments.demo_page import Data, Trial, attempts, commands, curves, program, truth
 from privsample.simulations.report.page import amount, page, release_sections
 from privsample.simulations.report.words import name, price, small
 
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: one argument, the folder to write into."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if len(given) != 1 or given[0].startswith("-"):
-        print("usage: python -m privsample.simulations.demo FOLDER", file=sys.stderr)
+        print("usage: python -m privsample.simulations.experiments.demo FOLDER", file=sys.stderr)
         return 2
     start = time.perf_counter()
     print("Drawing, accounting and auditing; this takes about half a minute ...", flush=True)

@@ -1,0 +1,42 @@
+"""Pairs of datasets that the caller passes to an audit."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+from privsample.simulations.audit.base import Neighbours, Sampler
+from privsample.simulations.audit.distance import check_inputs, check_neighbours, check_statistics, of_statistics
+from privsample.simulations.audit.draws import sampler
+
+
+def pairs_of(
+    subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], claim: Any, loss: Any, group: int
+) -> tuple[Neighbours, ...]:
+    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours, as far as that can be told."""
+    draw, account = sampler(subject)
+    innermost = of_statistics(subject) if isinstance(subject, Mechanism) else None
+    found = []
+    for place, (first, second) in enumerate(pairs, start=1):
+        which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""
+        if innermost is not None:
+            check_statistics(innermost, first, second, group)
+        elif account is not None:
+            check_neighbours(account.relation, first, second, group)
+        else:
+            check_inputs(claim.relation if isinstance(claim, Accountant) else None, first, second, group)
+        found.append(
+            Neighbours(
+                account=account,
+                words=(f"the first dataset{which}", "the second"),
+                datasets=(partial(_same, first), partial(_same, second)),
+                draw=draw,
+                loss=loss,
+            )
+        )
+    return tuple(found)
+
+
+def _same(data: Any) -> Any:
+    return data

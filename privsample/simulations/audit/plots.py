@@ -1,0 +1,29 @@
+"""The plot of an audit as SVG: the claimed privacy curve beside what the draws allow. Equal input gives equal bytes."""
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.base import Accountant
+from privsample.simulations.audit.verdict import Verdict
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE, figure
+
+
+def plot_audit(account: Accountant, verdict: Verdict) -> bytes:
+    """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
+    with figure(height=3.0) as ((axes,), file):
+        points = verdict.epsilons
+        grid, claim = claimed_curve(account, float(points.max()))
+        axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
+        axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
+        middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
+        style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
+        axes.errorbar(points, middle, yerr=reach, label="what the audit's draws allow", **style)
+        axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
+        axes.figure.legend(loc="outside upper left", ncols=1)
+    return file.getvalue()
+
+
+def claimed_curve(account: Accountant, last: float) -> tuple[FloatArray, FloatArray]:
+    """Points (epsilon, delta) of the claim, to a little beyond the last epsilon."""
+    grid = np.linspace(0.0, max(last * 1.15, 1e-3), 40)
+    return grid, account.delta(grid)
