@@ -1,12 +1,68 @@
 """Frozen values that compare and hash by content."""
 
-from collections.abc import Hashable
+import threading
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar, dataclass_transform, final
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
 
 import numpy as np
 
 T = TypeVar("T")
+_LOCK = threading.Lock()
+
+
+class Memo:
+    """A base class of values that keep what their `cached` properties computed.
+
+    The memo belongs to one object: it is no field, so equality, `dataclasses.replace`, copies and pickles leave it out.
+    """
+
+    __slots__ = ("_memo",)
+    _memo: dict[str, Any]
+
+
+def _memo(instance: Any) -> dict[str, Any]:
+    try:
+        return instance._memo
+    except AttributeError:
+        with _LOCK:  # two threads must not make two memos: every reader gets the same object
+            if not hasattr(instance, "_memo"):
+                object.__setattr__(instance, "_memo", {})
+        return instance._memo
+
+
+if TYPE_CHECKING:
+    from builtins import property as cached
+else:
+
+    class cached:  # noqa: N801 - used as `property` is
+        """A property of a `Memo` that is computed once per object; an exception is not kept.
+
+        Two threads may compute it at the same time; both get the result that was stored first.
+        """
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self.compute = compute
+            self.__doc__ = compute.__doc__
+            self.__module__ = compute.__module__
+            self.__isabstractmethod__ = getattr(compute, "__isabstractmethod__", False)
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+            # A method that overrides another and calls super() must not read its own result back: one key per class.
+            self.key = f"{owner.__qualname__}.{name}"
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            try:
+                return instance._memo[self.key]
+            except (AttributeError, KeyError):
+                pass
+            return _memo(instance).setdefault(self.key, self.compute(instance))
+
+        def __set__(self, instance: Any, item: Any) -> None:
+            raise AttributeError(f"{self.name} is computed from the fields and cannot be set")
 
 
 def _content(item: Any) -> Hashable:
@@ -23,13 +79,21 @@ def _key(value: Any) -> tuple[Hashable, ...]:
 
 
 def _equal(self: Any, other: object) -> bool:
+    if other is self:
+        return True
     if type(other) is not type(self):
         return NotImplemented
     return _key(self) == _key(other)
 
 
 def _hash(self: Any) -> int:
-    return hash((type(self).__qualname__, _key(self)))
+    if not isinstance(self, Memo):
+        return hash((type(self).__qualname__, _key(self)))
+    try:
+        return self._memo["__hash__"]
+    except (AttributeError, KeyError):
+        pass
+    return int(_memo(self).setdefault("__hash__", hash((type(self).__qualname__, _key(self)))))
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
