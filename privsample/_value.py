@@ -20,6 +20,12 @@ class Memo:
     __slots__ = ("_memo",)
     _memo: dict[str, Any]
 
+    def __getstate__(self) -> Any:
+        state = object.__getstate__(self)
+        if isinstance(state, tuple):  # (dictionary, slots) of a class that `value` did not make
+            state[1].pop("_memo", None)
+        return state
+
 
 def _memo(instance: Any) -> dict[str, Any]:
     try:
@@ -106,6 +112,8 @@ def value(cls: type[T]) -> type[T]:
 
 
 def put(instance: object, **fields_: Any) -> None:
-    """Store normalised fields; only for `__post_init__`."""
+    """Store normalised fields; only for `__post_init__`. What was computed from fields that change is forgotten."""
     for name, item in fields_.items():
+        if isinstance(instance, Memo) and hasattr(instance, "_memo") and getattr(instance, name, None) is not item:
+            object.__delattr__(instance, "_memo")
         object.__setattr__(instance, name, item)

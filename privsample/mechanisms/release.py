@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
-from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.notes import refuse_notes
+
+if TYPE_CHECKING:
+    from privsample.mechanisms.base import Mechanism
 
 FORMAT = 1
 _ATTRIBUTE = "privsample_release"
@@ -32,7 +34,7 @@ class Release:
     draws maps the parameter's name to an array of shape (draws, ...). Two releases are equal when all their content is.
     """
 
-    mechanism: Mechanism
+    mechanism: "Mechanism"
     draws: Mapping[str, NDArray[Any]]
     account: Accountant
 
@@ -45,8 +47,7 @@ class Release:
                 raise ValueError(f"draws[{name!r}] must be an array of numbers of shape (draws, ...), got {copy.dtype}")
             copy.flags.writeable = False
             held[name] = copy
-        own = self.mechanism.accountant
-        if self.account not in (own, own.assuming(Assumption.RNG_FRESH)):
+        if not _belongs(self.account, self.mechanism):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
         put(self, draws=held)
 
@@ -117,6 +118,12 @@ class Release:
             "digest": _digest(self.draws),
         }
         return document if tables is None else document | {"draws": tables}
+
+
+def _belongs(account: Accountant, mechanism: "Mechanism") -> bool:
+    """Whether the account is the mechanism's own, or that with a caller's generator."""
+    own = mechanism._own_account
+    return account is own or account is mechanism._account_with_rng or account in (own, mechanism._account_with_rng)
 
 
 def to_arviz(release: Release) -> Any:
