@@ -13,6 +13,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
@@ -90,6 +91,9 @@ class GaussianMechanism(AdditiveNoise):
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
     )
+    command = CommandLine(
+        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L2"}
+    )
 
     def __post_init__(self) -> None:
         _normalize(self)
@@ -130,6 +134,9 @@ class LaplaceMechanism(AdditiveNoise):
     shape: tuple[int, ...] = ()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
+    command = CommandLine(
+        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L1"}
+    )
 
     def __post_init__(self) -> None:
         _normalize(self)

@@ -25,6 +25,7 @@ from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAcco
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
@@ -160,6 +161,7 @@ class GaussianSum(ColumnSum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
+    command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), noise_std=positive(noise_std=self.noise_std))
@@ -189,6 +191,7 @@ class LaplaceSum(ColumnSum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
+    command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), scale=positive(scale=self.scale))
@@ -220,6 +223,7 @@ class ClippedSum(NoisySum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_row, advice=_ADVICE),)
+    command = CommandLine(data=("rows",), help={"width": "how many numbers a row has"})
 
     def __post_init__(self) -> None:
         put(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))

@@ -15,6 +15,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.models.families import BetaBernoulli, Model
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
@@ -160,6 +161,7 @@ class DirectPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     unreachable_advice = _ADVICE + ", or use a diffused or concentrated posterior"
+    command = CommandLine(name="direct", data=("column",))
 
     def __post_init__(self) -> None:
         _common(self)
@@ -183,6 +185,7 @@ class DiffusedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT,)
+    command = CommandLine(name="diffused", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, data_weight=share(data_weight=self.data_weight))
@@ -203,6 +206,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_PRIOR_DIVISOR,)
+    command = CommandLine(name="concentrated", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
@@ -230,6 +234,20 @@ class BetaQuery(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT, _PRIOR_DIVISOR)
+    command = CommandLine(
+        data=("column",),
+        arguments={
+            "alpha": Argument(
+                name="prior", kind=tuple[float, float], metavar="A,B", help="alpha,beta", fields=("alpha", "beta")
+            ),
+            "beta": Argument(
+                name="model",
+                choices={"beta-bernoulli": None},
+                help="beta-bernoulli, which the query brings; leave it out",
+                required=False,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))

@@ -9,6 +9,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant, Truncation
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
 from privsample.distributions.models.families import Model
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
@@ -37,6 +38,11 @@ class TemperedPosterior(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
+    command = CommandLine(
+        name="tempered",
+        data=("column",),
+        help={"truncation": "the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean"},
+    )
 
     def __post_init__(self) -> None:
         account = self._single

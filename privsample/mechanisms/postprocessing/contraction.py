@@ -10,6 +10,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
 from privsample.distributions.steps.maps import Ball, Box, LipschitzMap
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.postprocessing.convolution import LARGEST, PostProcessing
@@ -62,6 +63,9 @@ class NoisyContraction(PostProcessing):
 
     base: Mechanism
     steps: tuple[NoisyStep, ...]
+    command = CommandLine(
+        help={"steps": 'a step, e.g. "map=(scaling factor=0.8) noise-std=1"; several, each in parentheses'}
+    )
 
     def __post_init__(self) -> None:
         put(self, steps=listed(steps=self.steps))

@@ -12,6 +12,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.convolution import noise_after
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism
@@ -72,6 +73,12 @@ class NoiseAfter(PostProcessing):
     base: Mechanism
     noise: float
     free_parameters = (FreeParameter(name="noise", direction="smallest", advice="ask for delta > 0"),)
+    command = CommandLine(
+        help={
+            "base": 'e.g. "gaussian sensitivity=1 noise-std=2"',
+            "noise": "the further noise's standard deviation (Gaussian) or scale (Laplace)",
+        }
+    )
 
     def __post_init__(self) -> None:
         put(self, noise=positive(noise=self.noise))
