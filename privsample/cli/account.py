@@ -28,7 +28,8 @@ example:
   privsample account --n 1000 --model beta-bernoulli --prior 6,12 \\
       --mechanism diffused --epsilon 1 --delta 1e-6 --draws 4
   privsample account --mechanism gaussian --sensitivity 1 --noise-std 2
-  privsample account --mechanism subsampled --scheme 'poisson-sampling rate=0.1' \\
+  privsample account --mechanism subsampled \\
+      --scheme 'poisson-sampling rate=0.1' \\
       --base 'gaussian-sum noise-std=2 bounds=0,1'"""
 
 

@@ -29,7 +29,8 @@ Python."""
 EXAMPLE = """\
 example:
   privsample audit laplace beta-posterior
-  privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 --samples 20000
+  privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
+      --samples 20000
 
 One that is broken on purpose, to see it caught: privsample audit laplace --twin
 All of them, with a picture: privsample audit --all --jobs 2 --out audits

@@ -13,7 +13,7 @@ from privsample.cli.errors import UsageProblem
 from privsample.cli.models import model
 from privsample.cli.syntax import assemble
 from privsample.distributions.models.families import Model
-from privsample.mechanisms.arguments import arguments, field_of_kind
+from privsample.mechanisms.arguments import arguments, field_of_kind, free_argument
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 
@@ -91,7 +91,8 @@ def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> 
     if goal is None:
         if settings:
             raise UsageProblem(f"{option(next(iter(settings)), cls)} belongs to a limit, and {_NO_LIMIT}")
-        if not chosen and (limit_needed or cls.free_parameters):
+        missing = [free for free in cls.free_parameters if (one := free_argument(cls, free)) and one.required]
+        if not chosen and (limit_needed or missing):
             names = [option(free.decides, cls) for free in cls.free_parameters]
             raise UsageProblem(_NO_LIMIT + (f"; or {' or '.join(names)}" if names else ""))
         with checked():

@@ -34,7 +34,6 @@ def add_mechanism(
     """`--mechanism`, and the options of the one that is named; those of the class `without` where none is."""
     parser.add_argument(
         "--mechanism",
-        required=required,
         metavar="M",
         help=f"{words}; `privsample mechanisms` lists them, and `--mechanism M --help` has the options of each",
     )
@@ -45,6 +44,11 @@ def add_mechanism(
             _add_options(parser, name, mechanism_class(name))
         elif without is not None:
             _add_options(parser, command_name(without), without)
+        elif required and not {"-h", "--help"} & set(given):
+            raise UsageProblem(
+                "--mechanism is missing; `privsample mechanisms` lists them; draws from a posterior are, for example, "
+                "--mechanism diffused --model beta-bernoulli --prior 6,12 --n 1000"
+            )
 
     parser.further = further
 
@@ -79,10 +83,10 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
 
 def _named(words: Sequence[str]) -> str | None:
     """What follows `--mechanism`."""
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for place, word in enumerate(words):
         name, sign, text = word.partition("=")
         if name == "--mechanism":
-            return text if sign else following
+            return text if sign else next(iter(words[place + 1 :]), None)
     return None
 
 
@@ -122,7 +126,7 @@ def field_options(cls: Any) -> list[Argument]:
 
 def _settings(cls: Any) -> list[Argument]:
     """Options that go with a limit: which free parameter it decides, and what else calibration takes."""
-    names = {free.name: free.name for free in cls.free_parameters}
+    names = {free.name.replace("_", "-"): free.name for free in cls.free_parameters}
     found = [
         Argument(name=name, kind=type(default), help=f"with a limit (default: {default:g})")
         for free in cls.free_parameters

@@ -27,14 +27,20 @@ ABOUT = "draw from a file's posterior, or a noisy sum of it, and write the draws
 DESCRIPTION = """\
 Draw from the records of a file, with noise from the operating system, and write the draws together with
 what they cost: from the posterior of a column, a noisy sum of one, answers of a randomized response, or what
-else `--mechanism` names; it says whether it takes --column, --columns, or a statistic. The file is checked first: if records are missing or out of range,
-nothing is drawn unless --clip is given, which goes on by the public rule (a missing record counts as
-the default, one out of range as the nearer bound, a fraction as the nearest whole number)."""
+else --mechanism names; it says whether it takes --column, --columns, or a statistic. The file is checked
+first: if records are missing or out of range, nothing is drawn unless --clip is given, which goes on by the
+public rule (a missing record counts as the default, one out of range as the nearer bound, a fraction as the
+nearest whole number)."""
 EXAMPLE = """\
 example:
   privsample release patients.csv --column success --n 1000 --unit patient \\
       --model beta-bernoulli --prior 6,12 --mechanism diffused \\
-      --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html"""
+      --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
+  privsample release patients.csv --column age --mechanism gaussian-sum \\
+      --bounds 0,100 --epsilon 1 --delta 1e-6 --out sum.json
+  privsample release patients.csv --columns age,dose --label success \\
+      --mechanism logistic --n 1000 --features 2 --norm 1 --prior-std 2 \\
+      --epsilon 1 --delta 1e-6 --out coefficients.json"""
 _FILE = (
     "CSV (with a header, also .gz), Parquet, Feather or Arrow file; or .json or .npy with a statistic, for a "
     "mechanism that takes one"

@@ -170,6 +170,9 @@ def value(kind: type, text: str) -> Any:
     words, known = list(_words(text)), {command_name(cls): cls for cls in classes_of(kind)}
     if not known:
         raise ArgumentTypeError(f"no {kind.__name__} can be written on a command line")
+    if not any(all(is_written(one) for one in arguments(cls) if one.required) for cls in known.values()):
+        names = ", ".join(one.name for cls in known.values() for one in arguments(cls))
+        raise ArgumentTypeError(f"expected the name of a JSON file with the fields {names}, got {text!r}")
     if len(known) == 1 and (not words or "=" in words[0]):
         (cls,) = known.values()
     elif not words or "=" in words[0]:
@@ -179,9 +182,6 @@ def value(kind: type, text: str) -> Any:
         if name not in known:
             raise ArgumentTypeError(f"there is no {name!r}{nearest([name], known)}; expected one of {', '.join(known)}")
         cls = known[name]
-    if not all(is_written(one) for one in arguments(cls) if one.required):
-        names = ", ".join(one.name for one in arguments(cls))
-        raise ArgumentTypeError(f"expected the name of a JSON file with the fields {names}, got {text!r}")
     with _told():
         return cls(**assemble(cls, dict(_fields(cls, words)), _written))
 
