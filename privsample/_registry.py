@@ -131,13 +131,10 @@ def register(
     Notes
     -----
     Loading never imports what a file names. A tag of a package that has registered nothing is looked up among the entry
-    points of *installed* packages: if one is declared under this very name, its module is imported. With ::
-
-        [project.entry-points."privsample.extensions"]
-        flips = "flips.mechanisms"
-
-    in the `pyproject.toml` of an installed package, a file with the tag `["flips", "Flip", 1]` makes privsample import
-    `flips.mechanisms`, which must register `Flip`. A file with any other package name is refused.
+    points of *installed* packages in the group `privsample.extensions`: if one is declared under this very name, its
+    module is imported, which must register the class. With the line `flips = "flips.mechanisms"` below
+    `[project.entry-points."privsample.extensions"]` in the `pyproject.toml` of an installed package, a file with the
+    tag `["flips", "Flip", 1]` makes privsample import `flips.mechanisms`. Any other package name is refused.
 
     Examples
     --------
