@@ -166,7 +166,7 @@ def register(
         return lambda decorated: register(
             decorated, package=package, name=name, version=version, aliases=aliases, upgrade=upgrade
         )
-    made = _checked(cls, package, cls.__name__ if name is None else name, version, upgrade or {})
+    made = _checked(cls, package, name, version, upgrade or {})
     names = [made.name, *_texts(aliases)]
     for one in names:
         holder = _BY_NAME.get((package, one))
@@ -299,7 +299,7 @@ def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[i
         raise ValueError(f"version must be an integer >= 1, got {version!r}")
     if set(upgrade) - set(range(1, version)):
         raise ValueError(f"upgrade must have keys from 1 to {version - 1}, the earlier versions, got {sorted(upgrade)}")
-    (checked,) = _texts((name,))
+    (checked,) = _texts((cls.__name__ if name is None else name,))
     steps = {(checked, start): step for start, step in upgrade.items()}
     return Registration(cls=cls, package=package, name=checked, version=version, steps=steps)
 

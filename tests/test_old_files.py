@@ -8,6 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample._serial import decode
+from tests.data import make
 from tests.data.numbers import account_numbers
 
 FORMATS = sorted((Path(__file__).parent / "data").glob("format[0-9]*"))
@@ -89,3 +90,15 @@ def test_accounts_of_an_export_can_be_read(folder):
         found = [ps.Accountant.from_dict(item["account"]) for entry in entries for item in entry["items"]]
         assert found == [item.account for entry in ledger.history() for item in entry.items]
         assert decode(entries[2]["items"][0]["mechanism"]).accountant == found[2]
+
+
+def test_files_of_the_present_format_can_be_added(tmp_path):
+    """The program that writes the samples still runs, and they load as older ones do."""
+    pytest.importorskip("h5netcdf")
+    folder = tmp_path / "now"
+    make.write(folder)
+    for path in sorted(folder.glob("releases/*.json")):
+        release = ps.Release.load(path)
+        assert read(path)["mechanism"]["type"][:2] == ["privsample", type(release.mechanism).__name__]
+    test_a_ledger_opens_with_what_was_spent_and_goes_on(folder, tmp_path)
+    test_accounts_of_an_export_can_be_read(folder)

@@ -21,7 +21,7 @@ _ARRAY_LIKE, _FLOATS = (stringify_annotation(kind, "smart") for kind in (ArrayLi
 _ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
 _LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
 _SECTION = re.compile(
-    r"^(Parameters|Attributes|Returns|Yields|Raises|Notes|Examples|References|See Also)\n-{3,}\n", re.M
+    r"^(Parameters|Attributes|Returns|Yields|Raises|Notes|Examples|References|See Also)\n-{3,}\n", re.MULTILINE
 )
 _NAMED = re.compile(rf"(?!(?:{_LABELS}):)[\w*]+(?:, [\w*]+)*: ")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import privsample as ps
 from privsample._serial import encode
-from privsample.mechanisms.release import FORMAT
+from privsample.mechanisms.files import FORMAT
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.neighbours import neighbours
 from tests.data.numbers import account_numbers
@@ -132,9 +132,8 @@ def write_ledgers(folder):
     return found
 
 
-def main():
+def write(folder):
     """Write one folder."""
-    folder = ROOT / f"format{FORMAT}"
     folder.mkdir()
     held = values()
     expected = {
@@ -147,4 +146,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    write(ROOT / f"format{FORMAT}")
