@@ -129,7 +129,7 @@ def test_a_truncated_file_is_refused(release, cut):
         lambda d: d["account"]["assumptions"].update(items=[]),
         lambda d: d.update(callers_generator=False),
         lambda d: d.pop("digest"),
-        lambda d: d.update(format=2),
+        lambda d: d.update(format=3),
         lambda d: d.update(format=None),
         lambda d: d.pop("format"),
     ],

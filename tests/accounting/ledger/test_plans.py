@@ -142,7 +142,7 @@ def test_bad_plans_reserve_nothing(made):
         ([3], TypeError, "mechanisms and accountants, got int"),
         ([(LAPLACE, 0)], ValueError, "times"),
         ([replace(LAPLACE, relation=ReplaceOne(n=2))], RelationMismatch, "the ledger counts"),
-        ([Watching(path="x", seen=[])], ValueError, "no value of this version"),
+        ([Watching(path="x", seen=[])], ValueError, "Watching is not registered"),
     ]:
         with pytest.raises(error, match=words):
             ledger.reserve(plan)
