@@ -128,7 +128,7 @@ def test_every_run_released_is_the_mixture_of_compositions():
     mixture = sum(
         np.exp(POISSON.log_mass(n)) * np.exp(GaussianPair(mu=MU * n**0.5).log_delta(np.array(1.0))) for n in k
     )
-    curve = account._all_curves()["every run released"]
-    assert np.exp(curve(1.0)) == pytest.approx(mixture, rel=1e-9)
-    assert np.exp(curve(1.0)) >= mixture
+    (bound,) = (bound for bound in account.bounds.curve_bounds if bound.name == "every run released")
+    assert np.exp(bound.log_delta(1.0, -np.inf)) == pytest.approx(mixture, rel=1e-9)
+    assert np.exp(bound.log_delta(1.0, -np.inf)) >= mixture
     assert account.rdp(1.001) == pytest.approx(1.001, abs=1e-3)  # Theorem 2 and 6 give 2 and more

@@ -71,7 +71,7 @@ def walked(name, n, temperature):
     """(claim, largest delta, largest divergence) over all data sets of n records, by the trapezoid rule."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
-    t, width = np.linspace(*account.bounds, 20001, retstep=True)
+    t, width = np.linspace(*account.parameter_bounds, 20001, retstep=True)
     weights = np.full(len(t), width)
     weights[[0, -1]] /= 2
     laws = {}
@@ -224,7 +224,7 @@ def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
     """At fifty digits, from the very floats that the draw is held between."""
     account = TemperedAccountant(model=model, n=9, temperature=1.5, truncation=truncation)
     with mp.workdps(50):
-        low, high = map(mp.mpf, account.bounds)
+        low, high = map(mp.mpf, account.parameter_bounds)
         match model:
             case GammaPoisson(upper=most):
                 true = most * mp.log(high / low)
@@ -253,7 +253,13 @@ def test_the_temperature_of_the_thesis():
 
 def real(account):
     """The account of real records in place of whole ones, which compositions use."""
-    return replace(account, model=BetaBernoulli(alpha=account.model.alpha, beta=account.model.beta, fractional=True))
+    if len(account.model.empty.shape) > 0 and account.model.empty.size == 2:
+        alpha, beta = account.model.alpha
+    elif isinstance(account.model, BetaBernoulli):
+        alpha, beta = account.model.alpha, account.model.beta
+    else:
+        return account
+    return replace(account, model=BetaBernoulli(alpha=alpha, beta=beta, fractional=True))
 
 
 def test_groups_move_further():
