@@ -120,9 +120,9 @@ def resolved(loss: float) -> float:
 
 
 def half_square(loss: float) -> float:
-    """loss^2 / 2 of a loss or shift >= 0: zero for zero alone, +inf where it overflows."""
+    """loss^2 / 2 of a loss or shift >= 0, rounded up: zero for zero alone, +inf where it overflows."""
     least = resolved(float(loss))
-    return least * least / 2
+    return float(product_up(least, least)) / 2
 
 
 def ratio_up(a: float, b: float) -> float:

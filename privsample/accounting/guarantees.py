@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
-from privsample._logspace import half_square, log1mexp, resolved
+from privsample._logspace import half_square, log1mexp, product_up, resolved
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -13,6 +13,7 @@ from privsample.accounting.loss import DiscretePair, LossPair, binary_pair, chec
 from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
+_UP = 1.0 + 2.0**-43  # more than rounding takes away from a difference of logarithms, the least of which is S(2)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -141,7 +142,7 @@ class ZCDPAccountant(Accountant):
         return np.inf if self.rho else 0.0
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        return self.rho * orders
+        return product_up(self.rho, orders)
 
     def group(self, size: int) -> "ZCDPAccountant":
         """size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
@@ -184,10 +185,14 @@ class BoundedRangeAccountant(Accountant):
         return True
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0."""
+        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0.
+
+        Rounded up.
+        """
         a, e = np.asarray(orders, dtype=np.float64), self.loss_range
         s = a - 1.0
-        return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
+        total = _sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s
+        return checked_divergence(np.minimum(total * _UP, e))
 
     def _log_curve_draft(self, epsilon: Real) -> FloatArray:
         """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""

@@ -79,8 +79,10 @@ def search(family: type, count: int, seed: int) -> Iterator[Found]:
 
 
 def _random_account(family: type, rng: np.random.Generator) -> PosteriorAccountant:
+    wide = 2.5 if rng.random() < 0.3 else 1.0
+
     def power(low: float, high: float) -> float:
-        return float(10.0 ** rng.uniform(low, high))
+        return float(10.0 ** (wide * rng.uniform(low, high)))
 
     weight, divisor = power(-3, 0), power(-2, 0)
     if rng.random() < 0.2:
@@ -99,7 +101,8 @@ def _random_account(family: type, rng: np.random.Generator) -> PosteriorAccounta
         model = NormalKnownVariance(
             mean=rng.normal(), variance=power(-3, 3), noise_variance=power(-2, 2), bounds=(low, low + power(-1, 1))
         )
-    return PosteriorAccountant(model=model, n=int(rng.integers(1, 30)), data_weight=weight, prior_divisor=divisor)
+    n = int(rng.integers(1, 30)) if wide == 1.0 else int(power(0, 4))
+    return PosteriorAccountant(model=model, n=n, data_weight=weight, prior_divisor=divisor)
 
 
 def _priors(account: PosteriorAccountant) -> list[Truth]:
@@ -166,11 +169,11 @@ def _report(count: int, seed: int) -> None:
         close = [one for one in found if one.share >= 0.999 and one.tight]
         endless = sum(np.isposinf(one.excess) for one in close)
         finite = [one.excess for one in close if np.isfinite(one.excess)]
-        lost = min((one.excess for one in found), default=0.0)
+        lost = min([0.0, *(one.excess for one in found)])
         print(
-            f"{family.__name__:<22} {len(found)} settings, {len(below)} below the truth (by {max(-lost, 0):.2g} at most); "
-            f"above by at most {max(away, default=0.0):.2g} away from the limit, {max(finite, default=0.0):.2g} near it, "
-            f"+inf at {endless} of {len(close)} there",
+            f"{family.__name__:<22} {len(found)} settings, {len(below)} below the truth "
+            f"(at most by {-lost + 0.0:.2g}); above by at most {max(away, default=0.0):.2g} away from "
+            f"the limit, {max(finite, default=0.0):.2g} near it, +inf at {endless} of {len(close)} there",
             flush=True,
         )
 

@@ -20,8 +20,8 @@ Curvature = Callable[[FloatArray], FloatArray]
 _BERNOULLI = (43867 / 798, -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)  # B_18 ... B_2
 _LONGEST = 1e300  # a first panel
 _ULP = float(np.finfo(np.float64).eps)
-# Relative rounding, in units of 2^-53: parameters take away at most 10, nodes, curvatures and sums 6 (the most in 30,000
-# random settings against 130 digits); the rest of these 128 is for sums of many releases.
+# Relative rounding, in units of 2^-53: parameters take away at most 10, nodes, curvatures and sums 6 (the most in
+# 30,000 random settings against 130 digits); the rest of these 128 is for sums of many releases.
 _UP = 1.0 + 128 * 2.0**-53
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 

@@ -31,6 +31,7 @@ from privsample.distributions.models.families import (
 from privsample.relations import ReplaceOne
 
 _LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
+_UP = 1.0 + 2.0**-49  # more than rounding takes away from the Normal's shift: at most 9 units of 2^-53
 _PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
 
 
@@ -223,4 +224,4 @@ def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[L
 def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     low, high = model.bounds
     precision = 1 / m / model.variance + r * n / model.noise_variance
-    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5),)
+    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5 * _UP),)
