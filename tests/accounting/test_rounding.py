@@ -1,5 +1,7 @@
 """Renyi curves are rounded up: never below 130 digits that start from the stored doubles, however near the limit."""
 
+from fractions import Fraction
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -18,6 +20,14 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample._logspace import exact_product, half_square, product_up
+from privsample.accounting.posterior.pairs import (
+    lower_product,
+    lower_ratio,
+    lower_sum,
+    upper_product,
+    upper_ratio,
+    upper_sum,
+)
 from tests.accounting.golden import reference
 from tests.accounting.rounding import FAMILIES, search, true_divergence
 
@@ -96,10 +106,36 @@ def test_random_accounts_are_never_below(family):
 
 
 def test_an_order_that_cannot_be_told_from_the_limit_costs_infinitely_much():
-    """The limit is a hair above 2: alpha/m is rounded, so its last digit is not known."""
-    account = PosteriorAccountant(model=BetaBernoulli(alpha=0.7, beta=9.0), n=3, prior_divisor=0.7)
-    assert np.isposinf(account.rdp(np.nextafter(2.0, 1.0)))
-    assert account.rdp(2.0 - 1e-14) < np.inf
+    """alpha/m is rounded, so the last digit of the limit, 13/3 for real numbers, is not known."""
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=0.7, beta=9.0), n=5, data_weight=0.7, prior_divisor=0.3)
+    order = 4.333333333333333
+    with reference.at(50):
+        assert not mp.isinf(true_divergence(account, 1, order))
+    assert np.isposinf(account.rdp(order))
+    assert account.rdp(order * (1 - 1e-14)) < np.inf
+
+
+def test_parameters_that_are_not_rounded_lose_nothing_next_to_the_limit():
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=1.0, beta=9.0), n=5)
+    order = 2.0 - 2.0**-52
+    with reference.at(50):
+        assert 0 <= mp.mpf(float(account.rdp(order))) / true_divergence(account, 1, order) - 1 <= 1e-14
+
+
+def test_parameters_are_rounded_to_the_side_that_they_name():
+    rng = np.random.default_rng(5)
+    for x, y in zip(rng.uniform(0, 50, 300).tolist(), rng.uniform(0, 1, 300).tolist(), strict=True):
+        one, other = Fraction(x), Fraction(y)
+        for lower, upper, exact in (
+            (lower_ratio(x, y), upper_ratio(x, y), one / other),
+            (lower_product(x, y), upper_product(x, y), one * other),
+            (lower_sum(x, y), upper_sum(x, y), one + other),
+        ):
+            assert lower <= exact <= upper
+            assert upper - lower <= 2 * np.spacing(lower)
+    assert lower_ratio(3.0, 1.0) == upper_ratio(3.0, 1.0) == lower_product(3.0, 1.0) == upper_product(1.0, 3.0) == 3.0
+    assert lower_sum(0.5, 0.25) == upper_sum(0.5, 0.25) == 0.75
+    assert lower_ratio(1e300, 1e-300) == upper_ratio(1e300, 1e-300) == upper_sum(1e308, 1e308) == np.inf
 
 
 def test_weights_whose_square_is_no_double_are_charged():
