@@ -19,6 +19,14 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
+from privsample.accounting.posterior.pairs import (
+    lower_product,
+    lower_ratio,
+    lower_sum,
+    upper_product,
+    upper_ratio,
+    upper_sum,
+)
 from privsample.distributions.models.families import (
     BetaBernoulli,
     DirichletCategorical,
@@ -30,6 +38,7 @@ from privsample.distributions.models.families import (
 from privsample.relations import ReplaceOne
 
 _LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
+_UP = 1.0 + 2.0**-49  # more than rounding takes away from the Normal's shift: at most 9 units of 2^-53
 _PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
 
 
@@ -165,15 +174,19 @@ def interior(model: Model, n: int, r: float, m: float, size: int) -> BetaFamily 
 
 
 def _beta_ends(a: float, b: float, n: int, r: float, size: int) -> tuple[LossPair, ...]:
-    """The other n - size records all failures, or all successes; both directions are mirror images."""
-    rest = r * (n - size)
-    corners = ((a, b + rest), (a + rest, b), (b, a + rest), (b + rest, a))
-    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=size * r) for first, second in corners))
+    """The other n - size records all failures, or all successes; both directions are mirror images.
+
+    The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
+    """
+    rest, step = lower_product(n - size, r), upper_product(size, r)
+    low, high = lower_sum(a, rest), lower_sum(b, rest)
+    corners = ((a, high), (low, b), (b, low), (high, a))
+    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=step) for first, second in corners))
 
 
 @extreme_pairs.register
 def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    return _beta_ends(model.alpha / m, model.beta / m, n, r, size)
+    return _beta_ends(lower_ratio(model.alpha, m), lower_ratio(model.beta, m), n, r, size)
 
 
 @interior.register
@@ -184,11 +197,11 @@ def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> BetaFamily
 
 @extreme_pairs.register
 def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    first, second = sorted(model.alpha)[:2]
+    first, second = (lower_ratio(prior, m) for prior in sorted(model.alpha)[:2])
     if len(model.alpha) == 2:
-        return _beta_ends(first / m, second / m, n, r, size)
-    corners = ((first / m, second / m), (second / m, first / m))
-    return tuple(dict.fromkeys(BetaPair(a=a, b=b, step=size * r) for a, b in corners))
+        return _beta_ends(first, second, n, r, size)
+    step = upper_product(size, r)
+    return tuple(dict.fromkeys(BetaPair(a=a, b=b, step=step) for a, b in ((first, second), (second, first))))
 
 
 @interior.register
@@ -202,12 +215,14 @@ def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> Bet
 @extreme_pairs.register
 def _(model: GammaPoisson, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     del n  # other records only raise the shape, which is post-processing
-    return tuple(GammaShapePair(shape=model.shape / m, step=size * r * model.upper, rising=up) for up in (True, False))
+    shape, step = lower_ratio(model.shape, m), upper_product(upper_product(size, r), model.upper)
+    return tuple(GammaShapePair(shape=shape, step=step, rising=up) for up in (True, False))
 
 
 @extreme_pairs.register
 def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    shape, rate, step = model.shape / m + r * n, model.rate / m, size * r * model.upper
+    shape, rate = upper_sum(upper_ratio(model.shape, m), upper_product(n, r)), lower_ratio(model.rate, m)
+    step = upper_product(upper_product(size, r), model.upper)
     return tuple(GammaRatePair(shape=shape, rate=rate, step=step, rising=up) for up in (True, False))
 
 
@@ -215,4 +230,4 @@ def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[L
 def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
     low, high = model.bounds
     precision = 1 / m / model.variance + r * n / model.noise_variance
-    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5),)
+    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5 * _UP),)
