@@ -34,6 +34,10 @@ class LaplacePair(LossPair):
         e = np.asarray(epsilon, dtype=np.float64)
         return log1mexp(np.minimum(np.where(e < -self.shift, e, (e - self.shift) / 2), 0.0))
 
+    def dominates(self, other: LossPair) -> bool:
+        """A shift dominates every smaller one: both curves grow with it."""
+        return isinstance(other, LaplacePair) and self.shift >= other.shift
+
     def reverse(self) -> "LaplacePair":
         """Itself."""
         return self

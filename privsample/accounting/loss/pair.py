@@ -56,6 +56,10 @@ class LossPair(Memo, ABC):
     def reverse(self) -> "LossPair":
         """(Q, P)."""
 
+    def dominates(self, other: "LossPair") -> bool:
+        """Whether this pair is known to have nowhere a smaller privacy curve than `other`; False is always valid."""
+        return self == other
+
     @property
     def joint(self) -> bool:
         """Whether this stands for several pairs at once: their Renyi curves may then compose to less than its own."""
