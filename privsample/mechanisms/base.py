@@ -152,7 +152,8 @@ class Mechanism(Memo, ABC):
 
         Returns
         -------
-        The mechanism, whose account was checked. A mechanism without free parameters is checked only.
+        Self
+            The mechanism, whose account was checked. A mechanism without free parameters is checked only.
 
         Raises
         ------
