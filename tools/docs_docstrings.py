@@ -10,7 +10,6 @@ from itertools import takewhile, zip_longest
 
 from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
-from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.util.typing import stringify_annotation
 
 from privsample._checks import FloatArray
@@ -21,14 +20,11 @@ _CODE = re.compile(r"`([^`]+)`")
 _ARRAY_LIKE, _FLOATS = (stringify_annotation(kind, "smart") for kind in (ArrayLike, FloatArray))
 _ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
 _LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
-_SECTION = re.compile(r"^\s*-{3,}$", re.MULTILINE)
 _NAMED = re.compile(rf"(?!(?:{_LABELS}):)[\w*]+(?:, [\w*]+)*: ")
 
 
 def marked_up(text: str) -> str:
-    """A docstring as reStructuredText: sections as numpydoc has them; what a label announces becomes a field."""
-    if _SECTION.search(text):
-        return str(NumpyDocstring(_CODE.sub(r"``\1``", text))) + "\n"
+    """A docstring as reStructuredText: what a label announces becomes a field."""
     paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
     return "\n\n".join("\n".join(_paragraph(each)) for each in paragraphs) + "\n"
 
