@@ -44,7 +44,9 @@ class Release:
                 raise ValueError(f"draws[{name!r}] must be an array of numbers of shape (draws, ...), got {copy.dtype}")
             copy.flags.writeable = False
             held[name] = copy
-        if not _belongs(self.account, self.mechanism):
+        own, account = self.mechanism._own_account, self.account
+        with_rng = own if account is own else self.mechanism._account_with_rng
+        if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
         put(self, draws=held)
 
@@ -118,12 +120,6 @@ def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     if release.account != expected or digest(release.draws) != document.get("digest"):
         raise ValueError("the release file was altered: its draws, mechanism and account do not belong together")
     return release
-
-
-def _belongs(account: Accountant, mechanism: "Mechanism") -> bool:
-    """Whether the account is the mechanism's own, or that with a caller's generator."""
-    own = mechanism._own_account
-    return account is own or account is mechanism._account_with_rng or account in (own, mechanism._account_with_rng)
 
 
 def to_arviz(release: Release) -> Any:

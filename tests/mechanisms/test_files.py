@@ -164,7 +164,7 @@ def test_a_release_checks_its_parts(release):
     for wrong in (np.float64(1.0), np.array(["x"]), np.array([None])):
         with pytest.raises(ValueError, match="array of numbers"):
             Release(mechanism=mechanism, draws={"theta": wrong}, account=account)
-    poorer = POSTERIORS[0].accountant
+    poorer = copy.copy(POSTERIORS[0].accountant)
     object.__setattr__(poorer, "assumptions", frozenset())
     with pytest.raises(ValueError, match="assumptions"):
         Release(mechanism=mechanism, draws=release.draws, account=poorer)

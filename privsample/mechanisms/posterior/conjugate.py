@@ -15,7 +15,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.models.families import BetaBernoulli, Model
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
 
@@ -62,7 +62,7 @@ class ConjugateMechanism(Mechanism):
     @property
     def title(self) -> str:
         """The class's name in words, and what it is about."""
-        return f"{Mechanism.title.__get__(self)} of {self._about}"
+        return f"{class_in_words(type(self))} of {self._about}"
 
     @property
     def quantity(self) -> str:
