@@ -133,17 +133,14 @@ def ratio_up(a: float, b: float) -> float:
     return math.nextafter(ratio, math.inf)
 
 
-def exact_product(x: Real, y: Real) -> tuple[FloatArray, FloatArray]:
+def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """x * y in two parts: the rounded product and what it lacks, which is exact where the product is above 1e-290.
 
     The second part is NaN where either number or the product is beyond 1e300. Source: Dekker 1971; Veltkamp 1968.
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product = x * y
-        (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
-        lost = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-    return product, lost
+    product = x * y
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,6 +152,8 @@ def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def product_up(x: Real, y: Real) -> FloatArray:
     """x * y for x, y >= 0, never below it, and equal to it where a double is."""
-    product, lost = exact_product(x, y)
-    exact = (lost <= 0) & ((product > _PARTS_HELD) | (product == 0) & ((np.asarray(x) == 0) | (np.asarray(y) == 0)))
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product, lost = exact_product(x, y)
+    exact = (lost <= 0) & ((product > _PARTS_HELD) | (x == 0) | (y == 0))
     return np.where(exact, product, np.nextafter(product, np.inf))
