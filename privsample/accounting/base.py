@@ -57,7 +57,7 @@ class Accountant(Memo, ABC):
     def _bounds(self) -> PrivacyBounds:
         """What is known of the privacy loss between neighbours, from the fields alone.
 
-        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Renyi curve.
+        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Rényi curve.
         """
 
     @cached
@@ -73,7 +73,7 @@ class Accountant(Memo, ABC):
 
     @property
     def failure(self) -> float:
-        """Probability mass of infinite privacy loss. The Renyi curve holds conditional on that event not happening."""
+        """Probability mass of infinite privacy loss. The Rényi curve holds conditional on that event not happening."""
         return self.bounds.infinity_mass
 
     @property
@@ -220,9 +220,9 @@ class SizeFreeAccountant(Accountant):
 
 @value
 class Composed(Accountant):
-    """Accounts of releases from the same records, each with how often. Renyi curves add; dominating pairs multiply.
+    """Accounts of releases from the same records, each with how often. Rényi curves add; dominating pairs multiply.
 
-    Valid for mechanisms fixed beforehand and, by Renyi curve, for ones chosen adaptively within fixed curves.
+    Valid for mechanisms fixed beforehand and, by Rényi curve, for ones chosen adaptively within fixed curves.
     Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs);
     docs/notes/composition.md.
     """

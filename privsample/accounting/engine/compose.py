@@ -1,6 +1,6 @@
 """Bounds of accounts put together: one after the other on the same records, or side by side on parts of them.
 
-Source: Mironov 2017, Proposition 1 (Renyi curves add); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu,
+Source: Mironov 2017, Proposition 1 (Rényi curves add); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu,
 Dong and Wang 2022, Proposition 10 and Theorem 9 (dominating pairs multiply); McSherry 2009, Theorem 4 (parallel
 composition). Proofs: docs/notes/composition.md.
 """
@@ -43,7 +43,7 @@ def compose(members: Members) -> PrivacyBounds:
         pure_epsilon=sum(times * bounds.pure_epsilon for bounds, times in members),
         zcdp=sum(times * bounds.zcdp for bounds, times in members),
         exact=exact,
-        # an envelope's Renyi curve, which is exact, may compose to less than its privacy curve does
+        # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
         curve_is_least=bool(groups) and not any(part.joint for part in parts),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
@@ -61,7 +61,7 @@ def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
-    """Products, one group for each direction, and whether all are in closed form; none where a Renyi curve rules.
+    """Products, one group for each direction, and whether all are in closed form; none where a Rényi curve rules.
 
     Two members with several pairs, even equal ones, may be worst for opposite neighbours: their pairs do not
     compose one by one, so each is first dominated by one pair, in each direction that is told apart. Where only one
