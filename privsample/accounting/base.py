@@ -129,8 +129,18 @@ class Accountant(Memo, ABC):
         Raises: ValueError, for NaN, delta < 0 or delta >= 1.
         """
         d = deltas(delta)
-        least = [max(min(route.epsilon for route in views.routes(self.bounds, float(x))), 0.0) + 0.0 for x in d.ravel()]
-        return np.array(least).reshape(d.shape)[()]
+        return np.array([self._least_epsilon(float(x)) for x in d.ravel()]).reshape(d.shape)[()]
+
+    def _least_epsilon(self, delta: float) -> float:
+        """The least over all routes, computed once for each delta."""
+        known = self._known_epsilons
+        if delta not in known:
+            known[delta] = max(min(route.epsilon for route in views.routes(self.bounds, delta)), 0.0) + 0.0
+        return known[delta]
+
+    @cached
+    def _known_epsilons(self) -> dict[float, float]:
+        return {}
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
@@ -175,6 +185,8 @@ class Accountant(Memo, ABC):
 
     def assuming(self, *more: Assumption) -> Self:
         """The same account with further assumptions."""
+        if self.assumptions.issuperset(more):
+            return self
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
 
     def __add__(self, other: object) -> "Composed":

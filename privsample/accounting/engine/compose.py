@@ -55,7 +55,7 @@ def _name(*, closed_form: bool) -> str:
 
 
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
-    """Rounded up: each product and each sum loses at most half a unit in the last place; of one, its margin covers it."""
+    """Rounded up: a product and a sum lose at most half a unit in the last place; of one, its own margin covers it."""
     total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
     return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 

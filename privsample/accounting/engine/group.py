@@ -40,7 +40,7 @@ class GroupEnvelope(Envelope):
 
     @property
     def _chains(self) -> bool:
-        """Renyi curves chain along neighbours only where they hold without an infinity mass."""
+        """Rényi curves chain along neighbours only where they hold without an infinity mass."""
         return self.base.infinity_mass == 0.0
 
     @property

@@ -32,7 +32,7 @@ class Route:
 
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
-    """Renyi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
+    """Rényi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
     if bounds.infinity_mass > 0:
         return np.full(orders.shape, np.inf)
     found = bounds.renyi(orders)
