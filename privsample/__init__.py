@@ -35,21 +35,23 @@ if TYPE_CHECKING:
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.subsampling.subsampled import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
+    from privsample.distributions.domains import Domain
     from privsample.distributions.geometry import Differences
-    from privsample.distributions.models.families import (
-        BetaBernoulli,
-        DirichletCategorical,
-        GammaExponential,
-        GammaPoisson,
-        NormalKnownVariance,
-    )
+    from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Normal
+    from privsample.distributions.models.base import Model
+    from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+    from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+    from privsample.distributions.models.gamma_exponential import GammaExponential
+    from privsample.distributions.models.gamma_poisson import GammaPoisson
     from privsample.distributions.models.moments import NormalUnknownVariance
+    from privsample.distributions.models.normal_known_variance import NormalKnownVariance
     from privsample.distributions.models.regression import LinearRegression
     from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
     from privsample.distributions.profile_graph import ProfileGraph
     from privsample.distributions.runs import Binomial, Poisson, TruncatedNegativeBinomial
     from privsample.distributions.runs_listed import BetaBinomial, TruncatedRuns
     from privsample.distributions.schemes import PoissonSampling, WithoutReplacement, WithReplacement
+    from privsample.distributions.shifts import BetaShift, BetaShifts, GammaRateShift, GammaShapeShift, NormalShift
     from privsample.distributions.steps.losses import LogisticLoss, SquaredLoss
     from privsample.distributions.steps.maps import Affine, Ball, Box, LipschitzMap, Scaling, StatedMap
     from privsample.estimators.logistic import PrivateLogisticRegression
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from privsample.estimators.search import PrivateSearchCV
     from privsample.estimators.sgd import PrivateSGDClassifier, PrivateSGDRegressor
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
+    from privsample.interop.pymc_models import ModelSpec, register_pymc
     from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
     from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum
@@ -96,14 +99,15 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "privsample.relations": ("AddRemove", "ProfileEdge", "ReplaceOne"),
-    "privsample.distributions.models.families": (
-        "BetaBernoulli",
-        "DirichletCategorical",
-        "GammaExponential",
-        "GammaPoisson",
-        "NormalKnownVariance",
-    ),
+    "privsample.distributions.models.beta_bernoulli": ("BetaBernoulli",),
+    "privsample.distributions.models.dirichlet_categorical": ("DirichletCategorical",),
+    "privsample.distributions.models.gamma_exponential": ("GammaExponential",),
+    "privsample.distributions.models.gamma_poisson": ("GammaPoisson",),
+    "privsample.distributions.models.normal_known_variance": ("NormalKnownVariance",),
+    "privsample.distributions.domains": ("Domain",),
     "privsample.distributions.geometry": ("Differences",),
+    "privsample.distributions.laws.conjugate": ("Beta", "Dirichlet", "Gamma", "Normal"),
+    "privsample.distributions.models.base": ("Model",),
     "privsample.distributions.models.moments": ("NormalUnknownVariance",),
     "privsample.distributions.models.regression": ("LinearRegression",),
     "privsample.distributions.noise": (
@@ -113,6 +117,7 @@ _HOMES = {
         "LaplaceNoise",
     ),
     "privsample.distributions.schemes": ("PoissonSampling", "WithReplacement", "WithoutReplacement"),
+    "privsample.distributions.shifts": ("BetaShift", "BetaShifts", "GammaRateShift", "GammaShapeShift", "NormalShift"),
     "privsample.distributions.steps.maps": ("Affine", "Ball", "Box", "LipschitzMap", "Scaling", "StatedMap"),
     "privsample.distributions.profile_graph": ("ProfileGraph",),
     "privsample.distributions.runs": ("Binomial", "Poisson", "TruncatedNegativeBinomial"),
@@ -146,6 +151,7 @@ _HOMES = {
     "privsample.accounting.posterior.tempered": ("TemperedAccountant",),
     "privsample.estimators.logistic": ("PrivateLogisticRegression",),
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
+    "privsample.interop.pymc_models": ("ModelSpec", "register_pymc"),
     "privsample.estimators.scoring": ("NoisyScore",),
     "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.estimators.sgd": ("PrivateSGDClassifier", "PrivateSGDRegressor"),

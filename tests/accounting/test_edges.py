@@ -17,6 +17,7 @@ from privsample import (
     GaussianAccountant,
     Group,
     LaplaceAccountant,
+    NormalUnknownVariance,
     Parallel,
     PosteriorAccountant,
     PureAccountant,
@@ -95,7 +96,9 @@ def test_models_without_an_account():
     with pytest.raises(TypeError, match="must be one of"):
         PosteriorAccountant(model="beta", n=3)
     with pytest.raises(TypeError, match="no account is known"):
-        posterior.extreme_pairs("beta", 1, 1.0, 1.0)
+        PosteriorAccountant(model=NormalUnknownVariance.example(), n=3)
+    with pytest.raises(TypeError, match="must return shifts"):
+        posterior.pairs_of("beta")
 
 
 def test_numbers_that_cannot_be_are_failures():

@@ -15,7 +15,8 @@ from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.models.families import BetaBernoulli, Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes

@@ -5,10 +5,11 @@ from typing import Self
 from privsample._checks import FloatArray
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
-from privsample.accounting.posterior.tempered import TemperedAccountant, Truncation
+from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.accounting.targets import Target, largest
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.truncation import Truncation
 from privsample.mechanisms.base import repeated
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 

@@ -11,7 +11,7 @@ from privsample._entropy import undisturbed
 from privsample._value import put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.accounting.targets import Target, largest
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.base import Mechanism, charged
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
