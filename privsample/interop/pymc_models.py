@@ -16,7 +16,7 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
-from privsample.distributions.models.moments import MomentModel, NormalUnknownVariance
+from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import DiscreteGaussianNoise, GaussianNoise, Noise
@@ -143,7 +143,7 @@ def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
     ValueError
         If the class has another specification already.
     """
-    if not (isinstance(model_class, type) and issubclass(model_class, Model)):
+    if not issubclass(model_class, Model):
         raise TypeError(f"model_class must be a subclass of Model, got {model_class!r}")
     if not isinstance(spec, ModelSpec):
         raise TypeError(f"spec must be a ModelSpec, got {type(spec).__name__}")
@@ -226,7 +226,7 @@ def _normal(release: ObservedRelease) -> LikelihoodTerm:
     return release.limit(terms.clipped_normal, low=low, high=high, deviation=deviation)
 
 
-def _conjugate_numbers(model: MomentModel) -> Numbers:
+def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
     """location, and a square root of the covariance over the variance, of the coefficients."""
     law = model.posterior(model.empty, 0)
     root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(law.precision))).T

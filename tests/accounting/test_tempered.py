@@ -70,7 +70,7 @@ def walked(name, n, temperature):
     """(claim, largest delta, largest divergence) over all data sets of n records, by the trapezoid rule."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
-    t, width = np.linspace(*account.bounds, 20001, retstep=True)
+    t, width = np.linspace(*account.parameter_bounds, 20001, retstep=True)
     weights = np.full(len(t), width)
     weights[[0, -1]] /= 2
     laws = {}
