@@ -30,7 +30,7 @@ class SystemBits:
     """A numpy bit generator whose every word comes from `os.urandom`: slow (microseconds a word) and needs nothing.
 
     numpy cannot hear of an exception inside a word: it would go on with zeros. So a failure is remembered in `failed`,
-    and draws are made by `undisturbed`, where no signal can strike and after which the flag is read.
+    and draws are made by `draw_with_entropy_check`, where no signal can strike and after which the flag is read.
     """
 
     def __init__(self) -> None:
@@ -75,17 +75,21 @@ def system_generator() -> np.random.Generator:
     return np.random.Generator(AESCounter(key=secrets.randbits(128)))
 
 
-def undisturbed(rng: np.random.Generator, draw: Callable[[], T]) -> T:
+def draw_with_entropy_check(rng: np.random.Generator, draw: Callable[[], T]) -> T:
     """draw(), thrown away if the system's entropy failed. Signal handlers run in the main thread only, so a draw from
     SystemBits runs in another: an interrupt then ends the release, never a word.
 
     Raises: OSError, where the operating system gave no entropy.
     """
-    bits = rng.bit_generator
-    if not isinstance(bits, SystemBits):
+    if not isinstance(rng.bit_generator, SystemBits):
         return draw()
     with ThreadPoolExecutor(max_workers=1) as apart:
         result = apart.submit(draw).result()
-    if bits.failed:
-        raise OSError("the operating system gave no entropy; nothing was released")
+    check_entropy(rng)
     return result
+
+
+def check_entropy(rng: np.random.Generator) -> None:
+    """Raise OSError if the operating system gave no entropy for any word of this generator so far."""
+    if isinstance(rng.bit_generator, SystemBits) and rng.bit_generator.failed:
+        raise OSError("the operating system gave no entropy; nothing was released")

@@ -3,12 +3,12 @@
 import copy
 import pickle
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from privsample._value import Memo, cached, value
+from privsample._value import Memo, cached, put, value
 
 COMPUTED: list[str] = []
 
@@ -63,6 +63,41 @@ def test_the_memo_is_neither_compared_nor_copied_nor_pickled() -> None:
         assert other.array is not point.array
     assert replace(point, x=5.0).total == 5.0
     assert hash(replace(point, x=5.0)) != hash(point)
+
+
+def test_the_memo_is_forgotten_where_a_field_changes() -> None:
+    @value
+    class Normalized(Base):
+        x: float
+
+        def __post_init__(self) -> None:
+            assert self.double == 2 * self.x
+            put(self, x=float(self.x))
+
+        @cached
+        def double(self) -> float:
+            return 2 * self.x
+
+    assert isinstance(Normalized(x=3).double, float)
+
+
+@dataclass(frozen=True)
+class Plain(Base):
+    """A dataclass that `value` did not make."""
+
+    x: float
+
+    @cached
+    def array(self) -> np.ndarray:
+        return np.array([self.x])
+
+
+def test_the_memo_of_a_plain_dataclass_is_not_copied_either() -> None:
+    plain = Plain(2.0)
+    assert plain.array is plain.array
+    for other in (copy.copy(plain), copy.deepcopy(plain), pickle.loads(pickle.dumps(plain)), replace(plain)):
+        assert other == plain
+        assert not hasattr(other, "_memo")
 
 
 def test_exceptions_are_not_kept_and_cached_names_are_read_only() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import privsample
+from privsample._registry import registered_classes
 from privsample.cli.errors import UsageProblem
 from privsample.distributions.models.base import Model
 
@@ -13,12 +14,32 @@ _ROOM = "privsample.distributions.models."
 _COUNTS = ("no number", "one number", "two numbers", "three numbers", "four numbers")
 
 
-@cache
 def models() -> dict[str, type[Model]]:
-    """The models that can be named, by their names on the command line: all public ones that have such a name."""
+    """The models that can be named, by their names on the command line, which they say themselves.
+
+    privsample's public ones, and those that installed packages register. Raises: UsageProblem.
+    """
+    _load()
     public = [getattr(privsample, name) for name, home in privsample._HOME.items() if home.startswith(_ROOM)]
-    named = {kind.command_name: kind for kind in public if issubclass(kind, Model) and kind.command_name is not None}
-    return dict(sorted(named.items()))
+    found: dict[str, type[Model]] = {}
+    for kind in (*public, *registered_classes()):
+        if not (isinstance(kind, type) and issubclass(kind, Model)) or kind.command_name is None:
+            continue
+        if found.setdefault(kind.command_name, kind) is not kind:
+            other = found[kind.command_name]
+            raise UsageProblem(
+                f"two models are called {kind.command_name}, {other.__module__}.{other.__qualname__} and "
+                f"{kind.__module__}.{kind.__qualname__}: change the command_name of one"
+            )
+    return dict(sorted(found.items()))
+
+
+@cache
+def _load() -> None:
+    try:
+        privsample.load_extensions()
+    except ImportError as error:
+        raise UsageProblem(str(error)) from None
 
 
 def option_kinds(kind: type[Model]) -> dict[str, type]:
@@ -64,7 +85,6 @@ def prior_help() -> str:
     return "; ".join(f"{', '.join(names)}: {words}" for words, names in lines.items())
 
 
-@cache
 def model_options() -> dict[str, tuple[type, str]]:
     """The options of all models, by field: the type, and a line of help, which names the models."""
     hints = {field: hint for kind in models().values() for field, hint in option_kinds(kind).items()}

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from privsample._checks import generator, positive_integer
-from privsample._entropy import undisturbed
+from privsample._entropy import draw_with_entropy_check
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
@@ -145,7 +145,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _best(self, plan: Plan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None) -> Ranked:
         """The first of the best runs. All candidates are drawn before any is trained."""
         count = plan.runs.sample
-        candidates = undisturbed(source, lambda: [drawn(plan.space, source) for _ in range(count(source))])
+        candidates = draw_with_entropy_check(source, lambda: [drawn(plan.space, source) for _ in range(count(source))])
         ready = [(candidate, plan.ready(candidate)) for candidate in candidates]
         made = [(candidate, estimator) for candidate, estimator in ready if estimator is not None]
         task = Task(

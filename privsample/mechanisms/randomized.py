@@ -1,19 +1,19 @@
 """Randomized response: every record answers for itself, truthfully or at random."""
 
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, holdable, how_many, positive_integer
+from privsample._checks import FloatArray, holdable, how_many, positive_integer
 from privsample._data import chunks
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.randomized import RandomizedResponseAccountant
-from privsample.accounting.targets import Target, largest
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
@@ -27,12 +27,14 @@ class RandomizedResponse(Mechanism):
 
     Under ReplaceOne(n) the n answers come in the order of the records. Under AddRemove the number of records is not
     public: `slots` answers come out in random order, the first `slots` records' and uniform ones for what is missing.
+    `release` takes one column of category codes, and draws "answers", whole numbers of shape (1, slots).
     """
 
     log_odds: float
     relation: Relation
     categories: int = 2
     slots: int | None = None
+    free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="any log odds cost something"),)
 
     def __post_init__(self) -> None:
         if self.log_odds > _MOST:
@@ -53,7 +55,7 @@ class RandomizedResponse(Mechanism):
         assert self.slots is not None
         holdable(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
 
-    @property
+    @cached
     def accountant(self) -> RandomizedResponseAccountant:
         """Exact; the same under both relations, since a free slot answers like a mixture of records."""
         return RandomizedResponseAccountant(log_odds=self.log_odds, categories=self.categories, relation=self.relation)
@@ -63,12 +65,29 @@ class RandomizedResponse(Mechanism):
         """{0, ..., categories-1}; whatever is missing or outside counts as 0."""
         return Domain(low=0.0, high=self.categories - 1.0, missing=0.0, whole=True, outside_is_missing=True)
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """One column of category codes. Returns: draws "answers", integers of shape (1, slots). Raises: SchemaError."""
-        source, account = generator(rng), charged(self, rng)
-        truth = self._truth(data)
-        answers = undisturbed(source, lambda: self._answers(truth, source))
-        return Release(mechanism=self, draws={"answers": answers[None]}, account=account)
+    @property
+    def description(self) -> str:
+        """How likely the truth is."""
+        return (
+            f"Every record answered for itself: each answer is {np.exp(self.log_odds):.3g} times as likely to be the "
+            "truth as any one other category."
+        )
+
+    def for_size(self, size: int) -> "RandomizedResponse":
+        """Under ReplaceOne the same with `size` answers; under AddRemove `slots` answers come out of any records."""
+        if not isinstance(self.relation, ReplaceOne):
+            return self
+        return replace(self, relation=replace(self.relation, n=size), slots=None)
+
+    def code_count(self) -> int:
+        """The categories."""
+        return self.categories
+
+    def _statistic(self, data: Any) -> NDArray[np.int64]:
+        return self._truth(data)
+
+    def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        return {"answers": self._answers(statistic, rng)[None]}
 
     def _answers(self, truth: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         answers = source.integers(0, self.categories, self.slots)
@@ -103,14 +122,3 @@ class RandomizedResponse(Mechanism):
         """Unbiased estimates of each category's share of the slots, from a release: post-processing, no cost."""
         seen = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
         return (seen - (1 - self._honesty) / self.categories) / self._honesty
-
-    @classmethod
-    def calibrate(cls, *, relation: Relation, target: Target, categories: int = 2, slots: int | None = None) -> Self:
-        """The most truthful answers that meet the target, on the safe side. Raises: UnreachableTarget."""
-        return largest(
-            lambda odds: cls(log_odds=odds, relation=relation, categories=categories, slots=slots),
-            lambda made: made.accountant,
-            target,
-            most=_MOST,
-            advice="any log odds cost something",
-        )

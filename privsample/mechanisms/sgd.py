@@ -1,19 +1,18 @@
 """Noisy projected gradient descent in one pass over the records, of which only the last state is released."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, how_many, positive_integer, real_array
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._checks import FloatArray, holdable, how_many, positive_integer, real_array
+from privsample._value import cached, put, value
 from privsample.accounting.sgd import SGDAccountant
-from privsample.accounting.targets import Target, smallest
 from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, descended
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.release import Release
 
 _CELLS = 1 << 22  # numbers that are cleaned at a time
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
@@ -36,6 +35,11 @@ class PublicRecords:
         put(self, rows=rows, targets=targets)
 
 
+def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
+    whole: float = fields["loss"].gradient_sensitivity / positive_integer(batch=fields["batch"])
+    return whole * ratio
+
+
 @value
 class NoisyProjectedSGD(Mechanism):
     """One step x -> onto the ball(x - rate (mean gradient of the batch + penalty x + noise)) for each batch, from zero.
@@ -45,6 +49,8 @@ class NoisyProjectedSGD(Mechanism):
     come `public_tail` more steps, on batches of `public` in turn, which hide the last records too.
     The public rule: what is not a finite number counts as 0, a row longer than the loss's norm in L2 is scaled down to
     it, targets are cleaned as the loss says. The constants that decide the cost are derived from the loss.
+    `release` takes a pair (rows of shape (n, features), targets of shape (n,)), and draws "coefficients", shape
+    (1, features), and "intercept", shape (1,), where the loss has one.
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1; docs/notes/sgd.md.
     """
 
@@ -57,6 +63,9 @@ class NoisyProjectedSGD(Mechanism):
     public_tail: int = 0
     public: PublicRecords | None = None
     unit: str = "record"
+    free_parameters = (
+        FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_gradient, advice=_ADVICE),
+    )
 
     def __post_init__(self) -> None:
         account = self.accountant
@@ -69,7 +78,7 @@ class NoisyProjectedSGD(Mechanism):
         if self.public is not None and self.public.rows.shape[1] != self.loss.features:
             raise ValueError(f"public rows must have {self.loss.features} features, got {self.public.rows.shape[1]}")
 
-    @property
+    @cached
     def accountant(self) -> SGDAccountant:
         """Under ReplaceOne(n)."""
         return SGDAccountant(
@@ -83,60 +92,22 @@ class NoisyProjectedSGD(Mechanism):
             unit=self.unit,
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Descend over `data`, a pair (rows of shape (n, features), targets of shape (n,)).
+    def _statistic(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        return labelled(data, self.loss.features, self.n)
 
-        Returns: draws "coefficients", shape (1, features), and "intercept", shape (1,), where the loss has one.
-        Raises: SchemaError, TypeError.
-        """
-        source, account = generator(rng), charged(self, rng)
-        rows, targets = labelled(data, self.loss.features, self.n)
-        state = undisturbed(source, lambda: self._last(rows, targets, source))
+    def _draw(self, statistic: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> Draws:
+        state = self._last(*statistic, rng)
         draws = {"coefficients": state[None, : self.loss.features]}
-        if self.loss.intercept:
-            draws["intercept"] = state[-1:]
-        return Release(mechanism=self, draws=draws, account=account)
+        return draws | {"intercept": state[-1:]} if self.loss.intercept else draws
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
-        rows, targets = labelled(data, self.loss.features, self.n)
+        rows, targets = self._statistic(data)
         facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
         return CuratorNotes(
             title=f"{how_many(self.n, 'row')} of {how_many(self.loss.features, 'number')} with targets",
             facts={reason: count for reason, count in facts.items() if count},
         )
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        loss: ConvexLoss,
-        n: int,
-        rate: float,
-        target: Target,
-        batch: int = 1,
-        hidden_order: bool = True,
-        public_tail: int = 0,
-        public: PublicRecords | None = None,
-        unit: str = "record",
-    ) -> "NoisyProjectedSGD":
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        whole = loss.gradient_sensitivity / positive_integer(batch=batch)
-
-        def build(ratio: float) -> NoisyProjectedSGD:
-            return cls(
-                loss=loss,
-                n=n,
-                rate=rate,
-                noise_std=whole * ratio,
-                batch=batch,
-                hidden_order=hidden_order,
-                public_tail=public_tail,
-                public=public,
-                unit=unit,
-            )
-
-        return smallest(build, lambda made: made.accountant, target, advice=_ADVICE)
 
     def _last(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The last state, (width,)."""

@@ -1,22 +1,27 @@
 """A model of another package: all that the library does with it, from what it says of itself."""
 
+import json
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.distributions.shifts import TruncatedBetaShifts
+from privsample.cli import main
 from privsample.interop.pymc_models import spec_of
 
 TIMES = np.array([0.5, 4.0, 9.0, np.nan, 1.5])
 
 
+@ps.register(package="erlang-test")
 @dataclass(frozen=True, kw_only=True)
 class GammaErlang(ps.Model):
     """Times of `stages` exponential stages each, clipped to [0, upper], with a Gamma(shape, rate) prior on the rate."""
 
+    command_name = "gamma-erlang"
     prior_parameters = ("shape", "rate")
+    options: ClassVar = {"stages": "how many stages a time has", "upper": "larger values count as this one"}
     description = "the rate of a stage"
     parameter = "rate"
 
@@ -33,10 +38,9 @@ class GammaErlang(ps.Model):
         rate = self.rate / prior_divisor + data_weight * float(statistic)
         return ps.Gamma(shape=self.shape / prior_divisor + data_weight * self.stages * n, rate=rate)
 
-    def neighbouring_posteriors(self, n, *, data_weight=1.0, prior_divisor=1.0, group_size=1):
-        shape = self.shape / prior_divisor + data_weight * self.stages * n
-        step = group_size * data_weight * self.upper
-        return (ps.GammaRateShift(shape=shape, rate=self.rate / prior_divisor, step=step),)
+    @property
+    def neighbouring_posteriors(self):
+        return (ps.GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper, each=self.stages),)
 
 
 class Fuller(GammaErlang):
@@ -44,9 +48,6 @@ class Fuller(GammaErlang):
 
     def knows_groups(self, prior_divisor):
         return True
-
-    def farthest_size(self, low, high):
-        return high
 
     def absorb(self, statistic, n):
         law = self.posterior(statistic, n)
@@ -64,11 +65,12 @@ SAME = ps.GammaExponential(shape=12.0, rate=1.0, upper=4.0)  # its posterior of 
 def test_its_account_is_that_of_the_same_posteriors():
     account, same = ps.PosteriorAccountant(model=MODEL, n=5), ps.PosteriorAccountant(model=SAME, n=5)
     orders, epsilons = np.array([1.1, 1.2]), np.array([0.0, 1.0, 7.0])
-    assert (account.rdp(orders) == same.rdp(orders)).all()
-    assert (account.delta(epsilons) == same.delta(epsilons)).all()
-    assert (2 * account).delta(3.0) == (2 * same).delta(3.0)
+    assert account.rdp(orders) == pytest.approx(same.rdp(orders), rel=1e-12)
+    assert account.delta(epsilons) == pytest.approx(same.delta(epsilons), rel=1e-12)
+    assert (2 * account).delta(3.0) == pytest.approx((2 * same).delta(3.0), rel=1e-9)
     sampled = ps.SubsampledAccountant(base=account, scheme=ps.WithoutReplacement(n=50, m=5))
     assert sampled.delta(1.0) < account.delta(1.0)
+    assert account.for_sizes(2, 9).n == 9
 
 
 def test_it_is_drawn_from_and_calibrated():
@@ -95,12 +97,10 @@ def test_what_it_does_not_say_is_not_assumed():
     account = ps.PosteriorAccountant(model=MODEL, n=5)
     known = ps.PosteriorAccountant(model=FULLER, n=5)
     assert account.group(2).delta(9.0) > known.group(2).delta(9.0)  # from the curve of one record alone
-    assert known.for_sizes(2, 9).n == 9
     assert FULLER.with_public_data(TIMES).shape == 17.0
     assert ps.compare(model=FULLER, n=50, target=ps.DP(epsilon=9, delta=1e-3), simulations=2)
     for asked in (
         lambda: replace(account, group_size=2),
-        lambda: account.for_sizes(2, 9),
         lambda: MODEL.with_public_data(TIMES),
         lambda: MODEL.simulate(np.array(1.0), 3, np.random.default_rng(1)),
         lambda: MODEL.noise_aware(3, ps.LaplaceNoise(scale=1.0), np.array([3.0])),
@@ -111,43 +111,57 @@ def test_what_it_does_not_say_is_not_assumed():
             asked()
 
 
+def stated(*shifts):
+    """A model with these farthest posteriors."""
+
+    class Stated(GammaErlang):
+        neighbouring_posteriors = shifts
+
+    return Stated(shape=2.0, rate=1.0, stages=3, upper=4.0)
+
+
 def test_shifts_of_no_known_kind_are_refused():
-    class Wrong(GammaErlang):
-        def neighbouring_posteriors(self, n, **settings):
-            return settings.get("shifts", ())
-
-    with pytest.raises(TypeError, match="at least one shift"):
-        ps.PosteriorAccountant(model=Wrong(shape=2.0, rate=1.0, stages=3, upper=4.0), n=5)
-
-    class Other(Wrong):
-        def neighbouring_posteriors(self, n, **settings):
-            return ("a shift",)
-
-    with pytest.raises(TypeError, match=r"must return shifts of privsample.distributions.shifts.* got str"):
-        ps.PosteriorAccountant(model=Other(shape=2.0, rate=1.0, stages=3, upper=4.0), n=5)
-    for kind in (ps.BetaShifts, TruncatedBetaShifts):
-        settings = {"whole": True} if kind is ps.BetaShifts else {"low": 0.1, "high": 0.9}
-        with pytest.raises(ValueError, match="moved must be at most n = 3, got 4"):
-            kind(a=1, b=1, step=1, n=3, moved=4, **settings)
+    for shifts, found in (((), "none"), (("a shift", MODEL), "str, GammaErlang")):
+        with pytest.raises(TypeError, match=f"of Stated must return shifts of .*, at least one, got {found}"):
+            ps.PosteriorAccountant(model=stated(*shifts), n=5)
 
 
 def test_a_family_beside_a_single_shift_costs_what_the_worse_costs():
-    family = ps.BetaShifts(a=2.0, b=3.0, step=1.0, n=4, whole=True)
-    worse = ps.BetaShift(a=0.5, b=0.5, step=1.0)
-
-    class Both(GammaErlang):
-        def neighbouring_posteriors(self, n, **settings):
-            return family, worse
-
-    account = ps.PosteriorAccountant(model=Both(shape=2.0, rate=1.0, stages=3, upper=4.0), n=4)
+    family, worse = ps.BetaShifts(a=2.0, b=3.0, whole=True), ps.BetaShift(a=0.5, b=0.5)
+    account = ps.PosteriorAccountant(model=stated(family, worse), n=4)
     alone = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=2, beta=3), n=4)
+    three = ps.PosteriorAccountant(model=ps.DirichletCategorical(alpha=(0.5, 0.5, 9)), n=4)
     epsilons = np.array([0.0, 1.0, 4.0])
     assert (account.delta(epsilons) > alone.delta(epsilons)).all()
     assert account.order_limit == 1.5
-    three = ps.PosteriorAccountant(model=ps.DirichletCategorical(alpha=(0.5, 0.5, 9)), n=4)
     assert account.delta(epsilons) == pytest.approx(three.delta(epsilons), rel=1e-9)
     assert ((2 * account).delta(epsilons) >= (2 * three).delta(epsilons)).all()
     assert (2 * account).delta(epsilons) == pytest.approx((2 * three).delta(epsilons), rel=0.02)
+    assert account.for_sizes(3, 9).n == 3
+    rates = MODEL.neighbouring_posteriors
+    with pytest.raises(TypeError, match="not known for how many records the posterior of Stated costs most"):
+        ps.PosteriorAccountant(model=stated(family, *rates), n=4).for_sizes(3, 9)
+
+
+def test_it_is_saved_and_loaded(tmp_path):
+    release = ps.DiffusedPosterior(model=MODEL, n=5, data_weight=0.5).release(TIMES, rng=np.random.default_rng(1))
+    release.save(tmp_path / "r.json")
+    assert ps.Release.load(tmp_path / "r.json") == release
+
+
+def test_the_command_line_knows_it(capsys):
+    words = ["account", "--n", "5", "--model", "gamma-erlang", "--prior", "2,1", "--mechanism", "diffused", "--json"]
+    assert main([*words, "--stages", "3", "--upper", "4", "--data-weight", "0.5"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    account = ps.PosteriorAccountant(model=MODEL, n=5, data_weight=0.5)
+    assert [row["epsilon"] for row in shown["epsilon"]] == [account.epsilon(row["delta"]) for row in shown["epsilon"]]
+    for more, problem in (
+        (["--upper", "4"], "--model gamma-erlang needs --stages"),
+        (["--stages", "2.5", "--upper", "4"], "--stages must be a whole number, got 2.5"),
+        (["--stages", "2", "--upper", "4", "--fractional"], "--fractional is not an option of --model gamma-erlang"),
+    ):
+        assert main([*words, *more, "--data-weight", "0.5"]) == 2
+        assert problem in capsys.readouterr().err
 
 
 def test_pymc_sees_it_once_it_is_registered():

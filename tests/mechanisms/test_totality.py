@@ -44,7 +44,7 @@ from privsample import (
     SquaredLoss,
     TemperedPosterior,
 )
-from privsample._entropy import SystemBits, undisturbed
+from privsample._entropy import SystemBits, draw_with_entropy_check
 from privsample._serial import encode
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.errors import PrivateContent, SchemaError
@@ -202,7 +202,7 @@ def test_a_failure_of_the_systems_entropy_is_not_a_draw(monkeypatch):
     monkeypatch.setattr("privsample._entropy.os.urandom", failing)
     rng = np.random.Generator(SystemBits())
     with pytest.raises(OSError, match="nothing was released"):
-        undisturbed(rng, lambda: rng.standard_normal(100_000))
+        draw_with_entropy_check(rng, lambda: rng.standard_normal(100_000))
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")

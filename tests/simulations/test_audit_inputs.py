@@ -43,10 +43,10 @@ class Unknown(Mechanism):
     def accountant(self):
         return ps.PureAccountant(stated_epsilon=1.0)
 
-    def release(self, data, *, rng=None):
+    def _statistic(self, data):
         raise AssertionError
 
-    def validate(self, data):
+    def _draw(self, statistic, rng):
         raise AssertionError
 
 

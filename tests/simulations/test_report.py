@@ -180,7 +180,7 @@ def test_mechanisms_in_words(mechanism, title, words):
 def test_a_new_mechanism_has_a_name_before_it_has_words():
     class NoisyMedian(Mechanism):
         __slots__ = ()
-        accountant = release = validate = None
+        accountant = _statistic = _draw = None
 
     assert name(NoisyMedian()) == "Noisy median"
     assert "chance" in how(NoisyMedian())

@@ -17,6 +17,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
 Members = Sequence[tuple[PrivacyBounds, int]]
+_ULP = float(np.finfo(np.float64).eps)
 
 
 def compose(members: Members) -> PrivacyBounds:
@@ -54,7 +55,9 @@ def _name(*, closed_form: bool) -> str:
 
 
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
-    return sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
+    """Rounded up: each product and each sum loses at most half a unit in the last place; of one, its margin covers it."""
+    total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
+    return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
@@ -123,11 +126,20 @@ def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
     return ProductPair(members=tuple(itertools.chain(*products)))
 
 
+def _undominated(pairs: Sequence[LossPair]) -> tuple[LossPair, ...]:
+    """The pairs without those that another one dominates."""
+    kept: list[LossPair] = []
+    for pair in pairs:
+        if not any(other.dominates(pair) for other in kept):
+            kept = [*(other for other in kept if not pair.dominates(other)), pair]
+    return tuple(kept)
+
+
 def side_by_side(parts: Sequence[PrivacyBounds]) -> PrivacyBounds:
     """Bounds of releases from disjoint parts of the records: the largest of the parts' in every view."""
     found = [part.pairs if not any(isinstance(pair, Envelope) for pair in part.pairs) else () for part in parts]
     listed = tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
-    pairs = tuple(pair for pair in listed if pair.max_loss > 0.0) or listed[:1]  # equal distributions: any dominates
+    pairs = _undominated([pair for pair in listed if pair.max_loss > 0.0] or listed[:1])  # zero loss: any dominates
 
     def renyi(orders: FloatArray) -> FloatArray:
         result: FloatArray = np.max([part.renyi(orders) for part in parts], axis=0)

@@ -20,6 +20,14 @@ from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
+from privsample.accounting.posterior.pairs import (
+    lower_product,
+    lower_ratio,
+    lower_sum,
+    upper_product,
+    upper_ratio,
+    upper_sum,
+)
 from privsample.distributions.models.base import Model
 from privsample.distributions.shifts import (
     BetaShift,
@@ -32,6 +40,7 @@ from privsample.distributions.shifts import (
 from privsample.relations import ReplaceOne
 
 _LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
+_UP = 1.0 + 2.0**-49  # more than rounding takes away from the Normal's shift: at most 9 units of 2^-53
 _PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
 P = TypeVar("P", bound=LossPair)
 
@@ -65,6 +74,7 @@ class PosteriorAccountant(Accountant):
         )
         if not self.data_weight >= _LEAST_WEIGHT:
             raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
+        self._shifts  # noqa: B018 - refuses a model that states none
         for prior in self.model.prior_counts:
             if not _PRIORS[0] <= prior <= _PRIORS[1]:
                 raise ValueError(f"the prior's parameters must lie in [{_PRIORS[0]:g}, {_PRIORS[1]:g}], got {prior:g}")
@@ -103,34 +113,82 @@ class PosteriorAccountant(Accountant):
         match pairs:
             case (GaussianPair(mu=mu),):
                 return PrivacyBounds.from_pairs(pairs, zcdp=half_square(mu))
-            case (
-                _
-            ):  # the ends of a family are not proven to be its worst at every epsilon: its envelope takes their place
-                ends = {pair for envelope in self._envelopes for pair in envelope.ends}
-                others = (pair for one, pair in zip(self._single, pairs, strict=True) if one not in ends)
-                return PrivacyBounds.from_pairs([*(replace(own, draws=draws) for own in self._envelopes), *others])
+        # The ends of a family are not proven to be its worst at every epsilon: its envelope takes their place.
+        ends = {pair for envelope in self._envelopes for pair in envelope.ends}
+        others = (pair for one, pair in zip(self._single, pairs, strict=True) if one not in ends)
+        return PrivacyBounds.from_pairs([*(replace(own, draws=draws) for own in self._envelopes), *others])
 
     @cached
     def _shifts(self) -> tuple[Shift, ...]:
-        return self.model.neighbouring_posteriors(
-            self.n, data_weight=self.data_weight, prior_divisor=self.prior_divisor, group_size=self.group_size
-        )
+        shifts = self.model.neighbouring_posteriors
+        strange = [type(shift).__name__ for shift in cast("tuple[object, ...]", shifts) if not isinstance(shift, Shift)]
+        if strange or not shifts:
+            raise TypeError(
+                f"neighbouring_posteriors of {type(self.model).__name__} must return shifts of "
+                f"privsample.distributions.shifts, at least one, got {', '.join(strange) or 'none'}"
+            )
+        return shifts
 
     @cached
     def _single(self) -> tuple[LossPair, ...]:
         """The pairs of one draw: in the order of the shifts, then the other way round."""
-        if not self._shifts:
-            raise TypeError(f"neighbouring_posteriors of {type(self.model).__name__} must return at least one shift")
-        return _both_orders([pair for shift in self._shifts for pair in pairs_of(shift)])
+        return _both_orders([pair for shift in self._shifts for pair in self._pairs(shift)])
 
     @cached
     def _envelopes(self) -> tuple[BetaEnvelope, ...]:
         """The families of one draw, each with its ends."""
-        return tuple(envelope_of(shift) for shift in self._shifts if isinstance(shift, BetaShifts))
+        return tuple(
+            BetaEnvelope(family=self._family(shift), ends=_both_orders(self._ends(shift)))
+            for shift in self._shifts
+            if isinstance(shift, BetaShifts)
+        )
+
+    def _pairs(self, shift: Shift) -> tuple[LossPair, ...]:
+        """The dominating pairs of a shift of the model, in one of the two orders; of a family, its ends."""
+        n, r, m, size = self.n, self.data_weight, self.prior_divisor, self.group_size
+        match shift:
+            case BetaShift(a=a, b=b):
+                return (BetaPair(a=lower_ratio(a, m), b=lower_ratio(b, m), step=upper_product(size, r)),)
+            case BetaShifts():
+                return self._ends(shift)
+            case GammaShapeShift(shape=shape, reach=reach):
+                step = upper_product(upper_product(size, r), reach)
+                return (GammaShapePair(shape=lower_ratio(shape, m), step=step, rising=True),)
+            case GammaRateShift(shape=shape, rate=rate, reach=reach, each=each):
+                shape = upper_sum(upper_ratio(shape, m), upper_product(each, upper_product(n, r)))
+                step = upper_product(upper_product(size, r), reach)
+                return (GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True),)
+            case NormalShift(variance=variance, noise_variance=noise, reach=reach):
+                precision = 1 / m / variance + r * n / noise
+                return (GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP),)
+
+    def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
+        """The other n - size records all failures, or all successes.
+
+        The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
+        """
+        r, m, size = self.data_weight, self.prior_divisor, self.group_size
+        a, b = lower_ratio(shift.a, m), lower_ratio(shift.b, m)
+        rest, step = lower_product(self.n - size, r), upper_product(size, r)
+        return BetaPair(a=a, b=lower_sum(b, rest), step=step), BetaPair(a=lower_sum(a, rest), b=b, step=step)
+
+    def _family(self, shift: BetaShifts) -> BetaFamily:
+        m = self.prior_divisor
+        return BetaFamily(
+            a=shift.a / m, b=shift.b / m, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
+        )
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """That of the number of records for which neighbouring posteriors lie farthest apart, as the model says."""
-        return replace(self, n=self.model.farthest_size(low, high))
+        """More records cost more where they raise a Gamma's shape, else the same or less (notes, subsampling.md).
+
+        Raises: TypeError, for a model some of whose farthest posteriors have Gamma rates, and some have not.
+        """
+        rising = {isinstance(shift, GammaRateShift) for shift in self._shifts}
+        if len(rising) > 1:
+            raise TypeError(
+                f"it is not known for how many records the posterior of {type(self.model).__name__} costs most"
+            )
+        return replace(self, n=high if rising == {True} else low)
 
     @property
     def _groups_known(self) -> bool:
@@ -145,36 +203,6 @@ class PosteriorAccountant(Accountant):
         if not self._groups_known:
             return Accountant.group(self, size)
         return replace(self, group_size=size * self.group_size)
-
-
-def pairs_of(shift: Shift) -> tuple[LossPair, ...]:
-    """The dominating pairs of a shift, in one of the two orders; of a family, its ends.
-
-    Raises: TypeError, for a shift that is none of `privsample.distributions.shifts`.
-    """
-    match shift:
-        case BetaShift(a=a, b=b, step=step):
-            return (BetaPair(a=a, b=b, step=step),)
-        case BetaShifts(ends=ends):
-            return tuple(pair for end in ends for pair in pairs_of(end))
-        case GammaShapeShift(shape=shape, step=step):
-            return (GammaShapePair(shape=shape, step=step, rising=True),)
-        case GammaRateShift(shape=shape, rate=rate, step=step):
-            return (GammaRatePair(shape=shape, rate=rate, step=step, rising=True),)
-        case NormalShift(mu=mu):
-            return (GaussianPair(mu=mu),)
-    raise TypeError(
-        f"neighbouring_posteriors must return shifts of privsample.distributions.shifts, one or more, got "
-        f"{type(shift).__name__}, of which no dominating pair is known"
-    )
-
-
-def envelope_of(shifts: BetaShifts) -> BetaEnvelope:
-    """The privacy curve of the whole family, one draw."""
-    family = BetaFamily(a=shifts.a, b=shifts.b, step=shifts.step, n=shifts.n, whole=shifts.whole, moved=shifts.moved)
-    return BetaEnvelope(
-        family=family, ends=_both_orders([BetaPair(a=end.a, b=end.b, step=end.step) for end in shifts.ends])
-    )
 
 
 def _both_orders(pairs: Sequence[P]) -> tuple[P, ...]:

@@ -19,9 +19,9 @@ from privsample.accounting.guarantees import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.held_beta import HeldBetaFamily
+from privsample.distributions.laws.truncated import heated_shape
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
-from privsample.distributions.shifts import TruncatedBetaShifts
 from privsample.relations import ReplaceOne
 
 LISTED = 100_000  # records up to which the privacy curve ranges over every data set
@@ -100,11 +100,10 @@ class TemperedAccountant(Accountant):
 
         In compositions by the closed forms, which hold for real records too: a curve over all datasets is expensive.
         """
-        family, per_release = self._family, None
-        if family is not None:
-            closed = replace(self, model=self.model.as_bernoulli)
-            per_release = (closed._from(closed._envelope(None)), 1)
-        return self._from(self._envelope(_listed(family)), per_release=per_release)
+        if self.model.exact_neighbours is None:
+            return self._from(self._envelope(None))
+        closed = replace(self, model=self.model.as_bernoulli)
+        return self._from(self._envelope(self._listed), per_release=(closed._from(closed._envelope(None)), 1))
 
     def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
         zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
@@ -119,10 +118,14 @@ class TemperedAccountant(Accountant):
         )
 
     @cached
-    def _family(self) -> TruncatedBetaShifts | None:
-        return self.model.truncated_posteriors(
-            self.n, self.temperature, self.parameter_bounds, group_size=self.group_size
-        )
+    def _listed(self) -> HeldBetaFamily | None:
+        """All neighbouring data sets, where they are few and known."""
+        shifts = self.model.exact_neighbours
+        if shifts is None or self.n > LISTED:
+            return None
+        (low, high), temperature = self.parameter_bounds, self.temperature
+        a, b = heated_shape(shifts.a, temperature), heated_shape(shifts.b, temperature)
+        return HeldBetaFamily(a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size)
 
     def group(self, size: int) -> Self:
         """`size` records replaced at once: the step between neighbours is `size` times as long."""
@@ -163,18 +166,3 @@ class TemperedEnvelope(Envelope):
         if self.listed is None:
             return least
         return np.minimum(least, self.listed.log_delta(e.ravel(), certified=certified).reshape(e.shape))
-
-
-def _listed(family: TruncatedBetaShifts | None) -> HeldBetaFamily | None:
-    """All neighbouring data sets, where they are few and known."""
-    if family is None or family.n > LISTED:
-        return None
-    return HeldBetaFamily(
-        a=family.a,
-        b=family.b,
-        step=family.step,
-        n=family.n,
-        low=family.low,
-        high=family.high,
-        moved=family.moved,
-    )

@@ -16,7 +16,7 @@ from privsample.distributions.geometry import Differences, one_number
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
-from privsample.distributions.shifts import Shift, TruncatedBetaShifts
+from privsample.distributions.shifts import BetaShifts, Shift
 
 if TYPE_CHECKING:
     from privsample.distributions.models.noise_aware import NoiseAware
@@ -185,45 +185,43 @@ class Model(Memo, ABC):
         low, high = self.domain.low, self.domain.high
         return (low, low, high), (high, high, low)
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[Shift, ...]:
-        """The posteriors of n records, of which `group_size` are replaced, that lie farthest apart.
+    @property
+    def neighbouring_posteriors(self) -> tuple[Shift, ...]:
+        """The posteriors of n records, of which one is replaced, that lie farthest apart, whatever n is.
 
-        Every other two posteriors of such data sets must be what some randomized map makes of one of these pairs.
-        Whether that holds is for a proof: nothing checks it.
+        Every other two posteriors of such data sets, also with weights, must be what some randomized map makes of one
+        of these pairs. Whether that holds is for a proof: nothing checks it.
 
         Raises
         ------
         TypeError
             By default: none are known.
         """
-        del n, data_weight, prior_divisor, group_size
         raise TypeError(
             f"no account is known for the posterior of {type(self).__name__}: it does not define "
             "neighbouring_posteriors"
         )
 
     def knows_groups(self, prior_divisor: float) -> bool:
-        """Whether `neighbouring_posteriors` holds for groups of several records, too. By default, for one only."""
+        """Whether `neighbouring_posteriors` holds for k records replaced, with steps k times as long; by default, not.
+
+        prior_divisor: what divides the prior's parameters, in (0, 1].
+        """
         del prior_divisor
         return False
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """The number of records, from low to high, at which neighbouring posteriors lie farthest apart.
-
-        Raises: TypeError, by default: it is not known.
-        """
-        del low, high
-        raise TypeError(
-            f"it is not known for which number of records neighbouring posteriors of {type(self).__name__} lie "
-            "farthest apart: define farthest_size"
-        )
 
     @property
     def prior_counts(self) -> tuple[float, ...]:
         """The prior's parameters that records are added to one by one, whose range an account has to check."""
-        return ()
+        return tuple(prior for shift in self.neighbouring_posteriors for prior in shift.counts)
+
+    @property
+    def exact_neighbours(self) -> BetaShifts | None:
+        """All pairs of neighbouring posteriors, where they are just those of one family; None, by default.
+
+        Unlike `neighbouring_posteriors`, which others may only be made of, these can be restricted to bounds.
+        """
+        return None
 
     # A posterior at a temperature, its parameter inside public bounds
 
@@ -245,13 +243,6 @@ class Model(Memo, ABC):
         raise TypeError(
             f"no account is known for a tempered draw of {type(self).__name__}: it does not define log_ratio"
         )
-
-    def truncated_posteriors(
-        self, n: int, temperature: float, bounds: tuple[float, float], *, group_size: int = 1
-    ) -> TruncatedBetaShifts | None:
-        """All neighbouring posteriors at a temperature, where they are few and known; None, by default."""
-        del n, temperature, bounds, group_size
-        return None
 
     @property
     def as_bernoulli(self) -> "Model":

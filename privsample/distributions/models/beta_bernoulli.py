@@ -15,7 +15,7 @@ from privsample.distributions.models.noise_aware import NoiseAware, hidden_succe
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
-from privsample.distributions.shifts import BetaShifts, TruncatedBetaShifts
+from privsample.distributions.shifts import BetaShifts
 
 
 @value
@@ -86,35 +86,15 @@ class BetaBernoulli(Model):
         """All others failures, or all successes."""
         return (0.0, 1.0, 0.0), (1.0, 1.0, 0.0)
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[BetaShifts, ...]:
+    @property
+    def neighbouring_posteriors(self) -> tuple[BetaShifts, ...]:
         """Any sum of the others. Proof: docs/notes/posterior.md."""
-        return (
-            BetaShifts(
-                a=self.alpha / prior_divisor,
-                b=self.beta / prior_divisor,
-                step=data_weight,
-                n=n,
-                whole=not self.fractional,
-                moved=group_size,
-            ),
-        )
+        return (BetaShifts(a=self.alpha, b=self.beta, whole=not self.fractional),)
 
     def knows_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """The least: more records only add to both parameters (docs/notes/subsampling.md)."""
-        del high
-        return low
-
-    @property
-    def prior_counts(self) -> tuple[float, ...]:
-        """Both."""
-        return self.alpha, self.beta
 
     def checked_truncation(self, truncation: object) -> Truncation:
         """The least share of zeros or ones."""
@@ -132,13 +112,7 @@ class BetaBernoulli(Model):
         weight = n / temperature
         return LogRatio(2.0 * log_ratio(low, high), 1.0, (law.a + law.b + weight) * low * high)
 
-    def truncated_posteriors(
-        self, n: int, temperature: float, bounds: tuple[float, float], *, group_size: int = 1
-    ) -> TruncatedBetaShifts | None:
+    @property
+    def exact_neighbours(self) -> BetaShifts | None:
         """Any sum of the others, where records are 0 or 1."""
-        if self.fractional:
-            return None
-        law = heated(Beta(a=self.alpha, b=self.beta), temperature)
-        assert isinstance(law, Beta)
-        low, high = bounds
-        return TruncatedBetaShifts(a=law.a, b=law.b, step=1.0 / temperature, n=n, low=low, high=high, moved=group_size)
+        return None if self.fractional else self.neighbouring_posteriors[0]

@@ -18,7 +18,7 @@ from privsample.distributions.models.noise_aware import NoiseAware, hidden_succe
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
-from privsample.distributions.shifts import BetaShift, BetaShifts, Shift, TruncatedBetaShifts
+from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
 
 
 @value
@@ -117,24 +117,17 @@ class DirichletCategorical(Model):
         i, j, *others = (float(k) for k in np.argsort(self.alpha, kind="stable"))
         return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[Shift, ...]:
+    @property
+    def neighbouring_posteriors(self) -> tuple[Shift, ...]:
         """Two categories with any sum of the others; of more, those of the least priors, all others elsewhere."""
         first, second = sorted(self.alpha)[:2]
-        a, b = first / prior_divisor, second / prior_divisor
         if len(self.alpha) == 2:
-            return (BetaShifts(a=a, b=b, step=data_weight, n=n, whole=True, moved=group_size),)
-        return (BetaShift(a=a, b=b, step=group_size * data_weight),)
+            return (BetaShifts(a=first, b=second, whole=True),)
+        return (BetaShift(a=first, b=second),)
 
     def knows_groups(self, prior_divisor: float) -> bool:
         """Not where one of three or more priors is below one (docs/notes/posterior.md, Lemma 3)."""
         return len(self.alpha) == 2 or min(self.alpha) >= prior_divisor
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """The least, of two categories; of more, the number does not count (docs/notes/subsampling.md)."""
-        del high
-        return low
 
     @property
     def prior_counts(self) -> tuple[float, ...]:
@@ -157,13 +150,10 @@ class DirichletCategorical(Model):
         least = low * high if len(law.alpha) == 2 else low / 2.0
         return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(law.alpha) + n / temperature) * least)
 
-    def truncated_posteriors(
-        self, n: int, temperature: float, bounds: tuple[float, float], *, group_size: int = 1
-    ) -> TruncatedBetaShifts | None:
+    @property
+    def exact_neighbours(self) -> BetaShifts | None:
         """Of two categories, any sum of the others."""
-        if len(self.alpha) > 2:
-            return None
-        return self.two_categories(0, 1).truncated_posteriors(n, temperature, bounds, group_size=group_size)
+        return self.two_categories(0, 1).exact_neighbours if len(self.alpha) == 2 else None
 
     @property
     def as_bernoulli(self) -> Model:

@@ -93,22 +93,15 @@ class GammaExponential(Model):
         """All others 0."""
         return ((0.0, 0.0, self.upper),)
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[GammaRateShift, ...]:
+    @property
+    def neighbouring_posteriors(self) -> tuple[GammaRateShift, ...]:
         """From 0 to `upper`, all others 0: these only raise the rate (docs/notes/posterior.md)."""
-        shape, rate = self.shape / prior_divisor + data_weight * n, self.rate / prior_divisor
-        return (GammaRateShift(shape=shape, rate=rate, step=group_size * data_weight * self.upper),)
+        return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 
     def knows_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """The largest: more records raise the shape (docs/notes/subsampling.md)."""
-        del low
-        return high
 
     def checked_truncation(self, truncation: object) -> Truncation:
         """(low, high) inside (0, inf)."""

@@ -104,27 +104,15 @@ class GammaPoisson(Model):
         """All others 0."""
         return ((0.0, 0.0, float(self.upper)),)
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[GammaShapeShift, ...]:
+    @property
+    def neighbouring_posteriors(self) -> tuple[GammaShapeShift, ...]:
         """From 0 to `upper`, all others 0: these only raise the shape, which is post-processing."""
-        del n
-        return (GammaShapeShift(shape=self.shape / prior_divisor, step=group_size * data_weight * self.upper),)
+        return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 
     def knows_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """Their number does not count (docs/notes/subsampling.md)."""
-        del high
-        return low
-
-    @property
-    def prior_counts(self) -> tuple[float, ...]:
-        """The shape."""
-        return (self.shape,)
 
     def checked_truncation(self, truncation: object) -> Truncation:
         """(low, high) inside (0, inf)."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg, special
 
 from privsample._checks import FloatArray
-from privsample._entropy import undisturbed
+from privsample._entropy import draw_with_entropy_check
 from privsample._value import put, value
 from privsample.distributions.models.shells import Shells
 
@@ -73,7 +73,7 @@ class LogisticLaw:
         drawn, found, tried, batch = [np.empty((0, self.rows.shape[1]))], 0, 0, 2 * count
         while found < count:
             batch = max(1, min(batch, _CELLS // max(len(self.rows), 1)))
-            accepted, last = undisturbed(rng, partial(envelope.accepted, batch, count - found, rng))
+            accepted, last = draw_with_entropy_check(rng, partial(envelope.accepted, batch, count - found, rng))
             drawn.append(accepted)
             found, tried, batch = found + len(accepted), tried + last, 2 * batch
         return np.concatenate(drawn), tried

@@ -111,23 +111,16 @@ class NormalKnownVariance(Model):
         low, high = self.bounds
         return ((low, low, high),)
 
-    def neighbouring_posteriors(
-        self, n: int, *, data_weight: float = 1.0, prior_divisor: float = 1.0, group_size: int = 1
-    ) -> tuple[NormalShift, ...]:
+    @property
+    def neighbouring_posteriors(self) -> tuple[NormalShift, ...]:
         """From one bound to the other."""
         low, high = self.bounds
-        precision = 1 / prior_divisor / self.variance + data_weight * n / self.noise_variance
-        return (NormalShift(mu=group_size * data_weight * (high - low) / self.noise_variance / precision**0.5),)
+        return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
 
     def knows_groups(self, prior_divisor: float) -> bool:
         """All from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
-
-    def farthest_size(self, low: int, high: int) -> int:
-        """The least: more records raise the precision (docs/notes/subsampling.md)."""
-        del high
-        return low
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the mean."""

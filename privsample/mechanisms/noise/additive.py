@@ -1,27 +1,29 @@
 """Gaussian and Laplace noise on a statistic whose sensitivity the caller states."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, listed, positive, positive_integer
+from privsample._checks import FloatArray, holdable, listed, positive, positive_integer
 from privsample._data import as_float
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
-from privsample.accounting.targets import Target, smallest
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged, repeated
+from privsample.mechanisms.base import Draws, Mechanism, compose_draws
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
 _LARGEST = float(np.finfo(np.float64).max)
-_DEFAULT = AddRemove()
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+
+
+def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
+    return positive(sensitivity=fields["sensitivity"]) * ratio
 
 
 class AdditiveNoise(Mechanism):
@@ -35,22 +37,22 @@ class AdditiveNoise(Mechanism):
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Independent noise."""
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Add noise to the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (draws, *shape)."""
-        source, account = generator(rng), charged(self, rng)
-        statistic = self._statistic(data)
-        statistic = np.where(np.isfinite(statistic), statistic, 0.0)
-        noise = undisturbed(source, lambda: self._noise(source, (self.draws, *self.shape)))
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        noise = self._noise(rng, (self.draws, *self.shape))
         with np.errstate(over="ignore"):
-            noisy = np.clip(statistic + noise, -_LARGEST, _LARGEST)
-        return Release(mechanism=self, draws={"statistic": noisy}, account=account)
+            return {"statistic": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
-        count = int((~np.isfinite(self._statistic(data))).sum())
+        count = int((~np.isfinite(self._entries(data))).sum())
         return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
 
     def _statistic(self, data: Any) -> FloatArray:
+        entries = self._entries(data)
+        return np.where(np.isfinite(entries), entries, 0.0)
+
+    def _entries(self, data: Any) -> FloatArray:
+        """The statistic as floats; what is masked is NaN. Raises: SchemaError."""
         try:  # a list entry by entry, or one text would make texts of all
             statistic = np.asarray(data, dtype=object if isinstance(data, (list, tuple)) else None)
         except Exception:  # noqa: BLE001 - the message could show the statistic
@@ -75,79 +77,81 @@ def _normalize(self: Any) -> None:
 
 @value
 class GaussianMechanism(AdditiveNoise):
-    """Normal noise of deviation `noise_std`; `sensitivity` is the most that one neighbour moves the statistic in L2."""
+    """Normal noise of deviation `noise_std`; `sensitivity` is the most that one neighbour moves the statistic in L2.
+
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape).
+    """
 
     sensitivity: float
     noise_std: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
     draws: int = 1
+    free_parameters = (
+        FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
+    )
 
     def __post_init__(self) -> None:
         _normalize(self)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Exact."""
         one = GaussianAccountant(sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation)
-        return repeated(one, self.draws)
+        return compose_draws(one, self.draws)
+
+    @property
+    def title(self) -> str:
+        """The statistic and its noise."""
+        return "Statistic with Gaussian noise"
+
+    @property
+    def description(self) -> str:
+        """How much noise was added, and to what."""
+        return (
+            f"Normal noise of standard deviation {self.noise_std:.4g} was added to a statistic that one record moves "
+            f"by at most {self.sensitivity:g}."
+        )
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)
 
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: float,
-        target: Target,
-        relation: Relation = _DEFAULT,
-        shape: tuple[int, ...] = (),
-        draws: int = 1,
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        fixed: dict[str, Any] = {"sensitivity": sensitivity, "relation": relation, "shape": shape, "draws": draws}
-        unit = positive(sensitivity=sensitivity)
-        return smallest(
-            lambda ratio: cls(**fixed, noise_std=unit * ratio), lambda made: made.accountant, target, advice=_ADVICE
-        )
-
 
 @value
 class LaplaceMechanism(AdditiveNoise):
-    """Laplace noise of scale `scale`; `sensitivity` is the most one neighbour moves the statistic in L1."""
+    """Laplace noise of scale `scale`; `sensitivity` is the most one neighbour moves the statistic in L1.
+
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape).
+    """
 
     sensitivity: float
     scale: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
     draws: int = 1
+    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         _normalize(self)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Exact for one coordinate, an upper bound for several."""
         one = LaplaceAccountant(sensitivity=self.sensitivity, scale=self.scale, relation=self.relation)
-        return repeated(one, self.draws)
+        return compose_draws(one, self.draws)
+
+    @property
+    def title(self) -> str:
+        """The statistic and its noise."""
+        return "Statistic with Laplace noise"
+
+    @property
+    def description(self) -> str:
+        """How much noise was added, and to what."""
+        return (
+            f"Laplace noise of scale {self.scale:.4g} was added to a statistic that one record moves "
+            f"by at most {self.sensitivity:g}."
+        )
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.laplace(0.0, self.scale, shape)
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        sensitivity: float,
-        target: Target,
-        relation: Relation = _DEFAULT,
-        shape: tuple[int, ...] = (),
-        draws: int = 1,
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        fixed: dict[str, Any] = {"sensitivity": sensitivity, "relation": relation, "shape": shape, "draws": draws}
-        unit = positive(sensitivity=sensitivity)
-        return smallest(
-            lambda ratio: cls(**fixed, scale=unit * ratio), lambda made: made.accountant, target, advice=_ADVICE
-        )

@@ -1,22 +1,23 @@
 """A model's sufficient statistic released with noise once, and whatever is inferred from it at no further cost."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from privsample._checks import FloatArray, generator, holdable, positive, positive_integer
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
-from privsample.accounting.targets import Target, smallest
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.noise_aware import NoiseAware
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
 from privsample.mechanisms.release import Release
@@ -28,6 +29,13 @@ _FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
+def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
+    model, noise = fields["model"], fields["noise"]
+    reach = float(model.differences.vectors.max())
+    discrete = noise.startswith("discrete") if noise else model.differences.whole
+    return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
+
+
 @value
 class NoisyStatistics(ConjugateMechanism):
     """`draws` noisy copies of the model's statistic of n records, n public.
@@ -36,7 +44,8 @@ class NoisyStatistics(ConjugateMechanism):
     deviation, in the statistic's unit; left out, it is discrete Laplace for whole statistics and Laplace for others.
     `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account where
     sums and noise stay below 2^53.
-    Wrap the release in PrivateStatistics to infer from it.
+    `release` takes the records in one column, and draws "statistic", shape (draws, ...). Wrap it in PrivateStatistics
+    to infer from it.
     """
 
     model: Model
@@ -46,6 +55,7 @@ class NoisyStatistics(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     sampler: Sampler = "numpy"
+    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_reach, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -59,7 +69,7 @@ class NoisyStatistics(ConjugateMechanism):
         self._settle_draws()
         self.accountant  # noqa: B018 - building it checks the rest
 
-    @property
+    @cached
     def law(self) -> Noise:
         """The law of the noise."""
         return noise_law(str(self.noise), positive(scale=self.scale))
@@ -69,7 +79,7 @@ class NoisyStatistics(ConjugateMechanism):
         """The name under which the noisy statistic is released."""
         return "statistic"
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """From the model's differences of records, under ReplaceOne(n)."""
         reach = self.n * float(self.model.differences.vectors.max()) + self.law.reach(_RARE)
@@ -84,42 +94,27 @@ class NoisyStatistics(ConjugateMechanism):
             assumptions=ideal,
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Add noise to the statistic of `data`, n records, read once.
+    @property
+    def description(self) -> str:
+        """How much noise was added, and to what."""
+        return (
+            f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the one summary of {self.n:,} records "
+            f"from which {self._about} is inferred; whatever is inferred from it costs nothing more."
+        )
 
-        Returns: draws "statistic", (draws, ...). Raises: SchemaError, TypeError; ValueError, for a generator where
-        OpenDP draws from its own; ImportError.
-        """
+    @property
+    def quantity(self) -> str:
+        """A noisy statistic."""
+        return "statistic"
+
+    def _check_generator(self, rng: np.random.Generator | None) -> None:
         if self.sampler == "opendp":
-            if generator(rng) is rng:
+            if rng is not None:
                 raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
             opendp()
-        return ConjugateMechanism.release(self, data, rng=rng)
 
     def _law(self, statistic: FloatArray) -> Sampled:
         return _Noisy(statistic=statistic, noise=self.law, exact=self.sampler == "opendp")
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        model: Model,
-        n: int,
-        target: Target,
-        noise: str | None = None,
-        draws: int = 1,
-        unit: str = "record",
-        sampler: Sampler = "numpy",
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        reach = float(model.differences.vectors.max())
-
-        def build(ratio: float) -> Any:
-            discrete = noise.startswith("discrete") if noise else model.differences.whole
-            scale = min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
-            return cls(model=model, n=n, scale=scale, noise=noise, draws=draws, unit=unit, sampler=sampler)
-
-        return smallest(build, lambda made: made.accountant, target, advice=_ADVICE)
 
 
 @value

@@ -1,8 +1,9 @@
 """Noisy sums of records: mechanisms with Gaussian or Laplace noise that can run on a subsample."""
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from privsample._checks import (
     LARGEST_INTEGER,
     FloatArray,
-    generator,
     holdable,
     how_many,
     interval,
@@ -18,24 +18,20 @@ from privsample._checks import (
     positive_integer,
 )
 from privsample._data import chunks
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
-from privsample.accounting.targets import Target, smallest
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged, repeated
+from privsample.mechanisms.base import Draws, Mechanism, compose_draws
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
 _LARGEST = float(np.finfo(np.float64).max)
-_DEFAULT = AddRemove()
 _IDEAL = frozenset({Assumption.IDEAL_REALS})
-S = TypeVar("S", bound="NoisySum")
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
 
 
@@ -72,13 +68,19 @@ class NoisySum(Mechanism):
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Independent noise."""
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Sum and add noise. Returns: draws "sum", shape (draws,) or (draws, width). Raises: SchemaError, TypeError."""
-        source, account = generator(rng), charged(self, rng)
-        total = self._contributions(self._checked(data)).sum(axis=0)
-        noise = undisturbed(source, lambda: self._noise(source, (self.draws, *np.shape(total))))
+    def for_size(self, size: int) -> "NoisySum":
+        """Under ReplaceOne the same sum of `size` records."""
+        if not isinstance(self.relation, ReplaceOne):
+            return self
+        return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
+
+    def _statistic(self, data: Any) -> FloatArray:
+        return np.asarray(self._contributions(self._checked(data)).sum(axis=0))
+
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        noise = self._noise(rng, (self.draws, *np.shape(statistic)))
         with np.errstate(over="ignore"):
-            return Release(mechanism=self, draws={"sum": np.clip(total + noise, -_LARGEST, _LARGEST)}, account=account)
+            return {"sum": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
@@ -101,10 +103,21 @@ def _normalize(self: Any) -> None:
     self.accountant  # noqa: B018 - building it checks the rest
 
 
-def _least(build: Callable[[float], S], target: Target) -> S:
-    """The sum with the least noise that meets the target."""
-    unit = build(1.0).sensitivity
-    return smallest(lambda ratio: build(unit * ratio), lambda made: made.accountant, target, advice=_ADVICE)
+def _column_sensitivity(bounds: tuple[float, float], relation: Relation) -> float:
+    low, high = bounds
+    return high - low if isinstance(relation, ReplaceOne) else max(abs(low), abs(high))
+
+
+def _row_sensitivity(norm: float, relation: Relation) -> float:
+    return 2 * norm if isinstance(relation, ReplaceOne) else norm
+
+
+def _scaled_by_column(ratio: float, fields: Mapping[str, Any]) -> float:
+    return _column_sensitivity(interval(bounds=fields["bounds"]), fields["relation"]) * ratio
+
+
+def _scaled_by_row(ratio: float, fields: Mapping[str, Any]) -> float:
+    return _row_sensitivity(positive(norm=fields["norm"]), fields["relation"]) * ratio
 
 
 class ColumnSum(NoisySum):
@@ -122,8 +135,7 @@ class ColumnSum(NoisySum):
     @property
     def sensitivity(self) -> float:
         """The most that one neighbour moves the sum: the width of the bounds, or their larger size under AddRemove."""
-        low, high = self.bounds
-        return high - low if isinstance(self.relation, ReplaceOne) else max(abs(low), abs(high))
+        return _column_sensitivity(self.bounds, self.relation)
 
     def records(self, data: Any) -> NDArray[Any]:
         """One column of numbers (array protocol or Arrow stream)."""
@@ -138,66 +150,60 @@ class ColumnSum(NoisySum):
 
 @value
 class GaussianSum(ColumnSum):
-    """The sum of a column within `bounds` with normal noise of deviation `noise_std`."""
+    """The sum of a column within `bounds` with normal noise of deviation `noise_std`.
+
+    `release` takes one column of numbers, and draws "sum", shape (draws,).
+    """
 
     bounds: tuple[float, float]
     noise_std: float
     relation: Relation = AddRemove()
     draws: int = 1
+    free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), noise_std=positive(noise_std=self.noise_std))
         _normalize(self)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Exact."""
         one = GaussianAccountant(
             sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
         )
-        return repeated(one, self.draws)
+        return compose_draws(one, self.draws)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)
 
-    @classmethod
-    def calibrate(
-        cls, *, bounds: tuple[float, float], target: Target, relation: Relation = _DEFAULT, draws: int = 1
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return _least(lambda noise: cls(bounds=bounds, noise_std=noise, relation=relation, draws=draws), target)
-
 
 @value
 class LaplaceSum(ColumnSum):
-    """The sum of a column within `bounds` with Laplace noise of scale `scale`."""
+    """The sum of a column within `bounds` with Laplace noise of scale `scale`.
+
+    `release` takes one column of numbers, and draws "sum", shape (draws,).
+    """
 
     bounds: tuple[float, float]
     scale: float
     relation: Relation = AddRemove()
     draws: int = 1
+    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), scale=positive(scale=self.scale))
         _normalize(self)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Exact."""
         one = LaplaceAccountant(
             sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=_IDEAL
         )
-        return repeated(one, self.draws)
+        return compose_draws(one, self.draws)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.laplace(0.0, self.scale, shape)
-
-    @classmethod
-    def calibrate(
-        cls, *, bounds: tuple[float, float], target: Target, relation: Relation = _DEFAULT, draws: int = 1
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return _least(lambda noise: cls(bounds=bounds, scale=noise, relation=relation, draws=draws), target)
 
 
 @value
@@ -205,6 +211,7 @@ class ClippedSum(NoisySum):
     """The sum of rows of `width` numbers, each first scaled down to L2 norm `norm`, with normal noise in each entry.
 
     With Poisson sampling this is one step of private gradient descent. What is not a finite number counts as 0.
+    `release` takes an array of shape (k, width), and draws "sum", shape (draws, width).
     """
 
     norm: float
@@ -212,6 +219,7 @@ class ClippedSum(NoisySum):
     width: int
     relation: Relation = AddRemove()
     draws: int = 1
+    free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_row, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         put(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))
@@ -226,15 +234,15 @@ class ClippedSum(NoisySum):
     @property
     def sensitivity(self) -> float:
         """The most that one neighbour moves the sum in L2: `norm`, twice that under ReplaceOne."""
-        return 2 * self.norm if isinstance(self.relation, ReplaceOne) else self.norm
+        return _row_sensitivity(self.norm, self.relation)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Exact."""
         one = GaussianAccountant(
             sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
         )
-        return repeated(one, self.draws)
+        return compose_draws(one, self.draws)
 
     def records(self, data: Any) -> NDArray[Any]:
         """An array of shape (k, width)."""
@@ -248,12 +256,3 @@ class ClippedSum(NoisySum):
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)
-
-    @classmethod
-    def calibrate(
-        cls, *, norm: float, width: int, target: Target, relation: Relation = _DEFAULT, draws: int = 1
-    ) -> Self:
-        """The least noise that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return _least(
-            lambda noise: cls(norm=norm, noise_std=noise, width=width, relation=relation, draws=draws), target
-        )

@@ -2,28 +2,27 @@
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, how_many, interval, positive, positive_integer, share
+from privsample._checks import FloatArray, holdable, how_many, interval, positive, positive_integer, share
 from privsample._data import chunks
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
-from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import Draws, Mechanism, class_in_words
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.release import Release
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
-P = TypeVar("P", bound="PosteriorMechanism")
+_DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
+_PRIOR_DIVISOR = FreeParameter(name="prior_divisor", advice=_ADVICE)
 
 
 class Sampled(Protocol):
@@ -34,7 +33,11 @@ class Sampled(Protocol):
 
 
 class ConjugateMechanism(Mechanism):
-    """Draws of a model's parameter from the sufficient statistic of n records in one column."""
+    """Draws of a model's parameter from the sufficient statistic of n records in one column.
+
+    `release` takes the column (array protocol or Arrow stream), reads it once, and draws `parameter`, shape (draws,) or
+    (draws, K).
+    """
 
     __slots__ = ()
     model: Model
@@ -52,20 +55,27 @@ class ConjugateMechanism(Mechanism):
         """Where records live, and the public rule for all other values."""
         return self.model.domain
 
+    @property
+    def _about(self) -> str:
+        """What the parameter is, in words."""
+        return self.model.description
+
+    @property
+    def title(self) -> str:
+        """The class's name in words, and what it is about."""
+        return f"{class_in_words(type(self))} of {self._about}"
+
+    @property
+    def quantity(self) -> str:
+        """What the parameter is."""
+        return self._about.removeprefix("the ").replace("each category", "category")
+
     @abstractmethod
     def _law(self, statistic: FloatArray) -> Sampled:
         """What is drawn from, given the statistic."""
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Draw from the posterior of `data`: n records in one column (array protocol or Arrow stream), read once.
-
-        Returns: draws of the model's parameter, shape (draws,) or (draws, K). Raises: SchemaError, TypeError.
-        """
-        source = generator(rng)
-        account = charged(self, rng)
-        law = self._law(self._statistic(data))
-        drawn = undisturbed(source, lambda: law.sample(self.draws, source))
-        return Release(mechanism=self, draws={self.parameter: drawn}, account=account)
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        return {self.parameter: self._law(statistic).sample(self.draws, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
@@ -103,7 +113,7 @@ class PosteriorMechanism(ConjugateMechanism):
     def _weights(self) -> tuple[float, float]:
         """(data weight r, prior divisor m)."""
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """The account of all draws together, under ReplaceOne(n)."""
         r, m = self._weights
@@ -111,16 +121,29 @@ class PosteriorMechanism(ConjugateMechanism):
             model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
         )
 
+    @property
+    def description(self) -> str:
+        """What is drawn from."""
+        return f"The {self.n:,} records and a prior belief give {self._belief}; random draws from it were released."
+
+    @property
+    def _belief(self) -> str:
+        match self._weights:
+            case (weight, 1.0):
+                return f"a belief about {self._about} in which every record counts {100 * weight:.3g} % of a full one"
+            case (1.0, divisor):
+                return (
+                    f"a belief about {self._about} in which the prior counts {1 / divisor:.3g} times as much as usual"
+                )
+        return f"a weakened belief about {self._about}"
+
+    def for_size(self, size: int) -> "PosteriorMechanism":
+        """The posterior of `size` records."""
+        return replace(self, n=size)  # type: ignore[type-var]
+
     def _law(self, statistic: FloatArray) -> Sampled:
         r, m = self._weights
         return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
-
-
-def _calibrated(cls: type[P], free: str, fixed: dict[str, Any], target: Target) -> P:
-    """The mechanism with the largest value of the free field that meets the target."""
-    return largest(
-        lambda amount: cls(**fixed, **{free: amount}), lambda made: made.accountant, target, most=1.0, advice=_ADVICE
-    )
 
 
 def _common(self: Any) -> None:
@@ -137,6 +160,7 @@ class DirectPosterior(PosteriorMechanism):
     n: int
     draws: int = 1
     unit: str = "record"
+    unreachable_advice = _ADVICE + ", or use a diffused or concentrated posterior"
 
     def __post_init__(self) -> None:
         _common(self)
@@ -145,12 +169,9 @@ class DirectPosterior(PosteriorMechanism):
     def _weights(self) -> tuple[float, float]:
         return 1.0, 1.0
 
-    @classmethod
-    def calibrate(cls, *, model: Model, n: int, target: Target, draws: int = 1, unit: str = "record") -> Self:
-        """The mechanism, if it meets the target: it has no free parameter. Raises: UnreachableTarget."""
-        made = cls(model=model, n=n, draws=draws, unit=unit)
-        require(target, made.accountant, _ADVICE + ", or use a diffused or concentrated posterior")
-        return made
+    @property
+    def _belief(self) -> str:
+        return f"what one should believe about {self._about} (the posterior)"
 
 
 @value
@@ -162,6 +183,7 @@ class DiffusedPosterior(PosteriorMechanism):
     data_weight: float
     draws: int = 1
     unit: str = "record"
+    free_parameters = (_DATA_WEIGHT,)
 
     def __post_init__(self) -> None:
         put(self, data_weight=share(data_weight=self.data_weight))
@@ -170,11 +192,6 @@ class DiffusedPosterior(PosteriorMechanism):
     @property
     def _weights(self) -> tuple[float, float]:
         return self.data_weight, 1.0
-
-    @classmethod
-    def calibrate(cls, *, model: Model, n: int, target: Target, draws: int = 1, unit: str = "record") -> Self:
-        """The largest data weight that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return _calibrated(cls, "data_weight", {"model": model, "n": n, "draws": draws, "unit": unit}, target)
 
 
 @value
@@ -186,6 +203,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     prior_divisor: float
     draws: int = 1
     unit: str = "record"
+    free_parameters = (_PRIOR_DIVISOR,)
 
     def __post_init__(self) -> None:
         put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
@@ -194,11 +212,6 @@ class ConcentratedPosterior(PosteriorMechanism):
     @property
     def _weights(self) -> tuple[float, float]:
         return 1.0, self.prior_divisor
-
-    @classmethod
-    def calibrate(cls, *, model: Model, n: int, target: Target, draws: int = 1, unit: str = "record") -> Self:
-        """The largest prior divisor that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return _calibrated(cls, "prior_divisor", {"model": model, "n": n, "draws": draws, "unit": unit}, target)
 
 
 @value
@@ -217,6 +230,7 @@ class BetaQuery(PosteriorMechanism):
     prior_divisor: float = 1.0
     draws: int = 1
     unit: str = "record"
+    free_parameters = (_DATA_WEIGHT, _PRIOR_DIVISOR)
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))
@@ -225,7 +239,7 @@ class BetaQuery(PosteriorMechanism):
         )
         _common(self)
 
-    @property
+    @cached
     def model(self) -> Model:  # type: ignore[override]
         """Beta-Bernoulli over [0, 1]; the query brings the column there."""
         return BetaBernoulli(alpha=self.alpha, beta=self.beta, fractional=True)
@@ -235,11 +249,25 @@ class BetaQuery(PosteriorMechanism):
         return self.data_weight, self.prior_divisor
 
     @property
+    def title(self) -> str:
+        """What is drawn."""
+        return "Mean of a bounded column"
+
+    @property
+    def quantity(self) -> str:
+        """What is drawn."""
+        return "mean of the column"
+
+    @property
+    def _about(self) -> str:
+        return "the column's mean"
+
+    @property
     def parameter(self) -> str:
         """The mean of phi."""
         return "rho"
 
-    @property
+    @cached
     def domain(self) -> Domain:
         """The bounds; a missing record counts as the lower one."""
         low, high = self.bounds
@@ -263,22 +291,3 @@ class BetaQuery(PosteriorMechanism):
         law = self.model.posterior(*self._scaled_sum(data))
         assert isinstance(law, Beta)
         return replace(self, alpha=law.a, beta=law.b)
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        alpha: float,
-        beta: float,
-        bounds: tuple[float, float],
-        n: int,
-        target: Target,
-        draws: int = 1,
-        unit: str = "record",
-        by: Literal["data_weight", "prior_divisor"] = "data_weight",
-    ) -> Self:
-        """The largest data weight (or prior divisor) that meets the target, on the safe side."""
-        if by not in ("data_weight", "prior_divisor"):
-            raise ValueError(f"by must be 'data_weight' or 'prior_divisor', got {by!r}")
-        fixed: dict[str, Any] = {"alpha": alpha, "beta": beta, "bounds": bounds, "n": n, "draws": draws, "unit": unit}
-        return _calibrated(cls, by, fixed, target)

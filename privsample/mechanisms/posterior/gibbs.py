@@ -1,26 +1,34 @@
 """A hidden Markov chain of categorical records, sampled in private: from noisy histograms, or by tempered updates."""
 
 import operator
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, how_many, listed, number, positive, positive_integer
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._checks import FloatArray, holdable, how_many, listed, number, positive, positive_integer
+from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
-from privsample.accounting.targets import Target, largest, smallest
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import DrawsWithNotes, Mechanism
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
 _ADVICE = "ask for fewer sweeps, a larger truncation, or delta > 0"
+
+
+def _scale(ratio: float, _: Mapping[str, Any]) -> float:
+    return min(ratio, LARGEST_DISCRETE)
+
+
+def _temperature(share: float, _: Mapping[str, Any]) -> float:
+    return 1.0 / share
 
 
 @value
@@ -35,7 +43,9 @@ class PrivateGibbsHMM(Mechanism):
     - `temperature` T >= 1: each update of each of the `sweeps` is drawn at T, shares of K categories held at
       `truncation`/K or more. Every update is paid for, and no chain has to converge.
 
-    The last `kept` sweeps are released. With one state the model is naive Bayes; give it one step.
+    With one state the model is naive Bayes; give it one step. `release` takes rows of shape (n, features) in the order
+    of their steps, and draws "states" (kept, steps), "emissions" (kept, states, cells) and "transitions" (kept, states,
+    states) of the last `kept` sweeps.
     Source: Foulds, Geumlek, Welling and Chaudhuri 2016; Geumlek 2020, section 4.4; docs/notes/gibbs.md.
     """
 
@@ -51,6 +61,10 @@ class PrivateGibbsHMM(Mechanism):
     emission_prior: float = 1.0
     transition_prior: float = 1.0
     unit: str = "record"
+    free_parameters = (
+        FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
+        FreeParameter(name="temperature", value=_temperature, advice=_ADVICE),
+    )
 
     def __post_init__(self) -> None:
         model = self.model
@@ -77,7 +91,7 @@ class PrivateGibbsHMM(Mechanism):
             put(self, temperature=number(temperature=self.temperature))
         self.accountant  # noqa: B018 - building it checks the rest
 
-    @property
+    @cached
     def model(self) -> CategoricalHMM:
         """The model without its privacy."""
         return CategoricalHMM(
@@ -92,12 +106,12 @@ class PrivateGibbsHMM(Mechanism):
         """How many records there are."""
         return sum(self.entries)
 
-    @property
+    @cached
     def law(self) -> Noise | None:
         """The law of the noise on the histograms, if there is any."""
         return None if self.scale is None else noise_law(self.noise, self.scale)
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """Under ReplaceOne(n): the histograms' once, or every update's."""
         if (law := self.law) is not None:
@@ -114,23 +128,37 @@ class PrivateGibbsHMM(Mechanism):
             unit=self.unit,
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Sample from `data`, rows of shape (n, features) in the order of their steps.
+    @property
+    def title(self) -> str:
+        """The model."""
+        return "Hidden Markov chain of categorical records"
 
-        Returns: draws "states" (kept, steps), "emissions" (kept, states, cells) and "transitions" (kept, states,
-        states). Raises: SchemaError, TypeError.
-        """
-        return self.release_with_notes(data, rng=rng)[0]
+    @property
+    def description(self) -> str:
+        """Where the noise is."""
+        if self.temperature is None:
+            return (
+                f"Random noise ({self.noise}, scale {self.scale:.4g}) was added once to how often each category "
+                "occurs in each time step; all else was computed from these noisy counts."
+            )
+        return (
+            f"Each of {self.sweeps} rounds of random updates was flattened by a temperature of "
+            f"{self.temperature:.4g}, and every one of them is paid for."
+        )
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and how well its last sweep describes the records."""
-        source, account = generator(rng), charged(self, rng)
-        histograms = self.histograms(data)
-        chain = undisturbed(source, lambda: self._chain(histograms, source))
-        scores = (histograms * np.log(chain.emissions[-1])[chain.states[-1]]).sum()
+        return self._release_with_notes(data, rng)
+
+    def _statistic(self, data: Any) -> FloatArray:
+        return self.histograms(data)
+
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> DrawsWithNotes:
+        chain = self._chain(statistic, rng)
+        scores = (statistic * np.log(chain.emissions[-1])[chain.states[-1]]).sum()
         notes = CuratorNotes(title="the last sweep", facts={"log likelihood for each record": scores / self.n})
         draws = {"states": chain.states, "emissions": chain.emissions, "transitions": chain.transitions}
-        return Release(mechanism=self, draws=draws, account=account), notes
+        return DrawsWithNotes(draws=draws, notes=notes)
 
     def histograms(self, data: Any) -> FloatArray:
         """Counts of every category in every step, (steps, cells), after the public rule. Raises: SchemaError."""
@@ -149,39 +177,6 @@ class PrivateGibbsHMM(Mechanism):
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
         """log likelihood of further histograms, (steps, cells), of steps that were left out; (steps,)."""
         return self.model.log_predictive(Chain(**release.draws), histograms)
-
-    @classmethod
-    def calibrate(
-        cls,
-        *,
-        states: int,
-        categories: tuple[int, ...],
-        entries: tuple[int, ...],
-        target: Target,
-        by: Literal["scale", "temperature"] = "scale",
-        **fields: Any,
-    ) -> Self:
-        """The least noise, or the lowest temperature, that meets the target, on the safe side.
-
-        fields: the others, as they stand in the class. Raises: UnreachableTarget.
-        """
-        if by not in ("scale", "temperature"):
-            raise ValueError(f"by must be 'scale' or 'temperature', got {by!r}")
-        fixed: dict[str, Any] = {"states": states, "categories": categories, "entries": entries, **fields}
-        if by == "temperature":
-            return largest(
-                lambda share: cls(temperature=1.0 / share, **fixed),
-                lambda made: made.accountant,
-                target,
-                most=1.0,
-                advice=_ADVICE,
-            )
-        return smallest(
-            lambda scale: cls(scale=min(scale, LARGEST_DISCRETE), **fixed),
-            lambda made: made.accountant,
-            target,
-            advice=_ADVICE,
-        )
 
     def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
         if self.temperature is not None:

@@ -1,19 +1,24 @@
 """Draws from a posterior at a temperature of one or more, its parameter held inside bounds."""
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
-from privsample.accounting.targets import Target, largest
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import Truncation
-from privsample.mechanisms.base import repeated
+from privsample.mechanisms.base import compose_draws
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 
 _ADVICE = "narrow the truncation, or ask for fewer draws"
+
+
+def _inverse(share: float, _: Mapping[str, Any]) -> float:
+    return 1 / share
 
 
 @value
@@ -32,6 +37,7 @@ class TemperedPosterior(ConjugateMechanism):
     truncation: Truncation
     draws: int = 1
     unit: str = "record"
+    free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         account = self._single
@@ -39,29 +45,24 @@ class TemperedPosterior(ConjugateMechanism):
         self._settle_draws()
         self._law(self.model.empty)  # refuses what could not be drawn from, before there are data
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """The account of all draws together, under ReplaceOne(n)."""
-        return repeated(self._single, self.draws)
+        return compose_draws(self._single, self.draws)
 
-    @property
+    @cached
     def _single(self) -> TemperedAccountant:
         return TemperedAccountant(
             model=self.model, n=self.n, temperature=self.temperature, truncation=self.truncation, unit=self.unit
         )
 
+    @property
+    def description(self) -> str:
+        """At which temperature was drawn, and from what."""
+        return (
+            f"What {self.n:,} records and a prior say about {self._about} was flattened by a temperature "
+            f"of {self.temperature:.4g} and held inside public bounds; random draws were released."
+        )
+
     def _law(self, statistic: FloatArray) -> HeldLaw:
         return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
-
-    @classmethod
-    def calibrate(
-        cls, *, model: Model, n: int, truncation: Truncation, target: Target, draws: int = 1, unit: str = "record"
-    ) -> Self:
-        """The lowest temperature, at least one, that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return largest(
-            lambda share: cls(model=model, n=n, temperature=1 / share, truncation=truncation, draws=draws, unit=unit),
-            lambda made: made.accountant,
-            target,
-            most=1.0,
-            advice=_ADVICE,
-        )

@@ -1,34 +1,39 @@
 """Binary draws from chances that a private mechanism released; only the draws leave."""
 
+from collections.abc import Mapping
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, generator, positive_integer
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._checks import FloatArray, positive_integer
+from privsample._entropy import draw_with_entropy_check
+from privsample._value import cached, put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
-from privsample.accounting.targets import Target, largest
 from privsample.distributions.models.base import Model
-from privsample.mechanisms.base import Mechanism, charged
-from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.release import Release
+from privsample.mechanisms.base import Draws, Mechanism, Wrapper
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.selection.repetition import checked_mechanism
 
 _MOST_MARGIN = 0.5 - 2.0**-40
 _ADVICE = "make the base more private, or draw fewer vectors"
 
 
+def _margin(room: float, _: Mapping[str, Any]) -> float:
+    return min(0.5 - room, _MOST_MARGIN)
+
+
 @value
-class BernoulliSampling(Mechanism):
+class BernoulliSampling(Wrapper):
     """`draws` vectors of coins whose chances are what `base` releases, moved into [margin, 1 - margin].
 
     The base must release one array; all its numbers together are the d chances, d = `dimension`. It is worked out
     for mechanisms whose public fields say it and must be given for others. The chances themselves stay secret, and so
     does whether there were any: what is no number, and a base that releases no draws, makes the coins fair. At margin 0
     nothing is clipped but to [0, 1], and nothing is gained.
+    `release` takes the base's data, and draws "bits", 0 or 1, shape (draws, dimension). It raises ValueError where the
+    base does not release `dimension` numbers.
     Source: Imola and Chaudhuri 2021; docs/notes/bernoulli.md.
     """
 
@@ -36,6 +41,7 @@ class BernoulliSampling(Mechanism):
     margin: float
     draws: int = 1
     dimension: int | None = None
+    free_parameters = (FreeParameter(name="margin", upper=0.5, value=_margin, advice=_ADVICE),)
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
@@ -44,7 +50,7 @@ class BernoulliSampling(Mechanism):
         account = self.accountant
         put(self, margin=account.margin, draws=account.draws)
 
-    @property
+    @cached
     def accountant(self) -> BernoulliAccountant:
         """The base's account, seen through the coins: an upper bound."""
         assert self.dimension is not None
@@ -52,35 +58,14 @@ class BernoulliSampling(Mechanism):
             base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Run the base and toss the coins. Returns: draws "bits", 0 or 1, shape (draws, dimension).
+    def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
+        chances = self._chances(self.base._draw_checked(statistic, rng).draws)
+        return {"bits": draw_with_entropy_check(rng, lambda: self._tossed(chances, rng))}
 
-        Raises: as the base does; ValueError, where the base does not release `dimension` numbers.
-        """
-        source, account = generator(rng), charged(self, rng)
-        chances = self._chances(self.base.release(data, rng=rng))
-        bits = undisturbed(source, lambda: self._tossed(chances, source))
-        return Release(mechanism=self, draws={"bits": bits}, account=account)
-
-    def validate(self, data: Any) -> CuratorNotes:
-        """The base's."""
-        return self.base.validate(data)
-
-    @classmethod
-    def calibrate(cls, *, base: Mechanism, target: Target, draws: int = 1, dimension: int | None = None) -> Self:
-        """The least margin that meets the target, on the safe side. Raises: UnreachableTarget."""
-        return largest(
-            lambda room: cls(base=base, margin=min(0.5 - room, _MOST_MARGIN), draws=draws, dimension=dimension),
-            lambda made: made.accountant,
-            target,
-            most=0.5,
-            advice=_ADVICE,
-        )
-
-    def _chances(self, release: Release) -> FloatArray:
-        arrays = list(release.draws.values()) or [np.full(self.dimension or 0, np.nan)]
+    def _chances(self, draws: Draws) -> FloatArray:
+        arrays = [np.asarray(array) for array in draws.values()] or [np.full(self.dimension or 0, np.nan)]
         if len(arrays) != 1 or arrays[0].size != self.dimension:
-            shapes = {name: array.shape for name, array in release.draws.items()}
+            shapes = {name: array.shape for name, array in draws.items()}
             raise ValueError(f"base must release one array of dimension = {self.dimension} numbers, it gave {shapes}")
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, listed, nonnegative
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
 from privsample.distributions.steps.maps import Ball, Box, LipschitzMap
-from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.noise.additive import GaussianMechanism
-from privsample.mechanisms.postprocessing.convolution import LARGEST, Draws, PostProcessing
+from privsample.mechanisms.postprocessing.convolution import LARGEST, PostProcessing
 
 
 @value
@@ -83,7 +83,7 @@ class NoisyContraction(PostProcessing):
                 return shape
         raise TypeError(f"base must be a GaussianMechanism or a NoisyContraction, got {type(self.base).__name__}")
 
-    @property
+    @cached
     def _end(self) -> tuple[int, ...]:
         """The shape of the last state."""
         x = self._vectors(np.zeros((1, *self.shape)))
@@ -98,17 +98,17 @@ class NoisyContraction(PostProcessing):
     def _numbers(self, x: FloatArray) -> FloatArray:
         return x if self.shape or x.shape[1:] != (1,) else x[..., 0]
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """The base's account through the steps, at the best path; exact for the worst maps."""
         noise_stds = tuple(step.noise_std for step in self.steps)
         return contracted(self.base.accountant, noise_stds, tuple(float(step.constant or 0.0) for step in self.steps))
 
-    def _step(self, draws: Draws, source: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         found = {}
         for name, x in draws.items():
             at = self._vectors(x)
             for step in self.steps:
-                at = step(at, source)
+                at = step(at, rng)
             found[name] = self._numbers(at)
         return found

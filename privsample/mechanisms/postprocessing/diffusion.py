@@ -1,6 +1,7 @@
 """Statistics that diffuse: a release goes on to more private tiers with no new look at the data."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -8,26 +9,34 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import generator, holdable, listed, positive, positive_integer
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._checks import FloatArray, generator, holdable, listed, positive, positive_integer
+from privsample._entropy import draw_with_entropy_check
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
-from privsample.accounting.targets import Target, smallest
 from privsample.distributions.steps.diffusions import BrownianLaw, DiffusionLaw, OrnsteinUhlenbeckLaw
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import Draws, Mechanism, Wrapper
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.postprocessing.convolution import LARGEST, following
+from privsample.mechanisms.postprocessing.convolution import LARGEST, account_of_step
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation
 
 _DEFAULT = AddRemove()
 
 
+def _scaled_by_square(ratio: float, fields: Mapping[str, Any]) -> float:
+    unit = positive(sensitivity=fields["sensitivity"]) ** 2
+    return unit * ratio
+
+
 class DiffusionMechanism(Mechanism):
-    """A statistic of public shape, diffused for `time`; what is not a finite number counts as 0."""
+    """A statistic of public shape, diffused for `time`; what is not a finite number counts as 0.
+
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+    """
 
     __slots__ = ()
     sensitivity: float
@@ -46,12 +55,12 @@ class DiffusionMechanism(Mechanism):
         holdable(prod(shape), lower="shape")
         self.accountant  # noqa: B018 - building it checks the rest
 
-    @property
+    @cached
     def accountant(self) -> GaussianAccountant:
         """Exact."""
         return diffused(self.law, self.time, self.sensitivity, self.relation)
 
-    @property
+    @cached
     def _before_shrinking(self) -> GaussianMechanism:
         """The Gaussian mechanism that differs by the factor `law.shrink(time)` alone."""
         noise_std = self.accountant.noise_std
@@ -59,11 +68,12 @@ class DiffusionMechanism(Mechanism):
             sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
         )
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Diffuse the statistic `data`, an array of shape `shape`. Returns: draws "statistic", (1, *shape)."""
-        source, account = generator(rng), charged(self, rng)
-        noisy = self._before_shrinking.release(data, rng=source)["statistic"]
-        return Release(mechanism=self, draws={"statistic": self.law.shrink(self.time) * noisy}, account=account)
+    def _statistic(self, data: Any) -> FloatArray:
+        return self._before_shrinking._statistic(data)
+
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        noisy = self._before_shrinking._draw(statistic, rng)["statistic"]
+        return {"statistic": self.law.shrink(self.time) * noisy}
 
     def validate(self, data: Any) -> CuratorNotes:
         """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
@@ -82,12 +92,15 @@ class DiffusionMechanism(Mechanism):
         """
         began = getattr(release, "mechanism", None)
         start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
-        source, account = generator(rng), following(start.at(time), start, release, rng)
+        source, account = generator(rng), account_of_step(start.at(time), start, release, rng)
         gone = _forward(start.time, time)
-        with np.errstate(over="ignore"):
-            moved = undisturbed(source, lambda: self.law.step(release["statistic"], gone, source))
-        moved = np.clip(moved, -LARGEST, LARGEST)
+        moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
         return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
+
+    def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
+        """The state after so much more time."""
+        with np.errstate(over="ignore"):
+            return np.clip(self.law.step(state, time, rng), -LARGEST, LARGEST)
 
     @property
     def _dimension(self) -> int:
@@ -114,6 +127,14 @@ class BrownianMotion(DiffusionMechanism):
     time: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
+    free_parameters = (
+        FreeParameter(
+            name="time",
+            direction="smallest",
+            value=_scaled_by_square,
+            advice="ask for delta > 0, or for a Renyi or zCDP guarantee",
+        ),
+    )
 
     def __post_init__(self) -> None:
         self._settle()
@@ -122,19 +143,6 @@ class BrownianMotion(DiffusionMechanism):
     def law(self) -> BrownianLaw:
         """Brownian motion with dX = sqrt(2) dW."""
         return BrownianLaw()
-
-    @classmethod
-    def calibrate(
-        cls, *, sensitivity: float, target: Target, relation: Relation = _DEFAULT, shape: tuple[int, ...] = ()
-    ) -> Self:
-        """The least time that meets the target, on the safe side. Raises: UnreachableTarget."""
-        unit = positive(sensitivity=sensitivity) ** 2
-        return smallest(
-            lambda time: cls(sensitivity=sensitivity, time=unit * time, relation=relation, shape=shape),
-            lambda made: made.accountant,
-            target,
-            advice="ask for delta > 0, or for a Renyi or zCDP guarantee",
-        )
 
 
 @value
@@ -180,15 +188,17 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
 
 @value
-class Hierarchy(Mechanism):
+class Hierarchy(Wrapper):
     """One path of a diffusion, released at `base.time` and at each of the later `times`.
 
     All tiers together cost what the first costs, since the others are made from it; each tier alone costs less:
     `tiers` takes them apart, for readers of whom each sees one.
+    `release` takes the base's statistic, and draws "statistic", shape (tiers, *shape), the least private first.
     """
 
     base: DiffusionMechanism
     times: tuple[float, ...]
+    _checks_entropy = False  # nothing but draws happens between the draws
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, DiffusionMechanism):
@@ -197,32 +207,24 @@ class Hierarchy(Mechanism):
         for start, end in pairwise((self.base.time, *self.times)):
             _forward(start, end)
 
-    @property
+    @cached
     def accountant(self) -> GaussianAccountant:
         """The least private tier's."""
         return self.base.accountant
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """The path at all times, the least private first. Returns: draws "statistic", (tiers, *shape)."""
-        source, account = generator(rng), charged(self, rng)
-        tier = self.base.release(data, rng=source)
-        path = [tier["statistic"][0]]
-        for time in self.times:
-            tier = self.base.diffuse(tier, time=time, rng=source)
-            path.append(tier["statistic"][0])
-        return Release(mechanism=self, draws={"statistic": np.array(path)}, account=account)
+    def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
+        path = [self.base._draw(statistic, rng)["statistic"]]
+        for start, end in pairwise((self.base.time, *self.times)):
+            path.append(self.base._move(path[-1], _forward(start, end), rng))
+        return {"statistic": np.concatenate(path)}
 
     def tiers(self, release: Release) -> tuple[Release, ...]:
         """Each tier of a release of this hierarchy as a release of its own, with its own account."""
-        account = following(self, self, release, None)
+        account = account_of_step(self, self, release, None)
         fresh = account.assumptions - self.accountant.assumptions
         found = []
         for time, draw in zip((self.base.time, *self.times), release["statistic"], strict=True):
             own = self.base.at(time)
-            held = own.accountant.assuming(*fresh) if Assumption.RNG_FRESH in fresh else own.accountant
+            held = own._account_with_rng if Assumption.RNG_FRESH in fresh else own._own_account
             found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=held))
         return tuple(found)
-
-    def validate(self, data: Any) -> CuratorNotes:
-        """The base's."""
-        return self.base.validate(data)

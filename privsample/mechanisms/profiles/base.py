@@ -2,17 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, how_many, positive, positive_integer, real_array
+from privsample._checks import FloatArray, how_many, positive, positive_integer, real_array
 from privsample._data import chunks
-from privsample._entropy import undisturbed
-from privsample._value import put
+from privsample._value import cached, put
 from privsample.accounting.base import Accountant
 from privsample.accounting.profiles import ProfileAccountant
-from privsample.accounting.targets import Target, largest
 from privsample.distributions.domains import Domain
 from privsample.distributions.profile_graph import Name, ProfileGraph
 from privsample.distributions.steps.channels import (
@@ -24,11 +22,11 @@ from privsample.distributions.steps.channels import (
     written_exactly,
 )
 from privsample.errors import NumericalFailure, SchemaError
-from privsample.mechanisms.base import Mechanism, charged
+from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profiles.repair import kept, repaired
-from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
 
 _MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
@@ -43,6 +41,11 @@ class ProfileMechanism(Mechanism):
     whole multiple of 2^-53, drawn exactly so. Given matrices, as by a file, are checked in place of solving: every edge
     on the stored doubles. observations: how many one profile may be behind; independent, or nothing is promised.
     missing: the symbol that stands for every observation out of range.
+
+    `release` takes anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
+    mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0. Rows are
+    taken for different sources, alike in profile or not; up to `observations` of them may be of one source. It draws
+    "symbols", whole numbers of shape (1, n), in the order given; n is public.
     """
 
     __slots__ = ()
@@ -51,6 +54,9 @@ class ProfileMechanism(Mechanism):
     observations: int
     missing: int
     matrices: FloatArray
+    free_parameters = (
+        FreeParameter(name="epsilon", upper=_MOST, advice="a smaller epsilon cannot be kept in doubles"),
+    )
 
     _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
 
@@ -127,17 +133,17 @@ class ProfileMechanism(Mechanism):
             f"({a!r}, {b!r}): its loss, unchanged, is {most:.6g}, {most - self.epsilon:.6g} above epsilon"
         )
 
-    @property
+    @cached
     def accountant(self) -> Accountant:
         """The account of all observations of one profile: exact, from the laws that come out of the matrices."""
         single = self._single
         return single if self.observations == 1 else single.independent_observations(self.observations)
 
-    @property
+    @cached
     def _single(self) -> ProfileAccountant:
         return ProfileAccountant(relation=ProfileEdge(graph=self.graph), laws=self.laws, stated_epsilon=self.epsilon)
 
-    @property
+    @cached
     def laws(self) -> FloatArray:
         """What comes out for each profile, (profiles, d)."""
         return output_laws(self.graph.laws, self.matrices)
@@ -161,40 +167,27 @@ class ProfileMechanism(Mechanism):
         """
         return response_change(self.graph.symbols, self.epsilon)
 
-    @classmethod
-    def calibrate(cls, *, graph: ProfileGraph, target: Target, **fields: Any) -> Self:
-        """The largest epsilon whose account meets the target, on the safe side; `fields` are the mechanism's others.
-
-        Raises: UnreachableTarget.
-        """
-        return largest(
-            lambda epsilon: cls(graph=graph, epsilon=epsilon, **fields),  # type: ignore[call-arg]
-            lambda made: made.accountant,
-            target,
-            most=_MOST,
-            advice="a smaller epsilon cannot be kept in doubles",
-        )
-
-    @property
+    @cached
     def domain(self) -> Domain:
         """{0, ..., d-1}; whatever is missing or outside counts as `missing`."""
         high = self.graph.symbols - 1.0
         return Domain(low=0.0, high=high, missing=float(self.missing), whole=True, outside_is_missing=True)
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Exchange every observation by its profile's matrix.
+    def code_count(self) -> int:
+        """The symbols, where each source is observed once."""
+        if self.observations != 1:
+            raise ValueError(f"a kernel takes one observation of each source, got observations={self.observations}")
+        return self.graph.symbols
 
-        data: anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
-        mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0. Rows
-        are taken for different sources, alike in profile or not; up to `observations` of them may be of one source.
-        Returns: draws "symbols", whole numbers of shape (1, n), in the order given; n is public.
-        Raises: SchemaError, for columns of other types or lengths, or a profile that the graph does not have.
-        """
-        source, account = generator(rng), charged(self, rng)
-        profile, symbol = self._columns(data)
-        sampler = Sampler(self.matrices)
-        drawn = undisturbed(source, lambda: sampler.draw(profile, symbol, source))
-        return Release(mechanism=self, draws={"symbols": drawn[None]}, account=account)
+    def _statistic(self, data: Any) -> tuple[IntArray, IntArray]:
+        return self._columns(data)
+
+    def _draw(self, statistic: tuple[IntArray, IntArray], rng: np.random.Generator) -> Draws:
+        return {"symbols": self._sampler.draw(*statistic, rng)[None]}
+
+    @cached
+    def _sampler(self) -> Sampler:
+        return Sampler(self.matrices)
 
     def validate(self, data: Any) -> CuratorNotes:
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""

@@ -1,20 +1,20 @@
 """The best of a random number of runs, and runs until one is good enough. The number of runs is never revealed."""
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from privsample._checks import finite, generator, share
+from privsample._checks import finite, share
 from privsample._data import as_float
-from privsample._entropy import undisturbed
-from privsample._value import put, value
+from privsample._entropy import draw_with_entropy_check
+from privsample._value import cached, put, value
+from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.accounting.targets import Target, largest, require
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
-from privsample.mechanisms.base import Mechanism, charged
-from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
+from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
 
@@ -24,67 +24,62 @@ _LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
 _ADVICE = "one run of the base costs that already; make the base more private"
 
 
+def _negative_binomial(more: float, fields: Mapping[str, Any]) -> Runs:
+    return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=fields["eta"])
+
+
+def _account_of_one_run(fields: Mapping[str, Any]) -> Accountant:
+    return checked_mechanism(fields["base"]).accountant
+
+
 @value
-class RepeatedSelection(Mechanism):
+class RepeatedSelection(Wrapper):
     """The draws of the best of K runs of `base`, K drawn from `runs`; no draws at all where no run was made.
 
     The best has the highest `score`: the name of a draw that is one number, None for the only draw, or a function of
     the base's Release alone. A function must be fixed beforehand and public; it may not look at the data, and a
     mechanism with a function cannot be saved. NaN, and a score that raises, rank last; below them rank runs that
     failed numerically, whose release has no draws either: the base's account must cover that a run fails. The first
-    of equals wins. Data are read once for each run and once before.
+    of equals wins. `release` takes the base's data, which are read once, and draws the base's names.
+
+    `calibrate` finds the most runs on average by a truncated negative binomial law, whose `eta`, 0 if left out, it
+    takes beside the fields.
     """
 
     base: Mechanism
     runs: Runs
     score: Score = None
+    free_parameters = (
+        FreeParameter(
+            name="runs",
+            upper=_MOST_MEAN,
+            value=_negative_binomial,
+            options={"eta": 0.0},
+            limit=_account_of_one_run,
+            advice=_ADVICE,
+        ),
+    )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
         put(self, runs=runs_law(self.runs), score=_checked_score(self.score))
 
-    @property
+    @cached
     def accountant(self) -> SelectionAccountant:
         """The base's account, seen through the choice: an upper bound."""
         return SelectionAccountant(base=self.base.accountant, runs=self.runs)
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Run the base K times. Returns: the winner's draws and nothing else of any run. Raises: as the base does."""
-        source, account = generator(rng), charged(self, rng)
-        self.base.validate(data)  # wrong data are refused whatever the number of runs
-        best: tuple[Rank, dict[str, Any]] = (FAILED, {})
-        for _ in range(undisturbed(source, lambda: self.runs.sample(source))):
-            found = _one_run(self.base, self.score, data, rng)
+    def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
+        best: tuple[Rank, Draws] = (FAILED, {})
+        for _ in range(draw_with_entropy_check(rng, lambda: self.runs.sample(rng))):
+            found = _one_run(self.base, self.score, statistic, rng)
             if found[0] > best[0]:
                 best = found
-        return Release(mechanism=self, draws=best[1], account=account)
-
-    def validate(self, data: Any) -> CuratorNotes:
-        """The base's."""
-        return self.base.validate(data)
-
-    @classmethod
-    def calibrate(cls, *, base: Mechanism, target: Target, eta: float = 0.0, score: Score = None) -> Self:
-        """The most runs on average, by a truncated negative binomial law, that meet the target, on the safe side.
-
-        Raises: UnreachableTarget, where even one run costs more.
-        """
-        require(target, base.accountant, _ADVICE)
-
-        def law(more: float) -> Runs:
-            return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=eta)
-
-        return largest(
-            lambda more: cls(base=base, runs=law(more), score=score),
-            lambda made: made.accountant,
-            target,
-            most=_MOST_MEAN,
-            advice=_ADVICE,
-        )
+        return best[1]
 
 
 @value
-class ConditionalSelection(Mechanism):
+class ConditionalSelection(Wrapper):
     """Runs of `base` until one has a `score` of at least `accept`, its draws released; or none, by chance.
 
     Before each run it stops with probability `floor` and releases no draws. So it stops in each round with at least
@@ -103,39 +98,31 @@ class ConditionalSelection(Mechanism):
         put(self, accept=finite(accept=self.accept), floor=share(floor=self.floor), score=_checked_score(self.score))
         self.accountant  # noqa: B018 - building it checks the floor against the base
 
-    @property
+    @cached
     def accountant(self) -> ConditionalAccountant:
         """The base's account, given that a round stops or is good enough: an upper bound."""
         return ConditionalAccountant(base=self.base.accountant, floor=self.floor, stops=True)
 
-    def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Run the base until a run is good enough or chance stops. Raises: as the base does."""
-        source, account = generator(rng), charged(self, rng)
-        self.base.validate(data)
-        draws: dict[str, Any] = {}
-        while undisturbed(source, source.random) >= self.floor:
-            rank, found = _one_run(self.base, self.score, data, rng)
+    def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
+        while draw_with_entropy_check(rng, rng.random) >= self.floor:
+            rank, found = _one_run(self.base, self.score, statistic, rng)
             if rank >= rank_of(self.accept):
-                draws = found
-                break
-        return Release(mechanism=self, draws=draws, account=account)
-
-    def validate(self, data: Any) -> CuratorNotes:
-        """The base's."""
-        return self.base.validate(data)
+                return found
+        return {}
 
 
-def _one_run(base: Mechanism, score: Score, data: Any, rng: np.random.Generator | None) -> tuple[Rank, dict[str, Any]]:
+def _one_run(base: Mechanism, score: Score, statistic: Any, rng: np.random.Generator) -> tuple[Rank, Draws]:
     """The rank of one run and its draws."""
     with silent():
         try:
-            release = base.release(data, rng=rng)
+            draws = base._draw_checked(statistic, rng).draws
         except (ArithmeticError, np.linalg.LinAlgError):
             return FAILED, {}
-        if not release.draws:
+        if not draws:
             return FAILED, {}
+        release = Release(mechanism=base, draws=draws, account=account_of(base, None))
         number = _score_of(release, score)
-    return rank_of(number), dict(release.draws)
+    return rank_of(number), release.draws
 
 
 def _score_of(release: Release, score: Score) -> float:

@@ -15,7 +15,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.sums import NoisySum
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.subsampling import Subsampled, for_size
+from privsample.mechanisms.subsampling import Subsampled
 from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.draws import released
 from privsample.simulations.audit.neighbours.searched import candidate_records, searched
@@ -38,7 +38,7 @@ def _(mechanism: Subsampled, group: int = 1) -> tuple[Neighbours, ...]:
         Neighbours(
             account=one.accountant, words=case.words, datasets=case.datasets, draw=released(one), width=case.width + 1
         )
-        for case in neighbours(for_size(inner, size), group)
+        for case in neighbours(inner.for_size(size), group)
     )
 
 

@@ -1,0 +1,162 @@
+"""Calibration: the free parameter of a mechanism that just meets a target, found on the safe side."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar
+
+from privsample._value import put, value
+from privsample.accounting.base import Accountant
+from privsample.accounting.targets import Target, largest, require, smallest, unreachable
+
+M = TypeVar("M")
+Fields = Mapping[str, Any]
+
+
+def _amount(amount: float, _: Fields) -> float:
+    return amount
+
+
+def _accountant(made: Any) -> Accountant:
+    account: Accountant = made.accountant
+    return account
+
+
+@value
+class FreeParameter:
+    """A parameter that `calibrate` may choose, and how: a search over one positive number, the amount.
+
+    Parameters
+    ----------
+    name : str
+        What `by` calls it.
+    advice : str
+        What to do where no amount meets the target; the last words of the error.
+    direction : {"largest", "smallest", "fewest"}
+        "largest": the cost grows with the amount, and the largest in (0, upper] is taken. "smallest": the cost falls,
+        and the least amount is taken. "fewest": the cost falls, and the least whole number from 1 on is taken.
+    upper : float
+        The largest amount of "largest"; "fewest" gives up above it.
+    value : function of (amount, fields)
+        What the field is, given the amount and all other fields, defaults included. By default the amount itself.
+    decides : str
+        The field that is decided: `name` by default.
+    from_field : bool
+        Whether `value` starts from what the caller gives for this field. By default the field must be left out.
+    options : mapping
+        Further keyword arguments of `calibrate`, with their defaults: no fields, passed on to `value`.
+    limit : function of (fields), optional
+        An account that no amount falls below: where it misses the target, there is no search.
+    trial : mapping
+        Fields during the search in place of the caller's: for a choice that the account does not depend on.
+    account : function of (mechanism)
+        The account that the search reads: `accountant` by default.
+    """
+
+    name: str
+    advice: str
+    direction: Literal["largest", "smallest", "fewest"] = "largest"
+    upper: float = 1.0
+    value: Callable[[float, Fields], Any] = _amount
+    decides: str = ""
+    from_field: bool = False
+    options: Fields = field(default_factory=dict)
+    limit: Callable[[Fields], Accountant] | None = None
+    trial: Fields = field(default_factory=dict)
+    account: Callable[[Any], Accountant] = _accountant
+
+    def __post_init__(self) -> None:
+        put(self, decides=self.decides or self.name)
+
+
+def calibrated(
+    cls: type[M],
+    parameters: tuple[FreeParameter, ...],
+    target: Target,
+    *,
+    by: str | None,
+    given: Fields,
+    advice: str,
+) -> M:
+    """The instance of `cls` that meets the target with the best value of one free parameter, or without any.
+
+    Raises: UnreachableTarget; TypeError, for fields that are unknown or missing; ValueError, for an unknown `by`.
+    """
+    if not isinstance(target, Target):
+        raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
+    free = _chosen(cls, parameters, by)
+    known = _complete(cls, free, given)
+    if free is None:
+        made = cls(**given)
+        require(target, _accountant(made), advice)
+        return made
+    if free.limit is not None:
+        require(target, free.limit(known), free.advice)
+    own = {name: item for name, item in given.items() if name not in free.options}
+
+    def build(amount: float) -> M:
+        return cls(**(own | dict(free.trial) | {free.decides: free.value(amount, known)}))
+
+    found = _searched(free, build, target)
+    return cls(**(own | {free.decides: getattr(found, free.decides)})) if free.trial else found
+
+
+def _searched(free: FreeParameter, build: Callable[[float], M], target: Target) -> M:
+    match free.direction:
+        case "largest":
+            return largest(build, free.account, target, most=free.upper, advice=free.advice)
+        case "smallest":
+            return smallest(build, free.account, target, advice=free.advice)
+        case "fewest":
+            return _fewest(build, free.account, target, most=free.upper, advice=free.advice)
+
+
+def _fewest(
+    build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, most: float, advice: str
+) -> M:
+    """The mechanism with the least whole number from 1 on whose account meets the target; cost falls with it."""
+    failed, count = 0, 1
+    while not target.met_by(account(build(count))):
+        if count >= most:
+            raise unreachable(target, account(build(count)), advice)
+        failed, count = count, 2 * count
+    while count - failed > 1:
+        middle = (failed + count) // 2
+        failed, count = (failed, middle) if target.met_by(account(build(middle))) else (middle, count)
+    return build(count)
+
+
+def _chosen(cls: type, parameters: tuple[FreeParameter, ...], by: str | None) -> FreeParameter | None:
+    for free in parameters:
+        if by in (None, free.name):
+            return free
+    if by is None:
+        return None
+    names = " or ".join(repr(free.name) for free in parameters)
+    expected = f"by must be {names}" if names else f"by must be left out, {cls.__name__} has no free parameter"
+    raise ValueError(f"{expected}, got {by!r}")
+
+
+def _complete(cls: type, free: FreeParameter | None, given: Fields) -> Fields:
+    """All fields but the one that is decided: what is given, else the defaults. Raises: TypeError."""
+    if not is_dataclass(cls):
+        raise TypeError(f"{cls.__name__} must be a frozen dataclass: calibrate reads its fields")
+    listed = {item.name: item for item in fields(cls) if item.init}
+    options: Fields = {} if free is None else free.options
+    found = None if free is None or free.from_field else free.decides
+    allowed = [name for name in listed if name != found]
+    words = f"{cls.__name__} takes {', '.join([*allowed, *options])}"
+    if found is not None:
+        words += f"; {found} is what calibrate finds"
+    for name in given:
+        if name not in allowed and name not in options:
+            raise TypeError(f"{name} must be left out of calibrate: {words}")
+    complete = dict(options)
+    for name in allowed:
+        item = listed[name]
+        if item.default is not MISSING:
+            complete[name] = item.default
+        elif item.default_factory is not MISSING:
+            complete[name] = item.default_factory()
+        elif name not in given:
+            raise TypeError(f"{name} must be given to calibrate: {words}")
+    return complete | dict(given)
