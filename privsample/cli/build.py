@@ -7,14 +7,9 @@ from typing import Any
 
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 from privsample.cli.errors import UsageProblem
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
+from privsample.cli.models import check_count, flag, made, models, options_of, required_of
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.posterior.conjugate import (
     BetaQuery,
@@ -26,21 +21,6 @@ from privsample.mechanisms.posterior.conjugate import (
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 
 STATED_DELTA = 1e-6
-_EXTRAS = ("upper", "bounds", "noise_variance", "fractional", "categories")
-_PRIORS = {
-    "beta-bernoulli": "alpha,beta",
-    "dirichlet-categorical": "",
-    "gamma-poisson": "shape,rate",
-    "gamma-exponential": "shape,rate",
-    "normal-known-variance": "mean,variance",
-}
-_TAKES = {
-    "beta-bernoulli": ("fractional",),
-    "dirichlet-categorical": ("categories",),
-    "gamma-poisson": ("upper",),
-    "gamma-exponential": ("upper",),
-    "normal-known-variance": ("noise_variance", "bounds"),
-}
 MECHANISMS = {
     "direct": DirectPosterior,
     "diffused": DiffusedPosterior,
@@ -79,58 +59,26 @@ def model(args: Namespace) -> Model:
     if is_query(args):
         if args.model not in (None, "beta-bernoulli"):
             raise UsageProblem(f"--mechanism beta-query brings its own model; leave out --model {args.model}")
-        _check_extras(args, "--mechanism beta-query", ("bounds",))
-        alpha, beta = _prior(args, "beta-query", "alpha,beta")
+        _check_extras(args, "--mechanism beta-query", ("bounds",), ("bounds",))
+        check_count("beta-query", BetaBernoulli.prior_parameters, args.prior)
+        alpha, beta = args.prior
         with checked("--prior"):
             return BetaBernoulli(alpha=alpha, beta=beta, fractional=True)
     if args.model is None:
-        raise UsageProblem(f"--model is missing; expected one of {', '.join(_PRIORS)}")
-    _check_extras(args, f"--model {args.model}", _TAKES[args.model])
-    prior = _prior(args, args.model, _PRIORS[args.model])
+        raise UsageProblem(f"--model is missing; expected one of {', '.join(models())}")
+    kind = models()[args.model]
+    _check_extras(args, f"--model {args.model}", options_of(kind), required_of(kind))
     with checked(f"--model {args.model}"):
-        return _made(args, prior)
+        return made(args, kind)
 
 
-def _made(args: Namespace, prior: tuple[float, ...]) -> Model:
-    match args.model:
-        case "beta-bernoulli":
-            return BetaBernoulli(alpha=prior[0], beta=prior[1], fractional=args.fractional)
-        case "dirichlet-categorical":
-            if args.categories and len(args.categories) != len(prior):
-                raise UsageProblem(
-                    f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
-                    "they must be as many, one number for each name"
-                )
-            return DirichletCategorical(alpha=prior)
-        case "gamma-poisson":
-            if args.upper != int(args.upper if abs(args.upper) < 2**53 else 0):
-                raise UsageProblem(f"--upper must be a whole number for counts, got {args.upper:g}")
-            return GammaPoisson(shape=prior[0], rate=prior[1], upper=int(args.upper))
-        case "gamma-exponential":
-            return GammaExponential(shape=prior[0], rate=prior[1], upper=args.upper)
-        case _:
-            fixed: dict[str, Any] = {"noise_variance": args.noise_variance, "bounds": args.bounds}
-            return NormalKnownVariance(mean=prior[0], variance=prior[1], **fixed)
-
-
-def _prior(args: Namespace, name: str, parts: str) -> tuple[float, ...]:
-    found: tuple[float, ...] = args.prior
-    if parts and len(found) != 2:
-        raise UsageProblem(f"--prior for {name} is two numbers, {parts}; got {len(found)}")
-    return found
-
-
-def _option(field: str) -> str:
-    return "--" + field.replace("_", "-")
-
-
-def _check_extras(args: Namespace, words: str, takes: tuple[str, ...]) -> None:
-    for field in _EXTRAS:
+def _check_extras(args: Namespace, words: str, takes: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    for field in dict.fromkeys(option for kind in models().values() for option in options_of(kind)):
         given = getattr(args, field) is not None and getattr(args, field) is not False
         if given and field not in takes:
-            raise UsageProblem(f"{_option(field)} is not an option of {words}; leave it out")
-        if not given and field in takes and field not in ("fractional", "categories"):
-            raise UsageProblem(f"{words} needs {_option(field)}")
+            raise UsageProblem(f"{flag(field)} is not an option of {words}; leave it out")
+        if not given and field in needs:
+            raise UsageProblem(f"{words} needs {flag(field)}")
 
 
 def target(args: Namespace) -> Target | None:
@@ -174,11 +122,11 @@ def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> Conjugat
     given = {f: getattr(args, f) for f in FREE if getattr(args, f) is not None}
     for field in given:
         if field not in free:
-            raise UsageProblem(f"{_option(field)} is not an option of --mechanism {args.mechanism}; leave it out")
+            raise UsageProblem(f"{flag(field)} is not an option of --mechanism {args.mechanism}; leave it out")
         if goal is not None:
-            raise UsageProblem(f"give a limit or {_option(field)}, not both: the limit decides it")
+            raise UsageProblem(f"give a limit or {flag(field)}, not both: the limit decides it")
     if goal is None and not given and (limit_needed or free):
-        instead = f"; or {' or '.join(map(_option, free))}" if free else ""
+        instead = f"; or {' or '.join(map(flag, free))}" if free else ""
         raise UsageProblem(
             f"no limit was given: --epsilon with --delta, or --order with --rdp-epsilon, or --rho{instead}"
         )
@@ -190,8 +138,8 @@ def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> Conjugat
         kind = MECHANISMS[args.mechanism]
         fixed |= {"model": family} | _own(args)
     with checked():
-        made: ConjugateMechanism = kind(**fixed, **given) if goal is None else kind.calibrate(**fixed, target=goal)
-    return made
+        built: ConjugateMechanism = kind(**fixed, **given) if goal is None else kind.calibrate(**fixed, target=goal)
+    return built
 
 
 def _own(args: Namespace) -> dict[str, Any]:
@@ -199,7 +147,7 @@ def _own(args: Namespace) -> dict[str, Any]:
     for name, fields in _OWN.items():
         for field in fields:
             if name != args.mechanism and getattr(args, field) is not None:
-                raise UsageProblem(f"{_option(field)} is an option of --mechanism {name}; leave it out")
+                raise UsageProblem(f"{flag(field)} is an option of --mechanism {name}; leave it out")
     match args.mechanism:
         case "tempered":
             if args.truncation is None:

@@ -6,12 +6,12 @@ import textwrap
 from typing import Any, NoReturn
 
 from privsample.cli.errors import UsageProblem
+from privsample.cli.models import flag, model_options, models, names_of, prior_help
 
-MODELS = ("beta-bernoulli", "dirichlet-categorical", "gamma-poisson", "gamma-exponential", "normal-known-variance")
 MECHANISMS = ("direct", "diffused", "concentrated", "tempered", "noisy", "beta-query")
 NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
 _SIGNED = (  # options whose numbers may begin with a sign
-    *("--n", "--draws", "--prior", "--bounds", "--upper", "--noise-variance", "--truncation"),
+    *("--n", "--draws", "--prior", "--truncation"),
     *("--epsilon", "--delta", "--order", "--rdp-epsilon", "--rho"),
     *("--data-weight", "--prior-divisor", "--temperature", "--scale"),
 )
@@ -48,8 +48,9 @@ class Parser(argparse.ArgumentParser):
 def joined(words: list[str]) -> list[str]:
     """`--bounds -5,5` as `--bounds=-5,5`: argparse would take -5,5 for an option."""
     result: list[str] = []
+    signed = {*_SIGNED, *map(flag, model_options())}
     for word in words:
-        if result and result[-1] in _SIGNED and word[:1] == "-" and word[1:2] in set("0123456789.i"):
+        if result and result[-1] in signed and word[:1] == "-" and word[1:2] in set("0123456789.i"):
             result[-1] += "=" + word
         else:
             result.append(word)
@@ -116,33 +117,28 @@ def add_model(parser: argparse.ArgumentParser, *, n: bool = True) -> None:
     group = parser.add_argument_group("the data and the model")
     if n:
         group.add_argument("--n", type=whole, required=True, metavar="N", help="how many records there are (public)")
-    group.add_argument("--model", choices=MODELS, metavar="MODEL", help="one of " + ", ".join(MODELS))
+    group.add_argument("--model", choices=tuple(models()), metavar="MODEL", help="one of " + ", ".join(models()))
     group.add_argument(
         "--prior",
         type=numbers,
         required=True,
         metavar="A,B",
-        help="the prior's numbers: alpha,beta (beta-bernoulli, beta-query); one number for each category (dirichlet-"
-        "categorical); shape,rate (both gammas); mean,variance (normal-known-variance). A larger prior makes "
-        "stronger guarantees possible",
+        help=f"the prior's numbers: {prior_help()}; beta-query: alpha,beta. "
+        "A larger prior makes stronger guarantees possible",
     )
-    group.add_argument("--upper", type=number, metavar="B", help="gamma models: larger values count as B")
-    group.add_argument(
-        "--bounds",
-        type=pair,
-        metavar="LO,HI",
-        help="normal-known-variance, beta-query: values outside count as the nearer bound",
-    )
-    group.add_argument(
-        "--noise-variance", type=number, metavar="V", help="normal-known-variance: variance of one record"
-    )
-    group.add_argument("--fractional", action="store_true", help="beta-bernoulli: records are numbers from 0 to 1")
+    for field, (kind, line) in model_options().items():
+        words = f"beta-query, {line}" if field == "bounds" else line
+        if kind is bool:
+            group.add_argument(flag(field), action="store_true", help=words)
+        else:
+            read, shape = (pair, "LO,HI") if kind is tuple else (number, "X")
+            group.add_argument(flag(field), type=read, metavar=shape, help=words)
     group.add_argument(
         "--categories",
         type=names,
         metavar="A,B,C",
-        help="dirichlet-categorical: the public list of names in the column; missing and unknown names count as "
-        "the first. Without it the column holds 0, 1, 2, ...",
+        help=f"{names_of(lambda kind: kind.records_are_codes)}: the public list of names in the "
+        "column; missing and unknown names count as the first. Without it the column holds 0, 1, 2, ...",
     )
     group.add_argument("--unit", type=phrase, default="record", metavar="WORD", help="what one record is, e.g. patient")
 

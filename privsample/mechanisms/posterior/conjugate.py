@@ -13,7 +13,8 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.models.families import BetaBernoulli, Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
@@ -57,7 +58,7 @@ class ConjugateMechanism(Mechanism):
     @property
     def _about(self) -> str:
         """What the parameter is, in words."""
-        return str(getattr(self.model, "description", "the parameter"))
+        return self.model.description
 
     @property
     def title(self) -> str:
