@@ -11,6 +11,7 @@ from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
 LEAST_LOSS = 2.0**-450
+_PARTS_HELD = 1e-290  # above, the parts of an exact product do not underflow
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -27,12 +28,16 @@ def log1mexp(x: Real) -> FloatArray:
 def expm1_excess(x: Real) -> FloatArray:
     """e^x - 1 - x, never negative; +inf where it overflows."""
     x = np.asarray(x, dtype=np.float64)
+    near = np.abs(x) < 0.5
+    with np.errstate(over="ignore"):
+        far = np.expm1(x) - x
+    if not near.any():  # the series is most of the work
+        return far
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(small)
     for k in range(17, 1, -1):
         series = (series * small + 1.0) / k
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(x) < 0.5, small * small * series, np.expm1(x) - x)
+    return np.where(near, small * small * series, far)
 
 
 def log1p_excess(x: Real) -> FloatArray:
@@ -119,9 +124,9 @@ def resolved(loss: float) -> float:
 
 
 def half_square(loss: float) -> float:
-    """loss^2 / 2 of a loss or shift >= 0: zero for zero alone, +inf where it overflows."""
+    """loss^2 / 2 of a loss or shift >= 0, rounded up: zero for zero alone, +inf where it overflows."""
     least = resolved(float(loss))
-    return least * least / 2
+    return float(product_up(least, least)) / 2
 
 
 def ratio_up(a: float, b: float) -> float:
@@ -130,3 +135,29 @@ def ratio_up(a: float, b: float) -> float:
     if ratio == math.inf or Fraction(ratio) * Fraction(b) >= Fraction(a):
         return ratio
     return math.nextafter(ratio, math.inf)
+
+
+def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """x * y in two parts: the rounded product and what it lacks, which is exact where the product is above 1e-290.
+
+    The second part is NaN where either number or the product is beyond 1e300. Source: Dekker 1971; Veltkamp 1968.
+    """
+    product = x * y
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Two numbers of half the digits that add up to x (Veltkamp)."""
+    big = 134217729.0 * x
+    high = big - (big - x)
+    return high, x - high
+
+
+def product_up(x: Real, y: Real) -> FloatArray:
+    """x * y for x, y >= 0, never below it, and equal to it where a double is."""
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product, lost = exact_product(x, y)
+    exact = (lost <= 0) & ((product > _PARTS_HELD) | (x == 0) | (y == 0))
+    return np.where(exact, product, np.nextafter(product, np.inf))

@@ -1,63 +1,131 @@
-"""Frozen values to plain data and back: {"type": public name, fields...}, exact for every float."""
+"""Frozen values to plain data and back, exact for every float: docs/guides/files.md describes what is written.
+
+A value is `{"type": [package, name, version], field: ...}`; before format 2 it was `{"type": name, field: ...}`, which
+is read as version 1 of one of privsample's own classes.
+"""
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from privsample.errors import PrivateContent
+from privsample._registry import OWN, find, registered_classes, registration_of, unregistered
+from privsample.errors import NotRegistered, PrivateContent
 
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 
 
 def encode(item: Any) -> Any:
-    """Plain dictionaries, lists, text and finite numbers."""
+    """Plain dictionaries, lists, text and finite numbers.
+
+    Raises: NotRegistered, for a value whose class no file could name; TypeError, for functions; PrivateContent.
+    """
     if isinstance(item, Enum):
-        return {"type": type(item).__name__, "name": item.name}
+        return {"type": registration_of(type(item)).tag, "name": item.name}
+    if isinstance(item, (float, np.generic)):
+        return _number(item)
+    if item is None or isinstance(item, (bool, int, str)):
+        return item
     if getattr(item, "never_written", False):
         raise PrivateContent("this depends on the data and was not paid for: it cannot be written")
     if is_dataclass(item) and not isinstance(item, type):
-        return {"type": type(item).__name__} | {f.name: encode(getattr(item, f.name)) for f in fields(item) if f.init}
+        head = {"type": registration_of(type(item)).tag}
+        return head | {f.name: encode(getattr(item, f.name)) for f in fields(item) if f.init}
+    return _container(item)
+
+
+def _number(item: Any) -> Any:
+    if isinstance(item, np.generic):
+        plain = item.item()
+        if isinstance(plain, np.generic) or not isinstance(plain, (int, float, str)):  # no Python number is as long
+            raise unregistered(type(item))
+        return encode(plain)
+    if math.isnan(item):
+        raise ValueError("NaN cannot be saved: it equals no value that could be loaded; expected a number")
+    if math.isinf(item):
+        return {"type": "float", "name": "inf" if item > 0 else "-inf"}
+    return item
+
+
+def _container(item: Any) -> Any:
     if isinstance(item, np.ndarray):
         return encode(item.tolist())
     if isinstance(item, (set, frozenset)):
         return {"type": "set", "items": sorted((encode(x) for x in item), key=str)}
     if isinstance(item, (list, tuple)):
         return [encode(x) for x in item]
-    if isinstance(item, float) and math.isinf(item):
-        return {"type": "float", "name": "inf" if item > 0 else "-inf"}
+    if isinstance(item, Mapping):
+        return {"type": "mapping", "items": [[encode(key), encode(entry)] for key, entry in item.items()]}
     if callable(item):
         raise TypeError(f"a function cannot be saved, got {item!r}: name a field or a draw in its place")
-    return item
+    raise unregistered(type(item))
+
+
+def storable(item: Any) -> Any:
+    """As `encode`, after a check that values of other packages come back from the document as they were.
+
+    Raises: as `encode`; ValueError, for a value that would come back different.
+    """
+    document = encode(item)
+    if registered_classes() and _names_others(document) and not _comes_back(document, item):
+        raise ValueError(
+            f"the {type(item).__name__} cannot be stored exactly: what was loaded would not be equal to it; let its "
+            "dataclass compare by content, and its fields be what __init__ takes"
+        )
+    return document
+
+
+def _names_others(document: Any) -> bool:
+    """Whether a tag of another package stands in the document."""
+    if isinstance(document, dict):
+        tag = document.get("type")
+        return (isinstance(tag, list) and tag[0] != OWN) or any(_names_others(entry) for entry in document.values())
+    return isinstance(document, list) and any(_names_others(entry) for entry in document)
+
+
+def _comes_back(document: Any, item: Any) -> bool:
+    try:
+        return bool(decode(document) == item)
+    except (ValueError, TypeError):
+        return False
 
 
 def decode(item: Any) -> Any:
-    """What `encode` was given; lists come back as tuples. Raises: ValueError, for a type that is not a public value."""
+    """What `encode` was given; lists come back as tuples.
+
+    Raises: ValueError (NotRegistered among them), for what does not describe a value of a registered class.
+    """
     if isinstance(item, list):
         return tuple(decode(x) for x in item)
     if not isinstance(item, dict):
         return item
     document = dict(item)
-    kind = document.pop("type", None)
-    if kind == "float" and document.get("name") in _SPECIAL:
+    tag = document.pop("type", None)
+    if tag == "float" and document.get("name") in _SPECIAL:
         return _SPECIAL[document["name"]]
-    if kind == "set":
+    if tag == "set":
         return frozenset(decode(x) for x in document.get("items", []))
-    cls = _public_class(kind)
+    if tag == "mapping":
+        return dict(decode(pair) for pair in document.get("items", []))
+    package, name, version = _parts(tag)
+    registered = find(package, name)
     try:
-        if issubclass(cls, Enum):
-            return cls[document["name"]]
-        return cls(**{name: decode(entry) for name, entry in document.items()})
+        if issubclass(registered.cls, Enum):
+            return registered.cls[document["name"]]
+        found = {key: decode(entry) for key, entry in document.items()}
+        return registered.cls(**registered.upgraded(name, version, found))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"the document does not describe a {kind}: {error}") from None
+        raise ValueError(f"the document does not describe a {name}: {error}") from None
 
 
-def _public_class(kind: Any) -> Any:
-    import privsample
-
-    cls = getattr(privsample, kind, None) if isinstance(kind, str) and kind in privsample.__all__ else None
-    if not (isinstance(cls, type) and (is_dataclass(cls) or issubclass(cls, Enum))):
-        raise ValueError(f"the document names {kind!r}, which is no value of this version of privsample")
-    return cls
+def _parts(tag: Any) -> tuple[str, str, int]:
+    """Package, name and version of a tag. Raises: NotRegistered."""
+    match tag:
+        case str():
+            return OWN, tag, 1
+        case [str(package), str(name), int(version)] if version >= 1 and not isinstance(version, bool):
+            return package, name, version
+    raise NotRegistered(f"the document names {tag!r}, which is no value of this version of privsample")

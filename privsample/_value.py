@@ -1,7 +1,7 @@
 """Frozen values that compare and hash by content."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
 
@@ -41,21 +41,14 @@ if TYPE_CHECKING:
     cached = property
 else:
 
-    class cached:  # noqa: N801 - used as `property` is
+    class cached(property):  # noqa: N801 - used as `property` is
         """A property of a `Memo` that is computed once per object; an exception is not kept.
 
         Two threads may compute it at the same time; both get the result that was stored first.
         """
 
-        def __init__(self, compute: Callable[[Any], Any]) -> None:
-            self.compute = compute
-            self.__doc__ = compute.__doc__
-            self.__module__ = compute.__module__
-            self.__isabstractmethod__ = getattr(compute, "__isabstractmethod__", False)
-
         def __set_name__(self, owner: type, name: str) -> None:
-            self.name = name
-            # A method that overrides another and calls super() must not read its own result back: one key per class.
+            # A property that overrides another and reads it must not read its own result back: one key per class.
             self.key = f"{owner.__qualname__}.{name}"
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -65,10 +58,7 @@ else:
                 return instance._memo[self.key]
             except (AttributeError, KeyError):
                 pass
-            return _memo(instance).setdefault(self.key, self.compute(instance))
-
-        def __set__(self, instance: Any, item: Any) -> None:
-            raise AttributeError(f"{self.name} is computed from the fields and cannot be set")
+            return _memo(instance).setdefault(self.key, self.fget(instance))
 
 
 def _content(item: Any) -> Hashable:

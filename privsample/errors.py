@@ -26,3 +26,10 @@ class NumericalFailure(ArithmeticError):
 
 class PrivateContent(TypeError):
     """Something that depends on the data and was not paid for was handed to a writer, which refuses it."""
+
+
+class NotRegistered(ValueError):
+    """A class has no tag for files, or a file has a tag that no class is registered for; see `privsample.register`.
+
+    Nothing was written, spent or drawn.
+    """

@@ -3,6 +3,7 @@
 `make docs` builds the site; here only its sources are looked at, and the check of its links.
 """
 
+import inspect
 import re
 import subprocess
 import sys
@@ -50,8 +51,9 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
     assert all(isinstance(eval(account, names), Accountant) for account in accounts)
 
 
-def test_the_guide_to_budgets_runs():
-    assert executed("budget", (DOCS / "guides" / "budget.md").read_text(encoding="utf-8"))[1] == ""
+@pytest.mark.parametrize("guide", ["budget", "files"])
+def test_guides_run(guide):
+    assert executed(guide, (DOCS / "guides" / f"{guide}.md").read_text(encoding="utf-8"))[1] == ""
 
 
 def test_an_example_that_fails_is_reported():
@@ -172,6 +174,40 @@ def test_what_follows_named_parameters_is_none_of_them():
         *("   ``a, b``", "      two.", ""),
         *("They run: apart.", ""),
         *(":Raises: TypeError, no rows; more.", ""),
+    ]
+
+
+def test_sections_of_numpydoc_become_fields():
+    docstrings = pytest.importorskip("docs_docstrings", reason="the packages that build the site")
+    text = """What it does.
+
+    Parameters
+    ----------
+    n_draws : int, default 1
+        How many,
+        all of one kind.
+    scale : float
+
+    Notes
+    -----
+    A proof of n_draws.
+
+    Examples
+    --------
+    >>> 1 + 1
+    2
+    """
+    lines = docstrings.marked_up(inspect.cleandoc(text)).splitlines()
+    assert lines == [
+        *("What it does.", ""),
+        *(
+            ":Parameters:",
+            "   ``n_draws : int, default 1``",
+            "      How many, all of one kind.",
+            "",
+            "   ``scale : float``",
+        ),
+        *("", ".. rubric:: Notes", "", "A proof of n\\_draws.", "", ".. rubric:: Examples", "", ">>> 1 + 1", "2"),
     ]
 
 

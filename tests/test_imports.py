@@ -1,8 +1,10 @@
 """Importing is light, and accounts and posterior draws need numpy and scipy only."""
 
+import ast
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,34 @@ def test_accounts_and_draws_need_numpy_and_scipy_only():
 
 def test_importing_is_light():
     run(LIGHT)
+
+
+def test_the_list_of_public_names_is_read_whole_and_each_name_is_there():
+    """`import privsample` reads the stub by its own short rule; here Python reads it."""
+    stub = ROOT / "privsample" / "__init__.pyi"
+    imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    listed = [(alias.asname, node.module) for node in imports for alias in node.names]
+    assert all(alias.name == alias.asname for node in imports for alias in node.names)
+    assert dict(listed) == privsample._HOME
+    assert sorted(name for name, _ in listed) == privsample.__all__
+    for name, home in listed:
+        assert getattr(privsample, name) is getattr(sys.modules[home], name)
+
+
+def test_public_names_are_found_in_a_zip_file(tmp_path):
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name in ("__init__.py", "__init__.pyi", "errors.py"):
+            archive.write(ROOT / "privsample" / name, f"privsample/{name}")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'all.zip')!r}); import privsample; print(privsample.__file__)"
+    )
+    names = "print(len(privsample.__all__)); import privsample.errors; print('done')"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"{program}; {names}"], capture_output=True, text=True, check=False
+    )
+    file, count, last = done.stdout.split()
+    assert "all.zip" in file
+    assert (int(count), last) == (len(privsample.__all__), "done")
 
 
 def test_unknown_names_are_refused():

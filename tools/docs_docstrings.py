@@ -1,4 +1,4 @@
-"""Docstrings for Sphinx: this library's are plain text with `code`, and sentences that begin with a label.
+"""Docstrings for Sphinx: plain text with `code`, in numpydoc's sections or in sentences that begin with a label.
 
 Types of arrays are shown by the names that the code has for them.
 """
@@ -20,13 +20,34 @@ _CODE = re.compile(r"`([^`]+)`")
 _ARRAY_LIKE, _FLOATS = (stringify_annotation(kind, "smart") for kind in (ArrayLike, FloatArray))
 _ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?numpy\.dtype\[(.*?)\]\]")
 _LIST = re.compile(rf"({_LABELS}):\n(.*)", re.DOTALL)
+_SECTION = re.compile(
+    r"^(Parameters|Attributes|Returns|Yields|Raises|Notes|Examples|References|See Also)\n-{3,}\n", re.MULTILINE
+)
 _NAMED = re.compile(rf"(?!(?:{_LABELS}):)[\w*]+(?:, [\w*]+)*: ")
 
 
 def marked_up(text: str) -> str:
-    """A docstring as reStructuredText: what a label announces becomes a field."""
+    """A docstring as reStructuredText: a section of numpydoc, or what a label announces, becomes a field."""
+    head, *sections = _SECTION.split(text.strip("\n") + "\n")
+    parts = [_plain(head), *(_section(*pair) for pair in zip(sections[::2], sections[1::2], strict=True))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _plain(text: str) -> str:
     paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
-    return "\n\n".join("\n".join(_paragraph(each)) for each in paragraphs) + "\n"
+    return "\n\n".join("\n".join(_paragraph(each)) for each in paragraphs)
+
+
+def _section(title: str, body: str) -> str:
+    """A section of numpydoc: entries of name (and type) with indented text below become a list, all else paragraphs."""
+    if title in ("Notes", "Examples", "References", "See Also"):
+        return f".. rubric:: {title}\n\n{_plain(body)}"
+    lines = [f":{title}:"]
+    for item in re.split(r"\n(?=\S)", body.strip("\n")):
+        name, _, words = item.partition("\n")
+        lines.append(f"   ``{name.strip()}``")
+        lines += [f"      {escaped(_joined(each))}\n" for each in re.split(r"\n\s*\n", words) if each.strip()]
+    return "\n".join(lines).rstrip()
 
 
 def _paragraph(text: str) -> Iterator[str]:

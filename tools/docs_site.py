@@ -60,6 +60,7 @@ ROOMS = {
     "estimators": "Estimators",
     "simulations": "Simulations",
     "interop": "Other libraries",
+    "registry": "Extensions",
     "errors": "Errors",
 }
 BESIDE = {  # public names that do not stand at the top of the package
@@ -160,7 +161,7 @@ def reference() -> Iterator[tuple[str, str]]:
     rooms = [f"   {room}" for room in (*ROOMS, "commands")]
     yield "index.rst", "\n".join([*heading("Reference"), ".. toctree::", "   :maxdepth: 2", "", *rooms])
     for room, title in ROOMS.items():
-        names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1] == room]
+        names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1].lstrip("_") == room]
         names += BESIDE.get(room, [])
         assert names, f"no public name stands in {room}"
         yield f"{room}.rst", "\n".join([*heading(title), *(line for name in names for line in entry(room, name))])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
-from privsample._logspace import half_square, log1mexp, resolved
+from privsample._logspace import half_square, log1mexp, product_up, resolved
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
@@ -14,6 +14,7 @@ from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair,
 from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
+_UP = 1.0 + 2.0**-43  # more than rounding takes away from a difference of logarithms, the least of which is S(2)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -117,7 +118,7 @@ class ZCDPAccountant(SizeFreeAccountant):
     def _bounds(self) -> PrivacyBounds:
         """By the line rho a. There is no pure guarantee, unless nothing is released."""
         pure = np.inf if self.rho else 0.0
-        return PrivacyBounds.from_renyi(lambda orders: self.rho * orders, zcdp=self.rho, pure_epsilon=pure)
+        return PrivacyBounds.from_renyi(lambda orders: product_up(self.rho, orders), zcdp=self.rho, pure_epsilon=pure)
 
     def group(self, size: int) -> "ZCDPAccountant":
         """size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
@@ -140,10 +141,14 @@ class BoundedRangeEnvelope(Envelope):
         return self.loss_range
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0."""
+        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0.
+
+        Rounded up.
+        """
         a, e = np.asarray(orders, dtype=np.float64), self.loss_range
         s = a - 1.0
-        return checked_divergence(_sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s)
+        total = _sinhc_growth(s * e, a * e, e) + _sinhc_growth(e + 0 * a, a * e, s * e) / s
+        return checked_divergence(np.minimum(total * _UP, e))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""

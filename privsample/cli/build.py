@@ -12,7 +12,7 @@ from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
 from privsample.cli.models import model
 from privsample.cli.syntax import assemble
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import arguments, field_of_kind, free_argument
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter

@@ -5,18 +5,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from privsample.cli.errors import UsageProblem, nearest
-from privsample.cli.models import MODEL_OPTIONS, add_model
+from privsample.cli.models import add_model, load_extensions, model_flags
 from privsample.cli.options import OWN, Parser
 from privsample.cli.syntax import is_written, metavar, reader
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import Argument, arguments, command_name, field_of_kind, summary
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.discovery import mechanism_classes
 
 
 def mechanisms() -> dict[str, type[Mechanism]]:
-    """Every mechanism by its name on the command line."""
-    return {command_name(cls): cls for cls in mechanism_classes()}
+    """Every mechanism by its name on the command line, those of installed extensions among them.
+
+    Raises: UsageProblem, where two have one name or an extension cannot be imported.
+    """
+    load_extensions()
+    found: dict[str, type[Mechanism]] = {}
+    for cls in mechanism_classes():
+        other = found.setdefault(command_name(cls), cls)
+        if other is not cls:
+            raise UsageProblem(
+                f"two mechanisms are called {command_name(cls)}, {other.__module__}.{other.__qualname__} and "
+                f"{cls.__module__}.{cls.__qualname__}: give one a `command` with another name"
+            )
+    return dict(sorted(found.items()))
 
 
 def mechanism_class(name: str) -> type[Mechanism]:
@@ -151,7 +163,7 @@ def _of_others(word: str, name: str, cls: Any) -> str | None:
     owners = [
         other for other, kind in known.items() if any(one.name.replace("_", "-") == plain for one in arguments(kind))
     ]
-    if field_of_kind(cls, Model) is None and plain in MODEL_OPTIONS:
+    if field_of_kind(cls, Model) is None and plain in model_flags():
         return f"{word} is not an option of --mechanism {name}, which has no model; leave it out"
     if not owners:
         return None
@@ -166,5 +178,5 @@ def dest(name: str) -> str:
 def option(name: str, cls: Any) -> str:
     """The option of a field."""
     words = name.replace("_", "-")
-    own = OWN - {"by"} if name == "by" else OWN | (MODEL_OPTIONS if field_of_kind(cls, Model) is not None else set())
+    own = OWN - {"by"} if name == "by" else OWN | (model_flags() if field_of_kind(cls, Model) is not None else set())
     return f"--mechanism-{words}" if words in own else f"--{words}"

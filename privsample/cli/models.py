@@ -1,27 +1,48 @@
-"""The options of models: the data's likelihood and its prior."""
+"""The options of models: all of them from what the models say of themselves."""
 
 import argparse
 from argparse import Namespace
-from dataclasses import MISSING, fields
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
+import privsample
 from privsample.cli.errors import UsageProblem
 from privsample.cli.options import names, number, numbers
 from privsample.cli.syntax import reader, value
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import Argument, arguments, command_name
 from privsample.mechanisms.discovery import classes_of
 
-# The fields that `--prior` fills, by model. Any other model is written in full: --model "NAME field=value ...".
-_PRIORS = {
-    "beta-bernoulli": ("alpha", "beta"),
-    "dirichlet-categorical": ("alpha",),
-    "gamma-poisson": ("shape", "rate"),
-    "gamma-exponential": ("shape", "rate"),
-    "normal-known-variance": ("mean", "variance"),
-}
-_EXTRAS = ("upper", "bounds", "noise_variance", "fractional", "categories")
-MODEL_OPTIONS = frozenset({"model", "prior", "upper", "bounds", "noise-variance", "fractional", "categories"})
+_COUNTS = ("no number", "one number", "two numbers", "three numbers", "four numbers")
+
+
+def models() -> dict[str, type[Model]]:
+    """The models that can be named, by their names on the command line, which they say themselves.
+
+    privsample's public ones, and those that installed packages register. Raises: UsageProblem.
+    """
+    load_extensions()
+    found: dict[str, type[Model]] = {}
+    for kind in classes_of(Model):
+        if kind.command_name is None:
+            continue
+        if found.setdefault(kind.command_name, kind) is not kind:
+            other = found[kind.command_name]
+            raise UsageProblem(
+                f"two models are called {kind.command_name}, {other.__module__}.{other.__qualname__} and "
+                f"{kind.__module__}.{kind.__qualname__}: change the command_name of one"
+            )
+    return dict(sorted(found.items()))
+
+
+@cache
+def load_extensions() -> None:
+    """Import the installed packages that extend privsample. Raises: UsageProblem, where one cannot be imported."""
+    try:
+        privsample.load_extensions()
+    except ImportError as error:
+        raise UsageProblem(str(error)) from None
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -30,107 +51,165 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model",
         metavar="MODEL",
-        help=f"one of {', '.join(_PRIORS)}, with its own options; any other by its name and its fields, in quotes",
+        help=f"one of {', '.join(models())}, with its own options; any other by its name and its fields, in quotes",
     )
     group.add_argument(
         "--prior",
         type=numbers,
         metavar="A,B",
-        help="the prior's numbers: alpha,beta (beta-bernoulli); one number for each category (dirichlet-categorical); "
-        "shape,rate (both gammas); mean,variance (normal-known-variance). A larger prior makes stronger guarantees "
-        "possible",
+        help=f"the prior's numbers: {prior_help()}. A larger prior makes stronger guarantees possible",
     )
-    group.add_argument("--upper", type=number, metavar="B", help="gamma models: larger values count as B")
-    bounds = Argument(name="bounds", kind=tuple[float, float])
-    group.add_argument(
-        "--bounds",
-        type=reader(bounds),
-        metavar="LO,HI",
-        help="normal-known-variance: values outside count as the nearer bound",
-    )
-    group.add_argument(
-        "--noise-variance", type=number, metavar="V", help="normal-known-variance: variance of one record"
-    )
-    group.add_argument("--fractional", action="store_true", help="beta-bernoulli: records are numbers from 0 to 1")
+    for name, (kind, words) in model_options().items():
+        if kind is bool:
+            group.add_argument(flag(name), action="store_true", help=words)
+        else:
+            read, shown = (_pair, "LO,HI") if kind is tuple else (number, "X")
+            group.add_argument(flag(name), type=read, metavar=shown, help=words)
     group.add_argument(
         "--categories",
         type=names,
         metavar="A,B,C",
-        help="dirichlet-categorical: the public list of names in the column; missing and unknown names count as "
-        "the first. Without it the column holds 0, 1, 2, ...",
+        help=f"{names_of(lambda kind: kind.records_are_codes)}: the public list of names in the column; missing and "
+        "unknown names count as the first. Without it the column holds 0, 1, 2, ...",
     )
+
+
+_pair = reader(Argument(name="bounds", kind=tuple[float, float]))
+
+
+def model_flags() -> frozenset[str]:
+    """The options that `add_model` adds, without their dashes."""
+    return frozenset({"model", "prior", "categories", *(flag(name)[2:] for name in model_options())})
 
 
 def model(args: Namespace) -> Model:
     """The model with its prior. Raises: UsageProblem."""
+    known = models()
     if args.model is None:
-        raise UsageProblem(f"--model is missing; expected one of {', '.join(_PRIORS)}")
+        raise UsageProblem(f"--model is missing; expected one of {', '.join(known)}")
     if "=" in args.model or args.model.endswith(".json"):
         return _in_full(args)
-    known = {command_name(cls): cls for cls in classes_of(Model)}
     if args.model not in known:
+        for other in classes_of(Model):
+            if command_name(other) == args.model:
+                needed = " ".join(f"{flag(one.name)[2:]}=..." for one in arguments(other) if one.required)
+                raise UsageProblem(f'write --model {args.model} in full: --model "{args.model} {needed}"')
         raise UsageProblem(f"argument --model: invalid choice: {args.model!r} (choose from {', '.join(known)})")
-    if args.model not in _PRIORS:
-        needed = " ".join(f"{one.name.replace('_', '-')}=..." for one in arguments(known[args.model]) if one.required)
-        raise UsageProblem(f'write --model {args.model} in full: --model "{args.model} {needed}"')
-    return _by_options(args, known[args.model])
+    kind, words = known[args.model], f"--model {args.model}"
+    _check_extras(args, words, options_of(kind), required_of(kind))
+    if args.prior is None:
+        raise UsageProblem(f"{words} needs --prior, the numbers {','.join(kind.prior_parameters)}")
+    try:
+        return made(args, kind)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise UsageProblem(f"{words}: {error}") from None
 
 
 def _in_full(args: Namespace) -> Model:
     """A model that `--model` writes with all its fields."""
-    _check_extras(args, "a model in full", ("categories",))
+    _check_extras(args, "a model that is written in full", ("categories",), ())
     if args.prior is not None:
         raise UsageProblem("--prior must be left out where --model is written in full")
     try:
-        made: Model = value(Model, args.model)
+        found: Model = value(Model, args.model)
     except argparse.ArgumentTypeError as error:
         raise UsageProblem(f"--model: {error}") from None
-    return made
+    return found
 
 
-def _by_options(args: Namespace, cls: Any) -> Model:
-    """A model by `--prior` and the options of its other fields."""
-    words, prior = f"--model {args.model}", _PRIORS[args.model]
-    others = [item for item in fields(cls) if item.name not in prior]
-    takes = [item.name for item in others] + ["categories"] * (len(prior) == 1)
-    _check_extras(args, words, takes)
-    needed = [item.name for item in others if item.default is MISSING]
-    for name in needed:
-        if getattr(args, name) is None:
-            raise UsageProblem(f"{words} needs --{name.replace('_', '-')}")
-    given = {name: getattr(args, name) for name in takes if name != "categories"}
-    if isinstance(given.get("upper"), float) and any(item.type is int for item in others):
-        given["upper"] = _whole_upper(given["upper"])
-    try:
-        made: Model = cls(**dict(zip(prior, _prior(args, prior), strict=True)), **given)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise UsageProblem(f"{words}: {error}") from None
-    return made
+def _check_extras(args: Namespace, words: str, takes: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    for name in dict.fromkeys(option for kind in models().values() for option in options_of(kind)):
+        given = getattr(args, name) is not None and getattr(args, name) is not False
+        if given and name not in takes:
+            raise UsageProblem(f"{flag(name)} is not an option of {words}; leave it out")
+        if not given and name in needs:
+            raise UsageProblem(f"{words} needs {flag(name)}")
 
 
-def _prior(args: Namespace, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """The values of the fields that `--prior` fills: one number each, or all of them where it is one field."""
-    if args.prior is None:
-        raise UsageProblem(f"--model {args.model} needs --prior, the numbers {','.join(names)}")
-    if len(names) > 1:
-        if len(args.prior) != len(names):
-            raise UsageProblem(f"--prior for {args.model} is two numbers, {','.join(names)}; got {len(args.prior)}")
-        return tuple(args.prior)
-    if args.categories and len(args.categories) != len(args.prior):
+def option_kinds(kind: type[Model]) -> dict[str, type]:
+    """The model's own options, each with its type: bool, int, float or tuple (a pair of numbers)."""
+    hints = get_type_hints(kind)
+    return {field: get_origin(hints[field]) or hints[field] for field in kind.options}
+
+
+def takes_all_numbers(kind: type[Model]) -> bool:
+    """Whether the numbers of the prior are one field, as many as wanted."""
+    first, *others = kind.prior_parameters
+    hint = get_type_hints(kind)[first]
+    return not others and get_origin(hint) is tuple and get_args(hint)[-1:] == (...,)
+
+
+def options_of(kind: type[Model]) -> tuple[str, ...]:
+    """The fields that the model takes from the command line besides its prior."""
+    return (*kind.options, *(("categories",) if kind.records_are_codes else ()))
+
+
+def required_of(kind: type[Model]) -> tuple[str, ...]:
+    """Those of its options without which there is no model."""
+    fields = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return tuple(field for field in kind.options if fields[field].default is fields[field].default_factory)
+
+
+def flag(field: str) -> str:
+    """The option of a field."""
+    return "--" + field.replace("_", "-")
+
+
+def names_of(chosen: Callable[[type[Model]], bool]) -> str:
+    """The names of the chosen models."""
+    return ", ".join(name for name, kind in models().items() if chosen(kind))
+
+
+def prior_help() -> str:
+    """Which models have which parameters."""
+    lines: dict[str, list[str]] = {}
+    for name, kind in models().items():
+        words = "one number for each category" if takes_all_numbers(kind) else ",".join(kind.prior_parameters)
+        lines.setdefault(words, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in lines.items())
+
+
+def model_options() -> dict[str, tuple[type, str]]:
+    """The options of all models, by field: the type, and a line of help, which names the models."""
+    hints = {field: hint for kind in models().values() for field, hint in option_kinds(kind).items()}
+    lines = {field: line for kind in models().values() for field, line in kind.options.items()}
+    return {field: (hints[field], f"{_takers(field)}: {lines[field]}") for field in hints}
+
+
+def _takers(field: str) -> str:
+    return names_of(lambda kind: field in kind.options)
+
+
+def check_count(name: str, parts: tuple[str, ...], prior: tuple[float, ...]) -> None:
+    """Refuse a prior of another number of numbers. Raises: UsageProblem."""
+    if len(prior) != len(parts):
+        count = _COUNTS[len(parts)] if len(parts) < len(_COUNTS) else f"{len(parts)} numbers"
+        raise UsageProblem(f"--prior for {name} is {count}, {','.join(parts)}; got {len(prior)}")
+
+
+def made(args: Namespace, kind: type[Model]) -> Model:
+    """The model of this class with the prior and the options given. Raises: UsageProblem, and as the class does."""
+    prior: tuple[float, ...] = args.prior
+    if takes_all_numbers(kind):
+        given: dict[str, Any] = {kind.prior_parameters[0]: prior}
+    else:
+        check_count(args.model, kind.prior_parameters, prior)
+        given = dict(zip(kind.prior_parameters, prior, strict=True))
+    if kind.records_are_codes and args.categories and len(args.categories) != len(prior):
         raise UsageProblem(
-            f"--prior holds {len(args.prior)} numbers and --categories {len(args.categories)} names; "
+            f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
             "they must be as many, one number for each name"
         )
-    return (args.prior,)
+    for field, hint in option_kinds(kind).items():
+        item = getattr(args, field)
+        if hint is int and item is not None:
+            item = _whole(field, item)
+        if item is not None:
+            given[field] = item
+    return kind(**given)
 
 
-def _whole_upper(upper: float) -> int:
-    if upper != int(upper if abs(upper) < 2**53 else 0):
-        raise UsageProblem(f"--upper must be a whole number for counts, got {upper:g}")
-    return int(upper)
-
-
-def _check_extras(args: Namespace, words: str, takes: Any) -> None:
-    for name in _EXTRAS:
-        if getattr(args, name) not in (None, False) and name not in takes:
-            raise UsageProblem(f"--{name.replace('_', '-')} is not an option of {words}; leave it out")
+def _whole(field: str, number: float) -> int:
+    if number != int(number if abs(number) < 2**53 else 0):
+        raise UsageProblem(f"{flag(field)} must be a whole number, got {number:g}")
+    return int(number)

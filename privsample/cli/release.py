@@ -18,7 +18,7 @@ from privsample.cli.ledger import opened, released
 from privsample.cli.options import add_file, add_json, add_target
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.cli.validate import in_words, problems, public_problems, tell_curator
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.posterior.conjugate import BetaQuery
 from privsample.mechanisms.release import Release, writable, write_whole

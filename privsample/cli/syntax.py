@@ -43,6 +43,8 @@ def metavar(argument: Argument) -> str:
     """What stands for the value in the help."""
     if argument.metavar:
         return argument.metavar
+    if argument.name == "unit":
+        return "WORD"
     kind = _without_none(argument.kind)
     if kind is float:
         return "X"

@@ -127,8 +127,9 @@ def meaning(name: str, amount: float) -> str:
 def command_name(cls: Any) -> str:
     """The name of a mechanism, or of any other class of values, on a command line."""
     own: CommandLine | None = getattr(cls, "command", None)
-    if own is not None and own.name:
-        return own.name
+    named = own.name if own is not None else getattr(cls, "command_name", None)  # models name themselves
+    if named:
+        return str(named)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
     return words.removesuffix("-mechanism") if own is not None else words
 

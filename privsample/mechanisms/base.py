@@ -156,7 +156,8 @@ class Mechanism(Memo, ABC):
 
         Returns
         -------
-        The mechanism, whose account was checked. A mechanism without free parameters is checked only.
+        Self
+            The mechanism, whose account was checked. A mechanism without free parameters is checked only.
 
         Raises
         ------
@@ -178,7 +179,7 @@ class Mechanism(Memo, ABC):
     @property
     def title(self) -> str:
         """The mechanism's name for people: by default, its class's name in words."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
+        return class_in_words(type(self))
 
     @property
     def description(self) -> str:
@@ -236,6 +237,11 @@ class Mechanism(Memo, ABC):
             f"{type(self).__name__} has no broken copy: define mutant(), which returns a mechanism that draws with "
             "less noise than its account says"
         )
+
+
+def class_in_words(kind: type) -> str:
+    """A class's name with spaces: "Noisy median"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize()
 
 
 class Wrapper(Mechanism):

@@ -19,8 +19,7 @@ from privsample import (
     ReplaceOne,
     TemperedAccountant,
 )
-from privsample.accounting.posterior.tempered import geometry
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 
 EPSILONS = np.array([-0.3, 0.0, 0.1, 0.4, 0.9])
 ORDERS = np.array([1.01, 2.0, 7.0, 40.0])
@@ -71,7 +70,7 @@ def walked(name, n, temperature):
     """(claim, largest delta, largest divergence) over all data sets of n records, by the trapezoid rule."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
-    t, width = np.linspace(*account.bounds, 20001, retstep=True)
+    t, width = np.linspace(*account.parameter_bounds, 20001, retstep=True)
     weights = np.full(len(t), width)
     weights[[0, -1]] /= 2
     laws = {}
@@ -204,7 +203,7 @@ def test_views_are_the_lesser_of_two_bounds():
     bounded = BoundedRangeAccountant(loss_range=account.loss_range, relation=ReplaceOne(n=10))
     assert (account.rdp(ORDERS) <= bounded.rdp(ORDERS)).all()
     assert (account.rdp(ORDERS) <= account.shift**2 / 2 * ORDERS).all()
-    assert account.zcdp == min(account.loss_range**2 / 8, account.shift**2 / 2)
+    assert account.zcdp == pytest.approx(min(account.loss_range**2 / 8, account.shift**2 / 2), rel=1e-15)
     assert "ReplaceOne" in repr(account.relation)
     assert "tempered.md" in account.source
 
@@ -224,7 +223,7 @@ def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
     """At fifty digits, from the very floats that the draw is held between."""
     account = TemperedAccountant(model=model, n=9, temperature=1.5, truncation=truncation)
     with mp.workdps(50):
-        low, high = map(mp.mpf, account.bounds)
+        low, high = map(mp.mpf, account.parameter_bounds)
         match model:
             case GammaPoisson(upper=most):
                 true = most * mp.log(high / low)
@@ -253,7 +252,13 @@ def test_the_temperature_of_the_thesis():
 
 def real(account):
     """The account of real records in place of whole ones, which compositions use."""
-    return replace(account, model=BetaBernoulli(alpha=account.model.alpha, beta=account.model.beta, fractional=True))
+    if len(account.model.empty.shape) > 0 and account.model.empty.size == 2:
+        alpha, beta = account.model.alpha
+    elif isinstance(account.model, BetaBernoulli):
+        alpha, beta = account.model.alpha, account.model.beta
+    else:
+        return account
+    return replace(account, model=BetaBernoulli(alpha=alpha, beta=beta, fractional=True))
 
 
 def test_groups_move_further():
@@ -311,10 +316,7 @@ def test_other_fields_are_checked():
         TemperedAccountant(model=waiting, n=1, temperature=1, truncation=(1e-300, 1e300))
 
     class Other(Model):
-        prior = TWO.prior
+        domain = parameter = posterior = None
 
-    for name in Model.__abstractmethods__:
-        setattr(Other, name, None)
-    Other.__abstractmethods__ = frozenset()
-    with pytest.raises(TypeError, match="Other"):
-        geometry(Other(), 5, 1.0, (0.1, 0.9))
+    with pytest.raises(TypeError, match="no account is known for a tempered draw of Other"):
+        Other().log_ratio(5, 1.0, (0.1, 0.9))

@@ -129,7 +129,7 @@ def test_a_truncated_file_is_refused(release, cut):
         lambda d: d["account"]["assumptions"].update(items=[]),
         lambda d: d.update(callers_generator=False),
         lambda d: d.pop("digest"),
-        lambda d: d.update(format=2),
+        lambda d: d.update(format=3),
         lambda d: d.update(format=None),
         lambda d: d.pop("format"),
     ],
@@ -164,7 +164,7 @@ def test_a_release_checks_its_parts(release):
     for wrong in (np.float64(1.0), np.array(["x"]), np.array([None])):
         with pytest.raises(ValueError, match="array of numbers"):
             Release(mechanism=mechanism, draws={"theta": wrong}, account=account)
-    poorer = POSTERIORS[0].accountant
+    poorer = copy.copy(POSTERIORS[0].accountant)
     object.__setattr__(poorer, "assumptions", frozenset())
     with pytest.raises(ValueError, match="assumptions"):
         Release(mechanism=mechanism, draws=release.draws, account=poorer)

@@ -20,6 +20,7 @@ EXAMPLES = catalogue()
 FEW = 2_000  # where a score is learned, each draw is a release of its own
 
 
+@pytest.mark.essential
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_accounts_stand(name, rng, alpha):
@@ -37,6 +38,7 @@ def test_broken_twins_are_caught(name, rng):
     assert verdict.violated, f"{EXAMPLES[name].fault}: {verdict.words}"
 
 
+@pytest.mark.essential
 def test_no_mechanism_is_left_out():
     """Every class of the library that can release, public or not, has an example."""
     for module in pkgutil.walk_packages(mechanisms.__path__, mechanisms.__name__ + "."):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from privsample._checks import positive_integer
-from privsample._serial import decode, encode
+from privsample._serial import decode, storable
 from privsample._value import value
 from privsample.accounting.base import Accountant, Composed, composable
 from privsample.accounting.ledger.filters import Charge, CurveFilter, Filter, filter_for
@@ -131,8 +131,8 @@ def creation(settings: Settings, stamp: Mapping[str, Any]) -> str:
     weights = list(zip(made.at, made.weights, strict=True)) if isinstance(made, CurveFilter) else None
     document = {
         "event": "create",
-        "budget": encode(settings.budget),
-        "relation": encode(settings.relation),
+        "budget": storable(settings.budget),
+        "relation": storable(settings.relation),
         "dataset": settings.dataset,
         "approximate_share": settings.approximate_share,
         "weights": weights,
@@ -141,13 +141,9 @@ def creation(settings: Settings, stamp: Mapping[str, Any]) -> str:
 
 
 def entering(kind: str, items: Sequence[Item], label: str, delta: float | None, stamp: Mapping[str, Any]) -> str:
-    """The event of an entry. Raises: ValueError, for an account that would not come back from the file as it is."""
+    """The event of an entry, of `declared` items. Raises: ValueError, for a label that is no text."""
     listed = [{"account": item.account.to_dict(), "times": item.times, "mechanism": item.mechanism} for item in items]
-    text = _text({"event": kind, "items": listed, "label": label, "delta": delta} | dict(stamp))
-    for item, read in zip(items, json.loads(text)["items"], strict=True):
-        if Accountant.from_dict(read["account"]) != item.account:
-            raise ValueError(f"the account {type(item.account).__name__} cannot be stored exactly; use a public one")
-    return text
+    return _text({"event": kind, "items": listed, "label": label, "delta": delta} | dict(stamp))
 
 
 def drawing(entry: int, item: int, stamp: Mapping[str, Any]) -> str:
@@ -174,6 +170,20 @@ def counted(account: Accountant, times: int, relation: Relation, mechanism: str 
         )
     composable((account,))
     return Item(account=account, times=count, mechanism=mechanism)
+
+
+def declared(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
+    """An item to be entered: checked, and sure to come back from the file as it is.
+
+    Raises: as `counted`; NotRegistered, for an account of a class that no file could name.
+    """
+    item = counted(account, times, relation, mechanism)
+    if Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False))) != account:
+        raise ValueError(
+            f"the account {type(account).__name__} cannot be stored exactly: what was loaded would not be equal to it; "
+            "nothing was spent or drawn; let its dataclass compare by content"
+        )
+    return item
 
 
 def read(path: object, book: Book | None, events: Sequence[Event]) -> Book:

@@ -9,7 +9,7 @@ from privsample._serial import encode
 from privsample.accounting.ledger.book import Book, Entry
 from privsample.accounting.ledger.filters import CurveFilter
 
-FORMAT = 1
+FORMAT = 2
 
 
 def document(book: Book) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from privsample._checks import positive, positive_integer, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.ledger.book import Book, Entry, Item, Settings, counted, creation, drawing, entering, read
+from privsample.accounting.ledger.book import Book, Entry, Item, Settings, creation, declared, drawing, entering, read
 from privsample.accounting.ledger.export import document, write_new
 from privsample.accounting.ledger.filters import Charge, Share
 from privsample.accounting.ledger.log import Log, Writer, chained
@@ -96,16 +96,17 @@ class Ledger:
 
     def fits(self, account: Accountant, times: int = 1) -> bool:
         """Whether this could be spent now; nothing is spent. Raises: as `spend`, but for BudgetExceeded."""
-        item = counted(account, times, self.relation)
+        item = declared(account, times, self.relation)
         book = self._now()
         return book.fits(book.charge((item,), None))
 
     def spend(self, account: Accountant, times: int = 1, label: str = "") -> Entry:
         """Write down `times` releases with this account, before they are made.
 
-        Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError, OSError; then nothing was spent.
+        Raises: BudgetExceeded, RelationMismatch, NotRegistered (an account that the file could not give back),
+        ValueError, TypeError, OSError; then nothing was spent.
         """
-        return self._spend("spend", counted(account, times, self.relation), label)
+        return self._spend("spend", declared(account, times, self.relation), label)
 
     def release(self, mechanism: Draws[R_co], data: Any, *, label: str = "", validated: bool = False) -> R_co:
         """Spend the mechanism's account, then draw from `data` with noise from the operating system.
@@ -115,9 +116,10 @@ class Ledger:
         spend wastes it.
         Raises: as `spend`; SchemaError.
         """
+        item = declared(mechanism.accountant, 1, self.relation)
         if not validated:
             validated_first(mechanism, data)
-        self._spend("release", counted(mechanism.accountant, 1, self.relation), label or type(mechanism).__name__)
+        self._spend("release", item, label or type(mechanism).__name__)
         return mechanism.release(data)
 
     def reserve(self, plan: Plan, *, delta: float | None = None, label: str = "") -> "Reservation":

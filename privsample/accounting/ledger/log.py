@@ -15,7 +15,7 @@ from pathlib import Path
 
 from privsample._value import value
 
-APPLICATION, SCHEMA = 0x70725362, 1  # "prSb"
+APPLICATION, SCHEMA = 0x70725362, 2  # "prSb"; schema 1 has the same tables, and older tags in its documents
 _TABLES = """
     PRAGMA application_id = {application};
     PRAGMA user_version = {schema};
@@ -61,6 +61,7 @@ class Writer:
 
     def add(self, last: Event | None, document: str) -> Event:
         """Write one event after `last`; it is kept when the writing ends without an error."""
+        self.connection.execute(f"PRAGMA user_version = {SCHEMA}")  # versions that cannot read it say so
         made = _next(last, document)
         row = (made.number, made.document, made.digest)
         self.connection.execute("INSERT INTO events (id, document, digest) VALUES (?, ?, ?)", row)
@@ -143,7 +144,7 @@ class Log:
             raise ValueError(
                 f"{self.path} was written by a newer privsample (format {schema}; this version reads {SCHEMA}); upgrade"
             )
-        if schema != SCHEMA:
+        if schema < 1:
             raise _damaged(self.path, f"its format number is {schema}")
 
 

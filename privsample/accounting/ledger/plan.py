@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+from typing import Any, Protocol, TypeVar, final
 
 from privsample._serial import decode, encode
 from privsample.accounting.base import Accountant
-from privsample.accounting.ledger.book import Item, counted
+from privsample.accounting.ledger.book import Entry, Item, declared
 from privsample.relations import Relation
-
-if TYPE_CHECKING:
-    from privsample.accounting.ledger.ledger import Ledger
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -26,6 +23,16 @@ class Draws(Protocol[R_co]):
         """Draw once, with noise from the operating system."""
 
 
+class PlanLedger(Protocol):
+    """A ledger, as far as a reserved plan knows it."""
+
+    def history(self) -> tuple[Entry, ...]:
+        """All entries, oldest first."""
+
+    def _use(self, number: int, position: int) -> None:
+        """Mark one draw of a plan's item as made, and sync it. Raises: BudgetExceeded, when it is used up."""
+
+
 Planned = Draws[Any] | Accountant
 Plan = Sequence[Planned | tuple[Planned, int]]
 
@@ -36,7 +43,7 @@ class Reservation:
 
     __slots__ = ("_ledger", "_number")
 
-    def __init__(self, ledger: "Ledger", number: int) -> None:
+    def __init__(self, ledger: PlanLedger, number: int) -> None:
         self._ledger, self._number = ledger, number
 
     def __repr__(self) -> str:
@@ -93,13 +100,13 @@ def validated_first(mechanism: Any, data: Any) -> None:
 
 
 def planned(member: Any, relation: Relation) -> Item:
-    """A member of a plan as an item. Raises: TypeError, ValueError, RelationMismatch."""
+    """A member of a plan as an item. Raises: TypeError, ValueError (NotRegistered), RelationMismatch."""
     what, times = member if isinstance(member, tuple) and len(member) == 2 else (member, 1)
     if isinstance(what, Accountant):
-        return counted(what, times, relation)
+        return declared(what, times, relation)
     if not hasattr(what, "accountant"):
         raise TypeError(f"a plan holds mechanisms and accountants, got {type(what).__name__}")
     text = json.dumps(encode(what), allow_nan=False)
     if decode(json.loads(text)) != what:
         raise ValueError(f"the mechanism {type(what).__name__} cannot be stored exactly; declare its accountant")
-    return counted(what.accountant, times, relation, text)
+    return declared(what.accountant, times, relation, text)

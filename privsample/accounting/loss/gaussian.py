@@ -7,9 +7,10 @@ from privsample._checks import FloatArray, positive
 from privsample._logspace import log1mexp, resolved
 from privsample._value import put, value
 from privsample.accounting.curves.dots import density_dots, joined
-from privsample.accounting.loss.pair import ComplexArray, SmoothPair, delta_below_zero
+from privsample.accounting.loss.pair import ComplexArray, LossPair, SmoothPair, delta_below_zero
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_UP = 1.0 + 2 * float(np.finfo(np.float64).eps)  # more than three roundings take away
 
 
 @value
@@ -27,13 +28,17 @@ class GaussianPair(SmoothPair):
         return np.inf
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """a mu^2 / 2 (Gil, Alajaji and Linder 2013)."""
+        """a mu^2 / 2, rounded up (Gil, Alajaji and Linder 2013)."""
         with np.errstate(over="ignore"):
-            return np.asarray(orders) * (self.mu * self.mu / 2)
+            return np.asarray(orders) * (self.mu * self.mu / 2 * _UP)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """mu^2 t (t+1) / 2."""
         return self.mu * self.mu / 2 * t * (t + 1)
+
+    def dominates(self, other: LossPair) -> bool:
+        """A shift dominates every smaller one, to which it is brought by scaling and adding noise."""
+        return isinstance(other, GaussianPair) and self.mu >= other.mu
 
     def reverse(self) -> "GaussianPair":
         """Itself."""

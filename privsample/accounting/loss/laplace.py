@@ -8,6 +8,8 @@ from privsample._value import put, value
 from privsample.accounting.curves.dots import exponential_dots, shared_out
 from privsample.accounting.loss.pair import LossPair, checked_divergence
 
+_ULP = float(np.finfo(np.float64).eps)
+
 
 @value
 class LaplacePair(LossPair):
@@ -24,13 +26,17 @@ class LaplacePair(LossPair):
         return self.shift
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Mironov 2017, Proposition 6, as log1p of a positive sum."""
+        """Mironov 2017, Proposition 6, as log1p of a positive sum, rounded up."""
         return laplace_renyi(self.shift, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """1 - e^((e - z)/2) for |e| <= z, 1 - e^e below, 0 above (Balle, Barthe and Gaboardi 2018, Theorem 3)."""
         e = np.asarray(epsilon, dtype=np.float64)
         return log1mexp(np.minimum(np.where(e < -self.shift, e, (e - self.shift) / 2), 0.0))
+
+    def dominates(self, other: LossPair) -> bool:
+        """A shift dominates every smaller one: both curves grow with it."""
+        return isinstance(other, LaplacePair) and self.shift >= other.shift
 
     def reverse(self) -> "LaplacePair":
         """Itself."""
@@ -45,10 +51,12 @@ class LaplacePair(LossPair):
 
 
 def laplace_renyi(shift: Real, orders: FloatArray) -> FloatArray:
-    """R_a of Laplace noise of scale one and itself `shift` >= 0 further, by broadcasting."""
+    """R_a of Laplace noise of scale one and itself `shift` >= 0 further, by broadcasting, rounded up."""
     alpha = np.asarray(orders, dtype=np.float64)
     z, s = np.asarray(shift, dtype=np.float64), alpha - 1.0
     with np.errstate(over="ignore", invalid="ignore"):
         near = (alpha * expm1_excess(z * s) + s * expm1_excess(-z * alpha)) / (2 * alpha - 1)
-        far = np.logaddexp(np.log(alpha) + z * s, np.log(s) - z * alpha) - np.log(2 * alpha - 1)
-    return checked_divergence(np.minimum(np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)), far) / s, z))
+        far = z * s - np.log1p(s / alpha) + np.log1p(s / alpha * np.exp(-z * (alpha + s)))
+        lost = _ULP * (4.0 + z * s)  # of the exponents; the divergence times s is above log 2 there
+    total = np.where(near < 1.0, np.log1p(np.minimum(near, 1.0)) * (1.0 + 16 * _ULP), far + 4.0 * lost)
+    return checked_divergence(np.minimum(total / s * (1.0 + 2 * _ULP), z))

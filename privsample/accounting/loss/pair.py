@@ -24,7 +24,7 @@ ComplexArray = NDArray[np.complex128]
 class LossPair(Memo, ABC):
     """A dominating pair of distributions (P, Q): what a guarantee says about one ordered pair of neighbours.
 
-    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Renyi curve, the max divergence and the
+    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Rényi curve, the max divergence and the
     reversed pair; everything else has a default that is valid for every pair.
     """
 
@@ -56,9 +56,13 @@ class LossPair(Memo, ABC):
     def reverse(self) -> "LossPair":
         """(Q, P)."""
 
+    def dominates(self, other: "LossPair") -> bool:
+        """Whether this pair is known to have nowhere a smaller privacy curve than `other`; False is always valid."""
+        return self == other
+
     @property
     def joint(self) -> bool:
-        """Whether this stands for several pairs at once: their Renyi curves may then compose to less than its own."""
+        """Whether this stands for several pairs at once: their Rényi curves may then compose to less than its own."""
         return False
 
     @property
@@ -100,7 +104,7 @@ class LossPair(Memo, ABC):
 class Envelope(LossPair):
     """An upper bound on both curves of many ordered pairs at once, of either order of the neighbours; its own reverse.
 
-    In a composition its members may be worst for different neighbours, so that its Renyi curve, which composes exactly,
+    In a composition its members may be worst for different neighbours, so that its Rényi curve, which composes exactly,
     may give less than its privacy curve does.
     """
 
@@ -198,7 +202,7 @@ class DiscretePair(LossPair):
     """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
 
     `loss` is log_p - log_q; give it where it is known better than that difference.
-    Source: definitions; the Renyi form is log1p of positive terms, so tiny losses keep full precision.
+    Source: definitions; the Rényi form is log1p of positive terms, so tiny losses keep full precision.
     """
 
     log_p: FloatArray
@@ -227,19 +231,24 @@ class DiscretePair(LossPair):
         return np.minimum(total + 4 * _ULP * (1.0 + np.abs(np.maximum(total, -1e300))), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """log(sum p e^{(a-1) L}) / (a-1)."""
+        """log(sum p e^{(a-1) L}) / (a-1), rounded up: every term by what its exponent and its factors lost."""
         s = np.asarray(orders)[..., None] - 1.0
-        loss = self.loss
-        if np.isposinf(loss).any():
+        if np.isposinf(self.loss).any():
             return np.full(np.shape(orders), np.inf)
-        present = ~np.isneginf(loss)
-        p, finite = np.exp(self.log_p), np.where(present, loss, 0.0)
-        never = np.exp(self.log_q[~present]).sum()  # outcomes that only Q has: their share of KL's positive terms
+        present = ~np.isneginf(self.loss)
+        loss, log_p, only_q = self.loss[present], self.log_p[present], self.log_q[~present]
+        lost = _ULP * (8.0 - 2 * log_p)
+        never = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # outcomes of Q alone: KL's positive terms
         with np.errstate(over="ignore", invalid="ignore"):
-            positive = p * np.where(present, expm1_excess(s * finite) + s * expm1_excess(-finite), 0.0)
-            near = np.log1p(positive.sum(-1) + s[..., 0] * never)
-        far = np.logaddexp.reduce(self.log_p + s * np.where(present, loss, 0.0), axis=-1)
-        return checked_divergence(np.where(near < 1.0, near, far) / s[..., 0])
+            raised = s * loss
+            exponents = lost + 2 * _ULP * np.abs(raised)
+            p = np.exp(log_p) * (1.0 + exponents + 2 * _ULP * np.abs(loss))
+            near = np.log1p((p * (expm1_excess(raised) + s * expm1_excess(-loss))).sum(-1) + s[..., 0] * never)
+            terms = log_p + raised + exponents
+            top = terms.max(axis=-1)
+            far = top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + 8 * _ULP * (1.0 + np.abs(top))
+            far = np.where(np.isposinf(top), np.inf, far)
+        return checked_divergence(np.where(near < 1.0, near, far) / s[..., 0] * (1.0 + 16 * _ULP))
 
     @property
     def max_loss(self) -> float:

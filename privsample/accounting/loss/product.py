@@ -10,6 +10,7 @@ from privsample.accounting.loss.contour import summed_log_delta
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, SmoothPair, delta_below_zero
 
+_ULP = float(np.finfo(np.float64).eps)
 _DEEP = -150.0  # log delta below which a contour may be looser than the best order
 
 
@@ -42,7 +43,8 @@ class ProductPair(LossPair):
         if len(gaussian) < len(self.members):
             return self
         largest = max(mu for mu, _ in gaussian)
-        return GaussianPair(mu=largest * float(np.sqrt(sum(times * (mu / largest) ** 2 for mu, times in gaussian))))
+        total = sum(times * (mu / largest) ** 2 for mu, times in gaussian)
+        return GaussianPair(mu=largest * float(np.sqrt(total)) * (1.0 + (len(gaussian) + 4) * _ULP))  # rounded up
 
     @property
     def order_limit(self) -> float:
@@ -60,8 +62,12 @@ class ProductPair(LossPair):
         return True
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The sum."""
-        return np.sum([times * pair.renyi(orders) for pair, times in self.members], axis=0)
+        """The sum, rounded up: each product and each sum loses at most half a unit in the last place.
+
+        Of one member the margin of its own curve covers the product.
+        """
+        total: FloatArray = np.sum([times * pair.renyi(orders) for pair, times in self.members], axis=0)
+        return total * (1.0 + (len(self.members) - 1) * 2 * _ULP)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By contour, each epsilon apart, or on a lattice; below zero from the reversed pair."""

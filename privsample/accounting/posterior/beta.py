@@ -99,7 +99,7 @@ class BetaPair(SmoothPair):
         return np.inf
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Integral form without cancellation; relative error below 1e-10."""
+        """Integral form without cancellation; rounded up."""
         return by_rows(_beta_renyi, self.a, self.b, self.step, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:

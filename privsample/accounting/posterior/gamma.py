@@ -81,7 +81,7 @@ class _GammaPair(SmoothPair):
         """(Q, P)."""
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Integral form without cancellation; relative error below 1e-10."""
+        """Integral form without cancellation; rounded up."""
         return by_rows(self._renyi_column, orders)
 
     def _renyi_column(self, orders: FloatArray) -> FloatArray:

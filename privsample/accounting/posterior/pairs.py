@@ -1,8 +1,11 @@
-"""What loss pairs of conjugate posteriors share: evaluation by rows, tails out of reach, moment generating functions.
+"""What loss pairs of conjugate posteriors share: parameters rounded to the safe side, evaluation by rows, deep tails.
+
+Also moment generating functions.
 
 Source: docs/notes/posterior.md.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -16,6 +19,46 @@ from privsample.accounting.loss.pair import ComplexArray
 _EPS = float(np.finfo(float).eps)
 _LEAST, _DEEP = -1e300, -1e5
 _BLOCK = 2048
+
+
+def lower_ratio(x: float, y: float) -> float:
+    """x / y for x > 0 and y in (0, 1], never above it; exact where y is one."""
+    ratio = x / y
+    return ratio if y == 1.0 or ratio == math.inf else math.nextafter(ratio, x)
+
+
+def upper_ratio(x: float, y: float) -> float:
+    """x / y for x > 0 and y in (0, 1], never below it; exact where y is one."""
+    return x if y == 1.0 else math.nextafter(x / y, math.inf)
+
+
+def lower_product(x: float, y: float) -> float:
+    """x * y for x >= 0 and y in (0, 1], never above it; exact where either is one."""
+    return x * y if 1.0 in (x, y) else math.nextafter(x * y, 0.0)
+
+
+def upper_product(x: float, y: float) -> float:
+    """x * y for x, y > 0, never below it; exact where either is one."""
+    return x * y if 1.0 in (x, y) else math.nextafter(x * y, math.inf)
+
+
+def lower_sum(x: float, y: float) -> float:
+    """x + y for x, y >= 0, rounded down."""
+    total, lost = _exact_sum(x, y)
+    return math.nextafter(total, 0.0) if lost < 0.0 else total
+
+
+def upper_sum(x: float, y: float) -> float:
+    """x + y for x, y >= 0, rounded up."""
+    total, lost = _exact_sum(x, y)
+    return math.nextafter(total, math.inf) if lost > 0.0 else total
+
+
+def _exact_sum(x: float, y: float) -> tuple[float, float]:
+    """The rounded sum and what it lacks (Knuth); NaN where it overflows."""
+    total = x + y
+    second = total - x
+    return total, (x - (total - second)) + (y - second)
 
 
 def by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:

@@ -12,8 +12,8 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.models.families import Model
-from privsample.distributions.models.noise_aware import NoiseAware, noise_aware
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.noise_aware import NoiseAware
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
@@ -243,7 +243,7 @@ class PrivateStatistics:
         return PosteriorDraws(draws=drawn, account=self.account, method=method, chains=chains)
 
     def _aware(self, model: Model | None) -> NoiseAware:
-        return noise_aware(self._with_prior(model), self.n, self.noise, self.observed)
+        return self._with_prior(model).noise_aware(self.n, self.noise, self.observed)
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:

@@ -13,10 +13,11 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.models.families import BetaBernoulli, Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
-from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.notes import CuratorNotes
 
@@ -58,12 +59,12 @@ class ConjugateMechanism(Mechanism):
     @property
     def _about(self) -> str:
         """What the parameter is, in words."""
-        return str(getattr(self.model, "description", "the parameter"))
+        return self.model.description
 
     @property
     def title(self) -> str:
         """The class's name in words, and what it is about."""
-        return f"{Mechanism.title.__get__(self)} of {self._about}"
+        return f"{class_in_words(type(self))} of {self._about}"
 
     @property
     def quantity(self) -> str:

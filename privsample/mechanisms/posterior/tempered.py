@@ -6,9 +6,10 @@ from typing import Any
 from privsample._checks import FloatArray
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
-from privsample.accounting.posterior.tempered import TemperedAccountant, Truncation
+from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.truncation import Truncation
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter

@@ -11,7 +11,7 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter

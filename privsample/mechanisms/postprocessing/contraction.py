@@ -77,7 +77,7 @@ class NoisyContraction(PostProcessing):
         except ValueError as error:
             raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
 
-    @cached
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of the statistic that the chain begins with."""
         match self.base:

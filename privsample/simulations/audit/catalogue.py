@@ -8,13 +8,11 @@ import numpy as np
 
 from privsample._value import value
 from privsample.accounting.base import Accountant
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    NormalKnownVariance,
-)
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.noise import NAMES as NOISES
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.distributions.runs import TruncatedNegativeBinomial
@@ -164,8 +162,8 @@ def _posteriors() -> dict[str, Example]:
             _QUIET, 30_000, NoisyStatistics, {"scale": 0.75 * scale}, model=_BETA, n=20, noise=noise, scale=scale
         )
 
-    poisson, exponential = GammaPoisson(shape=5, rate=1, upper=4), GammaExponential(shape=5, rate=3, upper=4)
-    normal = NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
+    poisson, exponential = GammaPoisson.example(), GammaExponential.example()
+    normal = NormalKnownVariance.example()
     diffused: dict[str, Any] = {"make": DiffusedPosterior, "n": 1, "data_weight": 0.5}
     concentrated: dict[str, Any] = {"make": ConcentratedPosterior, "n": 20, "prior_divisor": 0.5}
     return {

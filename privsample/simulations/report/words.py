@@ -9,14 +9,6 @@ import numpy as np
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import rounded_up as _up
 from privsample.accounting.statement import shown_epsilon
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.noise.statistics import NoisyStatistics
@@ -47,13 +39,13 @@ def _apart(mechanism: Mechanism) -> str:
 
 @name.register
 def _(mechanism: PosteriorMechanism) -> str:
-    return f"{_apart(mechanism)} of {about(mechanism.model)}"
+    return f"{_apart(mechanism)} of {mechanism.model.description}"
 
 
 @name.register(TemperedPosterior)
 @name.register(NoisyStatistics)
 def _(mechanism: ConjugateMechanism) -> str:
-    return f"{_apart(mechanism)} of {about(mechanism.model)}"
+    return f"{_apart(mechanism)} of {mechanism.model.description}"
 
 
 @name.register
@@ -90,7 +82,7 @@ def _(mechanism: PosteriorMechanism) -> str:
 
 
 def _belief(mechanism: PosteriorMechanism) -> str:
-    of = "the column's mean" if isinstance(mechanism, BetaQuery) else about(mechanism.model)
+    of = "the column's mean" if isinstance(mechanism, BetaQuery) else mechanism.model.description
     match mechanism:
         case DirectPosterior():
             return f"what one should believe about {of} (the posterior)"
@@ -104,8 +96,8 @@ def _belief(mechanism: PosteriorMechanism) -> str:
 @how.register
 def _(mechanism: TemperedPosterior) -> str:
     return (
-        f"What {mechanism.n:,} records and a prior say about {about(mechanism.model)} was flattened by a temperature "
-        f"of {mechanism.temperature:.4g} and held inside public bounds; random draws were released."
+        f"What {mechanism.n:,} records and a prior say about {mechanism.model.description} was flattened by a "
+        f"temperature of {mechanism.temperature:.4g} and held inside public bounds; random draws were released."
     )
 
 
@@ -113,7 +105,7 @@ def _(mechanism: TemperedPosterior) -> str:
 def _(mechanism: NoisyStatistics) -> str:
     return (
         f"Random noise ({mechanism.noise}, scale {mechanism.scale:.4g}) was added to the one summary of "
-        f"{mechanism.n:,} records from which {about(mechanism.model)} is inferred; whatever is "
+        f"{mechanism.n:,} records from which {mechanism.model.description} is inferred; whatever is "
         "inferred from it costs nothing more."
     )
 
@@ -156,37 +148,6 @@ def _(mechanism: RandomizedResponse) -> str:
 
 
 @singledispatch
-def about(_: Model) -> str:
-    """What a model's parameter is."""
-    return "the parameter"
-
-
-@about.register
-def _(_: BetaBernoulli) -> str:
-    return "the share of ones"
-
-
-@about.register
-def _(_: DirichletCategorical) -> str:
-    return "the share of each category"
-
-
-@about.register
-def _(_: GammaPoisson) -> str:
-    return "the mean count"
-
-
-@about.register
-def _(_: GammaExponential) -> str:
-    return "the rate"
-
-
-@about.register
-def _(_: NormalKnownVariance) -> str:
-    return "the mean"
-
-
-@singledispatch
 def quantity(_: Mechanism) -> str:
     """What one released number is, as a short label."""
     return "statistic"
@@ -195,7 +156,7 @@ def quantity(_: Mechanism) -> str:
 @quantity.register(PosteriorMechanism)
 @quantity.register(TemperedPosterior)
 def _(mechanism: ConjugateMechanism) -> str:
-    return about(mechanism.model).removeprefix("the ").replace("each category", "category")
+    return mechanism.model.description.removeprefix("the ").replace("each category", "category")
 
 
 @quantity.register

@@ -21,8 +21,8 @@ from privsample._value import value
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.ledger import Ledger
-from privsample.errors import BudgetExceeded, RelationMismatch
-from tests.accounting.ledger.shared import BUDGET, LAPLACE, posterior, pure, unchanged
+from privsample.errors import BudgetExceeded, NotRegistered, RelationMismatch
+from tests.accounting.ledger.shared import BUDGET, LAPLACE, Watching, posterior, pure, unchanged
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,15 @@ def test_bad_accounts_spend_nothing(made, path):
     for account in (LAPLACE, 0.1, None, {"type": "PureAccountant"}):
         with pytest.raises(TypeError, match="a ledger takes accountants"):
             ledger.spend(account)
-    with pytest.raises(ValueError, match="no value of this version"):
-        ledger.spend(Homemade())
+    for step in (
+        lambda: ledger.spend(Homemade()),
+        lambda: ledger.fits(Homemade()),
+        lambda: ledger.reserve([Homemade()]),
+        lambda: ledger.spend(2 * Homemade()),
+        lambda: ledger.release(Watching(path=path, seen=[], account=Homemade()), 1.0),
+    ):
+        with pytest.raises(NotRegistered, match=r"Homemade is not registered.*nothing was.*spent.*privsample.register"):
+            step()
     with pytest.raises(ValueError, match="cannot be stored"):
         ledger.spend(pure(0.1), label={1})
     assert unchanged(ledger, ())

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.distributions.models.moments import NormalUnknownVariance
-from privsample.distributions.models.regression import LinearRegression
+from privsample.distributions.models.moments import MomentModel
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.simulations.audit.base import Dataset, Neighbours
 from privsample.simulations.audit.neighbours.noise import shifted
@@ -22,7 +21,7 @@ def moment_pairs(mechanism: NoisyStatistics, group: int) -> tuple[Neighbours, ..
     common hold is nothing to the noise.
     """
     one, model = replace(mechanism, draws=1), mechanism.model
-    assert isinstance(model, (NormalUnknownVariance, LinearRegression))
+    assert isinstance(model, MomentModel)
     moments, rest = model.moments, sized(one.n, group)
     low, high = np.array(moments.bounds).T
     between = 1.0 / (moments.radius * (len(low) - 1 + 2 * moments.square))
@@ -39,7 +38,7 @@ def moment_pairs(mechanism: NoisyStatistics, group: int) -> tuple[Neighbours, ..
         def build() -> Any:
             rows = np.tile(record(1.0), (one.n, 1))
             rows[rest:] = record(height)
-            return (rows[:, :-1], rows[:, -1]) if isinstance(model, LinearRegression) else rows[:, 0]
+            return model.to_data(rows)
 
         return build
 

@@ -2,22 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
-from privsample.distributions.models.moments import NormalUnknownVariance
-from privsample.distributions.models.regression import LinearRegression
+from privsample.distributions.models.base import Records
+from privsample.distributions.models.moments import MomentModel
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, PosteriorMechanism
 from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
@@ -25,7 +16,6 @@ from privsample.simulations.audit.neighbours.moments import moment_pairs
 from privsample.simulations.audit.pairs import sized
 
 Density = Callable[[FloatArray], FloatArray]
-Records = tuple[float, float, float]  # what all other records hold, x and x'
 
 
 @neighbours.register
@@ -41,7 +31,7 @@ def _(mechanism: PosteriorMechanism, group: int = 1) -> tuple[Neighbours, ...]:
 
 @neighbours.register
 def _(mechanism: NoisyStatistics, group: int = 1) -> tuple[Neighbours, ...]:
-    if isinstance(mechanism.model, (NormalUnknownVariance, LinearRegression)):
+    if isinstance(mechanism.model, MomentModel):
         return moment_pairs(mechanism, group)
     law = mechanism.law
     return _pairs(mechanism, group, lambda at: lambda drawn: law.log_mass(drawn - at).sum(axis=1))
@@ -51,7 +41,7 @@ def _pairs(
     mechanism: ConjugateMechanism, group: int, density: Callable[[FloatArray], Density] | None
 ) -> tuple[Neighbours, ...]:
     sized(mechanism.n, group)
-    return tuple(pair(mechanism, records, group, density) for records in extreme_records(mechanism.model))
+    return tuple(pair(mechanism, records, group, density) for records in mechanism.model.extreme_records)
 
 
 def pair(
@@ -109,31 +99,3 @@ def in_the_column(mechanism: ConjugateMechanism, records: Records) -> Records:
     stretch = (column.high - column.low) / (own.high - own.low)
     common, first, second = (column.low + stretch * (record - own.low) for record in records)
     return common, first, second
-
-
-@singledispatch
-def extreme_records(model: Model) -> tuple[Records, ...]:
-    """Records that make neighbouring posteriors differ most. Raises: TypeError."""
-    raise TypeError(f"the worst neighbours of a {type(model).__name__} posterior are not known to the audit")
-
-
-@extreme_records.register
-def _(_: BetaBernoulli) -> tuple[Records, ...]:
-    return (0.0, 1.0, 0.0), (1.0, 1.0, 0.0)
-
-
-@extreme_records.register
-def _(model: DirichletCategorical) -> tuple[Records, ...]:
-    i, j, *others = (float(k) for k in np.argsort(model.alpha, kind="stable"))
-    return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
-
-
-@extreme_records.register
-def _(model: GammaPoisson | GammaExponential) -> tuple[Records, ...]:
-    return ((0.0, 0.0, float(model.upper)),)
-
-
-@extreme_records.register
-def _(model: NormalKnownVariance) -> tuple[Records, ...]:
-    low, high = model.bounds
-    return ((low, low, high),)

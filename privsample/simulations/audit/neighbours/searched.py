@@ -12,7 +12,7 @@ from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import Relation
 from privsample.simulations.audit.base import Dataset, Draw, Neighbours
-from privsample.simulations.audit.neighbours.posterior import extreme_records, in_the_column
+from privsample.simulations.audit.neighbours.posterior import in_the_column
 from privsample.simulations.audit.neighbours.sums import extremes, least
 from privsample.simulations.audit.neighbours.sums import records as in_words
 from privsample.simulations.audit.pairs import MOST_PAIRS, Recipe, counted, recipes
@@ -34,7 +34,7 @@ def _(mechanism: RandomizedResponse) -> FloatArray:
 
 @candidate_records.register
 def _(mechanism: ConjugateMechanism) -> FloatArray:
-    return np.unique([in_the_column(mechanism, records) for records in extreme_records(mechanism.model)])
+    return np.unique([in_the_column(mechanism, records) for records in mechanism.model.extreme_records])
 
 
 @candidate_records.register

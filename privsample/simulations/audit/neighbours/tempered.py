@@ -12,11 +12,11 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.distributions.laws.truncated import HeldNumber
-from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical
+from privsample.distributions.models.base import Records
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.simulations.audit.base import Neighbours, neighbours
 from privsample.simulations.audit.neighbours.curves import FACTORS, excess, farther
-from privsample.simulations.audit.neighbours.posterior import Density, Records, extreme_records, pair
+from privsample.simulations.audit.neighbours.posterior import Density, pair
 from privsample.simulations.audit.pairs import sized
 
 _NODES, _PLACES = 8, 33
@@ -26,8 +26,8 @@ _NODES, _PLACES = 8, 33
 def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
     """The density is known for one number; for several a score is learned."""
     sized(mechanism.n, group)
-    if isinstance(mechanism.model, DirichletCategorical):
-        return _shares(mechanism, mechanism.model, group)
+    if mechanism.model.records_are_codes:
+        return _shares(mechanism, group)
 
     def density(statistic: FloatArray) -> Density:
         law = _Integrated.of(mechanism, statistic)
@@ -38,22 +38,22 @@ def _(mechanism: TemperedPosterior, group: int = 1) -> tuple[Neighbours, ...]:
 
 
 def _ends(mechanism: TemperedPosterior) -> Records:
-    _, *ends = extreme_records(mechanism.model)[0]
+    _, *ends = mechanism.model.extreme_records[0]
     return min(ends), min(ends), max(ends)
 
 
-def _shares(mechanism: TemperedPosterior, model: DirichletCategorical, group: int) -> tuple[Neighbours, ...]:
+def _shares(mechanism: TemperedPosterior, group: int) -> tuple[Neighbours, ...]:
     """Two shares among others that stay at the bound are nearly the chances of a coin; and all others elsewhere."""
-    i, j, *others = np.argsort(model.alpha, kind="stable")
+    (other, i, j), *_ = mechanism.model.extreme_records
     coin = TemperedPosterior(
-        model=BetaBernoulli(alpha=model.alpha[j], beta=model.alpha[i]),
+        model=mechanism.model.two_categories(int(j), int(i)),
         n=mechanism.n,
         temperature=mechanism.temperature,
         truncation=mechanism.truncation,
     )
-    elsewhere = [pair(mechanism, (float(other), float(i), float(j)), group, None) for other in others[-1:]]
+    elsewhere = [pair(mechanism, (other, i, j), group, None)] if other != i else []
     places = _worst_others(coin, (0.0, 0.0, 1.0), group)
-    return *elsewhere, *(pair(mechanism, (float(i), float(i), float(j)), group, None, raised=k) for k in places)
+    return *elsewhere, *(pair(mechanism, (i, i, j), group, None, raised=k) for k in places)
 
 
 def _worst_others(mechanism: TemperedPosterior, records: Records, group: int) -> list[int]:

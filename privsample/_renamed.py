@@ -1,0 +1,17 @@
+"""What older versions of privsample wrote into files: former names of its public classes, and former fields.
+
+A public class may be renamed, and its fields may change, if this file says how to read what was written before:
+
+- `RENAMED[former name] = present name`;
+- `UPGRADES[name in the file, version in the file] = function`: fields of that version to fields of the next one.
+
+The version that is written for a class is one more than the largest version with a step of its present or a former
+name, and 1 without steps. Steps see fields that are read already: numbers, text, tuples and values.
+Before either table is edited, the files of the present format are added to the tests: `python -m tests.data.make`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+RENAMED: dict[str, str] = {}
+UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}

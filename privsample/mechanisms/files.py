@@ -1,0 +1,97 @@
+"""What a release's file holds, and files that are written whole or not at all."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._serial import decode, storable
+
+FORMAT = 2
+READABLE = (1, FORMAT)  # format 1 has other tags, which `decode` reads
+Draws = Mapping[str, NDArray[Any]]
+
+
+def described(mechanism: Any, account: Any, draws: Draws, *, callers_generator: bool) -> dict[str, Any]:
+    """A release without its draws, as plain data. Raises: NotRegistered and others: it could not be loaded.
+
+    callers_generator: whether the account has the assumption that a caller's generator adds.
+    """
+    from privsample._version import __version__
+
+    return {
+        "format": FORMAT,
+        "privsample": __version__,
+        "mechanism": storable(mechanism),
+        "account": storable(account),
+        "callers_generator": callers_generator,
+        "digest": digest(draws),
+    }
+
+
+def tables(draws: Draws) -> dict[str, Any]:
+    """The draws as plain data; every number survives exactly."""
+    return {
+        name: {"dtype": array.dtype.str, "shape": list(array.shape), "values": array.ravel().tolist()}
+        for name, array in draws.items()
+    }
+
+
+def parts(document: Any, draws: Draws | None) -> dict[str, Any]:
+    """The fields of a release, its draws from the document unless they are given. Raises: ValueError."""
+    if not isinstance(document, dict) or "format" not in document:
+        raise ValueError("this JSON is not a privsample release")
+    if document["format"] not in READABLE:
+        raise ValueError(
+            f"this release has format {document['format']!r}; this version reads {READABLE[0]} to {FORMAT}: "
+            "upgrade privsample"
+        )
+    found = draws if draws is not None else {name: _array(table) for name, table in document.get("draws", {}).items()}
+    return {"mechanism": decode(document["mechanism"]), "account": decode(document["account"]), "draws": found}
+
+
+def digest(draws: Draws) -> str:
+    """SHA-256 over names, types, shapes and little-endian values: catches accidents, not forgers."""
+    total = hashlib.sha256()
+    for name in sorted(draws):
+        array = np.ascontiguousarray(draws[name])
+        array = array.astype(array.dtype.newbyteorder("<"))
+        total.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def _array(table: Mapping[str, Any]) -> NDArray[Any]:
+    return np.array(table["values"], dtype=np.dtype(table["dtype"])).reshape(table["shape"])
+
+
+def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, ...]) -> Path:
+    """The path, if a file may be written there. Raises: ValueError, FileExistsError, FileNotFoundError."""
+    target = Path(path)
+    if target.suffix not in endings:
+        raise ValueError(f"{target.name or 'the name'} must end in {' or '.join(endings)}")
+    if target.exists() and not force:
+        raise FileExistsError(f"{target} exists; choose another name, or force (--force) to replace it")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    return target
+
+
+def write_whole(target: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name, then move it into place: it is whole or not there. Text as UTF-8."""
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        part = Path(file.name)
+        try:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+            part.chmod(0o644)
+            part.replace(target)
+        except BaseException:
+            part.unlink()
+            raise
