@@ -138,7 +138,7 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
 def _taken(cls: type[Mechanism]) -> str:
     """What `release` takes, as the class or one above it says."""
     for kind in cls.__mro__:
-        text = " ".join((inspect.getdoc(kind) if "__doc__" in vars(kind) and kind.__doc__ else "").split())
+        text = " ".join(inspect.cleandoc(vars(kind).get("__doc__") or "").split())
         if said := re.search(r"`release` takes (.*?)(?:[.;:] |, and draws|$)", text):
             return said[1]
     return "data that only Python can give"

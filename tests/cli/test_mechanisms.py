@@ -306,7 +306,7 @@ ERRORS = [
      'takes no column of a file: it takes anything with columns data["profile"]'),
     ("release table.csv --mechanism hierarchy --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
      "it is a statistic"),
-    ("release table.csv --mechanism gaussian-sum --bounds -1,1 --noise-std 1 --column a --public-data a --out r.json", 2,
+    ("release table.csv --mechanism gaussian-sum --bounds -1,1 --noise-std 1 --column a --public-data a --out r", 2,
      "has no prior to go into"),
     ("audit laplace --mechanism gaussian --sensitivity 1 --noise-std 1", 2, "give names of mechanisms, or --mechanism"),
     ("audit --mechanism gaussian --sensitivity 1", 2, "no limit was given"),

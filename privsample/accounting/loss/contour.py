@@ -31,7 +31,7 @@ def summed_log_deltas(members: Members, order_limit: FloatArray, epsilon: FloatA
     """The same for each row, by its order limit and epsilon, (rows,); a pair that is no `SmoothRows` is in all rows."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         c = _saddle(members, order_limit, epsilon)
-        height = _log_moment(members, c[:, None] + 0j)[:, 0].real - c * epsilon
+        height = _log_moment(members, c[:, None].astype(np.complex128))[:, 0].real - c * epsilon
         guess = height - np.log(c) - np.log1p(c) - 3.0  # a worse guess loosens the result and cannot lower it
         result = _by_trapezoids(members, order_limit, epsilon, c, height, guess)
         if (again := result < guess - 1.0).any():

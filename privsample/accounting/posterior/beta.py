@@ -153,7 +153,7 @@ class BetaRows(SmoothRows):
 
     def __post_init__(self) -> None:
         bases = np.stack([self.a, self.b])[:, :, None]
-        own = complex_stirling_remainder(bases + 0j)
+        own = complex_stirling_remainder(bases.astype(np.complex128))
         whole = complex_log_gamma_growth(bases, np.full(bases.shape, self.step + 0j), own)
         put(self, _bases=bases, _remainders=own, _whole_steps=whole)
 
