@@ -78,7 +78,7 @@ def run(args: Namespace) -> int:
     """Print the list, or audit, print and write. Raises: Refuted."""
     if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
         raise UsageProblem(
-            "give names of mechanisms, or --mechanism, or --all, or --list (see privsample audit --help)"
+            "give names of mechanisms, or --all, or --list, or --mechanism (see privsample audit --help)"
         )
     check_tables(args)
     from privsample.simulations.audit.audited import Audited, audited

@@ -164,6 +164,7 @@ class PosteriorAccountant(Accountant):
             case NormalShift(variance=variance, noise_variance=noise, reach=reach):
                 precision = 1 / m / variance + r * n / noise
                 return GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP)
+
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
         """The other n - size records all failures, or all successes.
 
