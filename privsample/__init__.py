@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from privsample.accounting.selection.conditional import ConditionalAccountant
     from privsample.accounting.selection.repetition import SelectionAccountant
     from privsample.accounting.sgd import SGDAccountant
+    from privsample.accounting.stated.curve import CurveAccountant
+    from privsample.accounting.stated.losses import LossDistribution, LossDistributionAccountant
+    from privsample.accounting.stated.tables import PairAccountant
+    from privsample.accounting.stated.tradeoff import TradeoffAccountant
     from privsample.accounting.statement import privacy_statement
     from privsample.accounting.subsampling.subsampled import SubsampledAccountant
     from privsample.accounting.targets import DP, RDP, ZCDP
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from privsample.estimators.search import PrivateSearchCV
     from privsample.estimators.sgd import PrivateSGDClassifier, PrivateSGDRegressor
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
+    from privsample.interop.pld import from_pld, to_pld
     from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
     from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum
@@ -143,6 +148,10 @@ _HOMES = {
     "privsample.accounting.profiles": ("ProfileAccountant",),
     "privsample.accounting.randomized": ("RandomizedResponseAccountant",),
     "privsample.accounting.selection.repetition": ("SelectionAccountant",),
+    "privsample.accounting.stated.curve": ("CurveAccountant",),
+    "privsample.accounting.stated.losses": ("LossDistribution", "LossDistributionAccountant"),
+    "privsample.accounting.stated.tables": ("PairAccountant",),
+    "privsample.accounting.stated.tradeoff": ("TradeoffAccountant",),
     "privsample.accounting.statement": ("privacy_statement",),
     "privsample.accounting.noise.statistics": ("StatisticsAccountant",),
     "privsample.accounting.subsampling.subsampled": ("SubsampledAccountant",),
@@ -150,6 +159,7 @@ _HOMES = {
     "privsample.accounting.posterior.tempered": ("TemperedAccountant",),
     "privsample.estimators.logistic": ("PrivateLogisticRegression",),
     "privsample.interop.dp_accounting": ("from_dp_event", "to_dp_event"),
+    "privsample.interop.pld": ("from_pld", "to_pld"),
     "privsample.estimators.scoring": ("NoisyScore",),
     "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.estimators.sgd": ("PrivateSGDClassifier", "PrivateSGDRegressor"),

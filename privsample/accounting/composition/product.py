@@ -1,5 +1,9 @@
 """The pair of several releases from the same records: the members' losses add up."""
 
+import itertools
+from collections import Counter
+from math import comb, prod
+
 import numpy as np
 
 from privsample._checks import FloatArray, Real
@@ -11,6 +15,7 @@ from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
 from privsample.accounting.noise.additive import GaussianPair
 from privsample.accounting.posterior.beta import BetaPair
 
+_MOST_CHOICES = 64  # products that are kept apart
 _DEEP = -150.0  # log delta below which a contour may be looser than the best order
 
 
@@ -35,6 +40,21 @@ class ProductPair(LossPair):
     def smooth(self) -> bool:
         """Whether every member's moment generating function is known: the contour serves, else the lattice."""
         return all(isinstance(pair, SmoothPair) for pair, _ in self.members)
+
+    @property
+    def alternatives(self) -> tuple[LossPair, ...]:
+        """The products of one alternative for each release; itself where they are too many to be kept apart.
+
+        Releases of equal members may be dominated by different alternatives for the same neighbours: all multisets
+        count. Itself is an upper bound of them all (docs/notes/stated.md, section 2).
+        """
+        each = [(pair.alternatives, times) for pair, times in self.members]
+        count = prod(comb(times + len(found) - 1, len(found) - 1) for found, times in each)
+        if not 1 < count <= _MOST_CHOICES:
+            return (self,)
+        choices = [itertools.combinations_with_replacement(found, times) for found, times in each]
+        products = (Counter(itertools.chain(*chosen)) for chosen in itertools.product(*choices))
+        return tuple(ProductPair(members=tuple(counts.items())) for counts in products)
 
     @property
     def simplified(self) -> LossPair:
@@ -66,7 +86,9 @@ class ProductPair(LossPair):
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By contour, each epsilon apart, or on a lattice; below zero from the reversed pair."""
-        e = np.asarray(epsilon, dtype=np.float64)
+        e, each = np.asarray(epsilon, dtype=np.float64), self.alternatives
+        if len(each) > 1:
+            return np.max([pair.log_delta(e) for pair in each], axis=0)
         above = np.empty(e.size)
         for pair, negative in ((self, False), (self.reverse(), True)):
             chosen = (e.ravel() < 0) == negative
@@ -79,6 +101,8 @@ class ProductPair(LossPair):
         """By search along the contour, or from the one lattice that is sharp there; where it is not, by best order."""
         if self.max_loss == 0.0:
             return 0.0
+        if len(each := self.alternatives) > 1:
+            return max(pair.least_epsilon(log_delta) for pair in each)
         if self.smooth:
             return LossPair.least_epsilon(self, log_delta)
         found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)

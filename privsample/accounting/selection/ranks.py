@@ -82,7 +82,8 @@ class RenyiPair(LossPair):
 def ordered_pairs(account: Accountant) -> tuple[LossPair, ...]:
     """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
     if account.family is None and account.pairs and all(len(group) == 1 for group in account.directions):
-        return tuple(group[0] for group in account.directions)
+        single = [group[0] for group in account.directions]
+        return tuple(one for pair in single for one in ((pair,) if pair.dear else pair.alternatives))
     return (DominatingPair(account=account),) if account._has_curve else (RenyiPair(account=account),)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import value
+from privsample.accounting.composition.alternatives import OneOfPairs, one_of
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.loss import DiscretePair, LossPair, delta_below_zero
@@ -204,6 +205,8 @@ def poisson_pair(base: LossPair, rate: float, *, removed: bool) -> LossPair:
     match base:
         case _ if rate == 1.0:
             return base
+        case OneOfPairs(members=members):
+            return one_of(poisson_pair(pair, rate, removed=removed) for pair in members)
         case GaussianPair(mu=mu):
             return PoissonGaussianPair(mu=mu, rate=rate, removed=removed)
         case DiscretePair() if removed:
