@@ -80,12 +80,13 @@ def _distribution(pmf: Any) -> LossDistribution:
         raise ValueError("pld must be a pessimistic estimate: an optimistic one is a lower bound, not a guarantee")
     dense = pmf.to_dense_pmf()
     masses = np.maximum(np.asarray(dense._probs, dtype=np.float64), 0.0)
-    used = np.flatnonzero(masses)
-    kept = slice(used[0], used[-1] + 1) if used.size else slice(0, 1)
     losses = (dense._lower_loss + np.arange(len(masses))) * float(dense._discretization)
     infinite = max(float(dense._infinity_mass), 0.0)
     lacking = 1.0 - infinite - float(masses.sum())  # what a truncation left out may have any loss
     infinite += lacking if lacking > _TOTAL else 0.0
+    masses = without_excess(masses, infinite)  # compositions by FFT leave some
+    used = np.flatnonzero(masses)
+    kept = slice(used[0], used[-1] + 1) if used.size else slice(0, 1)
     return LossDistribution(losses=losses[kept], masses=masses[kept], infinity_mass=infinite)
 
 

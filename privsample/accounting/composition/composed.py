@@ -118,8 +118,7 @@ class Composed(Accountant):
     @property
     def _curve_is_least(self) -> bool:
         """Not where a member was dominated by one pair: its Renyi curve may compose better than that."""
-        parts = [part for product in self._products for part, _ in product.members]
-        return self._has_curve and not any(part.joint for part in parts)
+        return self._has_curve and not any(product.joint for product in self._products)
 
     @property
     def _one_curve(self) -> bool:

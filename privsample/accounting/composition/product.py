@@ -57,6 +57,11 @@ class ProductPair(LossPair):
         return tuple(ProductPair(members=tuple(counts.items())) for counts in products)
 
     @property
+    def joint(self) -> bool:
+        """Where a member still stands for several pairs after its alternatives were kept apart."""
+        return any(part.joint for product in self.alternatives for part, _ in getattr(product, "members", ()))
+
+    @property
     def simplified(self) -> LossPair:
         """One Gaussian pair where all members are Gaussian."""
         gaussian = [(pair.mu, times) for pair, times in self.members if isinstance(pair, GaussianPair)]
