@@ -22,7 +22,10 @@ _LEAST = -600.0  # log of the least tail that is told apart
 
 
 def from_pld(
-    pld: Any, *, relation: Relation = AddRemove(), ordered: bool | None = None  # noqa: B008
+    pld: Any,
+    *,
+    relation: Relation | None = None,
+    ordered: bool | None = None,
 ) -> LossDistributionAccountant:
     """The account of a PrivacyLossDistribution of dp_accounting.
 
@@ -31,8 +34,8 @@ def from_pld(
     pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
         A pessimistic estimate. Its two sides, for removal and for addition, become the two directions of the account;
         a PLD with one side bounds both orders of the neighbours.
-    relation : AddRemove, ReplaceOne or ProfileEdge, default AddRemove()
-        The neighbouring relation that the PLD was made for; it names none itself.
+    relation : AddRemove, ReplaceOne or ProfileEdge, optional
+        AddRemove() unless said otherwise: the neighbouring relation that the PLD was made for; it names none itself.
     ordered : bool, optional
         Whether the relation tells removal from addition; as in PairAccountant.
 
@@ -69,9 +72,10 @@ def from_pld(
     library = _library()
     if not isinstance(pld, library.privacy_loss_distribution.PrivacyLossDistribution):
         raise TypeError(f"pld must be a PrivacyLossDistribution of dp_accounting, got {type(pld).__name__}")
+    chosen = AddRemove() if relation is None else relation
     first = _distribution(pld._pmf_remove)
     second = None if pld._symmetric else _distribution(pld._pmf_add)
-    return LossDistributionAccountant(first=first, second=second, relation=relation, ordered=ordered)
+    return LossDistributionAccountant(first=first, second=second, relation=chosen, ordered=ordered)
 
 
 def _distribution(pmf: Any) -> LossDistribution:
@@ -94,7 +98,7 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
     """A PrivacyLossDistribution of dp_accounting that dominates this account.
 
     Its privacy curve joins the account's at the multiples of `discretization` by straight lines in e^epsilon: it is
-    never below the account's, and above it by about the squared step. dp_accounting composes it and converts it further.
+    never below the account's, and above it by about the squared step.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from privsample._checks import FloatArray, Real
 from privsample._value import value
 from privsample.accounting.composition import lattice
 from privsample.accounting.composition.contour import summed_log_delta
+from privsample.accounting.composition.enumeration import enumerated
 from privsample.accounting.curves.conversion import epsilon_from_renyi, log_delta_from_renyi
 from privsample.accounting.loss import LossPair, SmoothPair, delta_below_zero
 from privsample.accounting.noise.additive import GaussianPair
@@ -23,9 +24,10 @@ _DEEP = -150.0  # log delta below which a contour may be looser than the best or
 class ProductPair(LossPair):
     """Independent releases, `times` of each member: P's product against Q's product.
 
-    Its Renyi divergence is the sum. Its privacy curve inverts the product of the moment generating functions where all
-    members have one (relative 1e-10), else convolves the losses on a lattice (about 1e-7 in epsilon), both rounded up
-    by their error; where that does not settle it is bounded by the best order.
+    Its Renyi divergence is the sum. Its privacy curve is enumerated where all members are tables of few outcomes
+    (relative 1e-13). Else it inverts the product of the moment generating functions where all members have one
+    (relative 1e-10), or convolves the losses on a lattice (about 1e-7 in epsilon). All are rounded up by their error;
+    where none settles it, the curve is bounded by the best order.
     """
 
     members: tuple[tuple[LossPair, int], ...]
@@ -108,6 +110,8 @@ class ProductPair(LossPair):
             return 0.0
         if len(each := self.alternatives) > 1:
             return max(pair.least_epsilon(log_delta) for pair in each)
+        if (table := enumerated(self.members)) is not None:
+            return min(table.least_epsilon(log_delta), self.max_loss)
         if self.smooth:
             return LossPair.least_epsilon(self, log_delta)
         found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)
@@ -130,6 +134,8 @@ class ProductPair(LossPair):
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0; (epsilons,)."""
+        if (table := enumerated(self.members)) is not None:
+            return np.where(epsilon >= self.max_loss, -np.inf, table.log_delta(epsilon))
         sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
         unsure = ~np.isneginf(sharp) & ~(sharp > _DEEP) | np.isposinf(sharp)
         renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]

@@ -68,7 +68,10 @@ def bounds_of_tables(tables: Sequence[Masses], *, ordered: bool, group_size: int
     """
     listed = tuple(dict.fromkeys(tables))
     if group_size > 1:
-        return StatedBounds.of([chained(table_of(envelope(listed)), group_size)], [], ordered=False)
+        chain = chained(table_of(envelope(listed)), group_size)
+        if not infinity_mass(chain) < 1.0:
+            raise ValueError(f"a group of {group_size} has no outcome in common: nothing is promised to it")
+        return StatedBounds.of([chain], [], ordered=False)
     forward = [table_of(table) for table in listed]
     alike = set(listed) == {swapped(table) for table in listed}
     return StatedBounds.of(forward, [] if alike else [pair.reverse() for pair in forward], ordered=ordered)
@@ -155,4 +158,3 @@ def _(account: StatedAccountant, low: int, high: int) -> StatedAccountant:
     """A statement holds for every number of records: it names none."""
     del low, high
     return account
-

@@ -1,5 +1,6 @@
 """An account of points of a privacy curve."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import field
 from fractions import Fraction
@@ -121,8 +122,8 @@ def _worst(forward: FloatArray, backward: FloatArray) -> Masses:
     of h changes, P that mass times x.
     """
     hull = lower_hull([(Fraction(0), Fraction(1)), *_ahead(forward), *_behind(backward)])
-    falling = [hull[0], *(right for left, right in zip(hull, hull[1:], strict=False) if right[1] < left[1])]
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(falling, falling[1:], strict=False)] + [Fraction(0)]
+    falling = [hull[0], *(right for left, right in itertools.pairwise(hull) if right[1] < left[1])]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(falling)] + [Fraction(0)]
     jumps = zip(falling[1:], slopes, slopes[1:], strict=False)
     masses = [(x * (after - before), after - before) for (x, _), before, after in jumps]
     return normalised([(Fraction(0), 1 + slopes[0]), *masses, (falling[-1][1], Fraction(0))])

@@ -3,6 +3,7 @@
 A float is a rational number, so sums, slopes and convex hulls of what a user stated are computed without error.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -20,8 +21,9 @@ _ULP = float(np.finfo(np.float64).eps)
 
 
 def exponential(x: float) -> Fraction:
-    """e^x to 34 digits."""
-    return Fraction(_CONTEXT.exp(Decimal(x)))
+    """e^x to 34 digits; e^-x is exactly its inverse."""
+    grown = Fraction(_CONTEXT.exp(Decimal(abs(x))))
+    return grown if x >= 0 else 1 / grown
 
 
 def log_of(x: Fraction) -> float:
@@ -94,7 +96,7 @@ def masses_of_trade_off(vertices: Sequence[Point]) -> Masses:
 
     Source: Dong, Roth and Su 2022, Proposition 2.2 (proof).
     """
-    cells = [(right[0] - left[0], left[1] - right[1]) for left, right in zip(vertices, vertices[1:], strict=False)]
+    cells = [(right[0] - left[0], left[1] - right[1]) for left, right in itertools.pairwise(vertices)]
     return normalised([(Fraction(0), 1 - vertices[0][1]), *cells, (1 - vertices[-1][0], vertices[-1][1])])
 
 

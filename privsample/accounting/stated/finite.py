@@ -155,8 +155,8 @@ def infinity_mass(table: DiscretePair) -> float:
 
 
 def largest_finite_loss(table: DiscretePair) -> float:
-    """The pure guarantee beside infinite losses."""
-    return max(float(table.loss[np.isfinite(table.loss)].max(initial=0.0)), 0.0)
+    """The pure guarantee beside infinite losses, rounded up."""
+    return max(float(table.loss[np.isfinite(table.loss)].max(initial=0.0)), 0.0) * (1.0 + 2 * _ULP)
 
 
 def beside_infinity(table: DiscretePair) -> LossPair:

@@ -152,7 +152,8 @@ class LossDistributionAccountant(StatedAccountant):
 
     Notes
     -----
-    Checked: that the losses are those of two distributions. Taken on trust (STATED): that these dominate all neighbours.
+    Checked: that the losses are those of two distributions. Taken on trust (STATED): that these dominate all
+    neighbours.
 
     Source: Zhu, Dong and Wang 2022, Theorem 9; Koskela, Jalko and Honkela 2020. Kind: exact.
 

@@ -110,14 +110,13 @@ def probabilities(**named: ArrayLike) -> FloatArray:
     result = real_array(**named).copy()
     if result.ndim not in (1, 2) or not result.size:
         raise ValueError(f"{name} must have shape (outcomes,) or (pairs, outcomes), got {result.shape}")
-    if not np.all((result >= 0.0) & np.isfinite(result)):
-        raise ValueError(f"{name} must be probabilities, got {float(result[~((result >= 0.0) & np.isfinite(result))][0])!r}")
+    if (wrong := ~((result >= 0.0) & np.isfinite(result))).any():
+        raise ValueError(f"{name} must be probabilities, got {float(result[wrong][0])!r}")
     sums = np.atleast_2d(result).sum(axis=1)
-    wrong = np.flatnonzero(~(np.abs(sums - 1.0) <= _TOLERANCE))
-    if wrong.size:
-        row = f" (row {int(wrong[0])})" if result.ndim == 2 else ""
+    if (off := np.flatnonzero(~(np.abs(sums - 1.0) <= _TOLERANCE))).size:
+        row = f" (row {int(off[0])})" if result.ndim == 2 else ""
         raise ValueError(
-            f"{name}{row} must add up to one within {_TOLERANCE:g}, got {float(sums[wrong[0]]):.12g}; "
+            f"{name}{row} must add up to one within {_TOLERANCE:g}, got {float(sums[off[0]]):.12g}; "
             "add an outcome for what is missing"
         )
     result.flags.writeable = False

@@ -65,7 +65,7 @@ class TradeoffAccountant(StatedAccountant):
     >>> from scipy.stats import norm
     >>> gaussian = ps.TradeoffAccountant.from_function(lambda x: norm.cdf(norm.isf(x) - 1))
     >>> f"{float(gaussian.epsilon(1e-5)):.3f}"
-    '4.377'
+    '4.378'
     """
 
     knots: FloatArray
@@ -89,7 +89,7 @@ class TradeoffAccountant(StatedAccountant):
         cls,
         function: Callable[[FloatArray], ArrayLike],
         *,
-        relation: Relation = AddRemove(),  # noqa: B008
+        relation: Relation | None = None,
         ordered: bool | None = None,
         points: int = 2000,
     ) -> Self:
@@ -119,7 +119,7 @@ class TradeoffAccountant(StatedAccountant):
         if values.shape != x.shape:
             raise ValueError(f"function must return one rate for each of {x.shape} rates, got shape {values.shape}")
         knots = _checked(np.stack([x, values], axis=1))
-        return cls(knots=_below(knots), relation=relation, ordered=ordered)
+        return cls(knots=_below(knots), relation=AddRemove() if relation is None else relation, ordered=ordered)
 
     @property
     def source(self) -> str:
@@ -136,8 +136,8 @@ def _checked(knots: FloatArray) -> FloatArray:
     if knots.ndim != 2 or knots.shape[1] != 2 or len(knots) < 2:
         raise ValueError(f"knots must have shape (at least 2, 2), rows (fpr, fnr), got {knots.shape}")
     x, y = knots.T
-    if not np.all((knots >= 0.0) & (knots <= 1.0)):
-        raise ValueError(f"knots must be rates in [0, 1], got {_told(knots[~((knots >= 0) & (knots <= 1)).all(axis=1)][0])}")
+    if (outside := ~((knots >= 0.0) & (knots <= 1.0)).all(axis=1)).any():
+        raise ValueError(f"knots must be rates in [0, 1], got {_told(knots[outside][0])}")
     if not np.all(np.diff(x) > 0.0):
         at = int(np.flatnonzero(~(np.diff(x) > 0.0))[0])
         raise ValueError(f"knots must have rising fpr, got {_told(knots[at])} before {_told(knots[at + 1])}")
@@ -151,7 +151,7 @@ def _checked(knots: FloatArray) -> FloatArray:
     if not np.all(np.diff(y) <= _TOLERANCE):
         at = int(np.flatnonzero(~(np.diff(y) <= _TOLERANCE))[0])
         raise ValueError(f"knots must have falling fnr, got {_told(knots[at])} before {_told(knots[at + 1])}")
-    hull = np.array([(float(a), float(b)) for a, b in lower_hull((Fraction(a), Fraction(b)) for a, b in knots.tolist())])
+    hull = np.array(lower_hull((Fraction(a), Fraction(b)) for a, b in knots.tolist()), dtype=np.float64)
     above = y - np.interp(x, *hull.T) > _TOLERANCE
     if above.any():
         at = int(np.flatnonzero(above)[0])
