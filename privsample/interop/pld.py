@@ -134,7 +134,7 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
     >>> account = ps.RandomizedResponseAccountant(log_odds=1.0, categories=3, relation=ps.ReplaceOne(n=10))
     >>> pld = ps.to_pld(account)
     >>> f"{float(account.epsilon(1e-2)):.4f} {pld.get_epsilon_for_delta(1e-2):.4f}"
-    '0.9820 0.9820'
+    '0.9825 0.9825'
     """
     library = _library()
     if not isinstance(account, Accountant):

@@ -180,7 +180,6 @@ def accounts(relation, *, failing=True):
         st.builds(BoundedRangeAccountant, loss_range=positive(), **at),
         st.builds(RandomizedResponseAccountant, log_odds=positive(), categories=st.integers(2, 6), **at),
         processed(relation),
-        stated(relation, failing=failing),
     ]
     if failing:
         kinds.append(

@@ -11,6 +11,7 @@ from privsample._checks import FloatArray
 from privsample.accounting.loss import DiscretePair, LossPair
 
 _MOST_OUTCOMES, _MOST_RELEASES = 4096, 64  # of the product, outcomes of equal counts taken together
+_MOST_SLACK = 1e-12
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -28,6 +29,8 @@ def enumerated(members: Sequence[tuple[LossPair, int]]) -> DiscretePair | None:
     log_p, log_q, loss, size = (_sums([row[k] for row in masses]) for k in range(4))
     there = ~(np.isneginf(log_p) & np.isneginf(log_q))
     log_p, log_q, loss, slack = log_p[there], log_q[there], loss[there], _ULP * (4.0 + size[there])
+    if slack.max() > _MOST_SLACK:  # losses so large that their sums are not told apart
+        return None
     return DiscretePair(log_p=log_p + 2 * slack, log_q=log_q + 2 * slack, loss=loss + slack)
 
 

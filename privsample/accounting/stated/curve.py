@@ -54,15 +54,15 @@ class CurveAccountant(StatedAccountant):
     -----
     Checked: that some mechanism has these points. Taken on trust (STATED): that the mechanism is below them.
 
-    Source: Zhu, Dong and Wang 2022, Lemma 20 and Proposition 12 (every convex curve has a pair); Kairouz, Oh and
-    Viswanath 2015, Theorem 2 (one point); docs/notes/stated.md, section 5. Kind: exact.
+    Source: Zhu, Dong and Wang 2022, section 3 (every such curve has a pair); Kairouz, Oh and Viswanath 2015, Theorem 2
+    (one point); docs/notes/stated.md, section 5. Kind: exact.
 
     Examples
     --------
     >>> import privsample as ps
     >>> account = ps.CurveAccountant(points=[(0.5, 1e-2), (1.0, 1e-4), (2.0, 1e-7)])
     >>> f"{float(account.epsilon(1e-4)):.4f} {float((4 * account).epsilon(1e-4)):.4f}"
-    '1.0000 2.7512'
+    '1.0000 2.9875'
     """
 
     points: FloatArray
@@ -85,7 +85,7 @@ class CurveAccountant(StatedAccountant):
     @property
     def source(self) -> str:
         """The theorems that a curve's numbers rest on."""
-        return "Zhu, Dong and Wang 2022, Proposition 12; Kairouz, Oh and Viswanath 2015, Theorem 2"
+        return "Zhu, Dong and Wang 2022, section 3; Kairouz, Oh and Viswanath 2015, Theorem 2"
 
     @property
     def _outcomes(self) -> int:

@@ -113,7 +113,7 @@ def merged_table(log_p: FloatArray, log_q: FloatArray, loss: FloatArray) -> Disc
 def chained(pair: DiscretePair, size: int) -> DiscretePair:
     """The worst (P_0, P_size) of distributions P_0, ..., P_size, each next two dominated by `pair`, its own reverse.
 
-    Source: Dong, Roth and Su 2022, Theorem 2.14 and Lemma A.5; attained: docs/notes/stated.md, section 4.
+    Source: Dong, Roth and Su 2022, Theorem 2.14; attained: docs/notes/stated.md, section 4.
     """
     made = pair
     for _ in range(size - 1):

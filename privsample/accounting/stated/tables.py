@@ -61,7 +61,7 @@ class PairAccountant(StatedAccountant):
     >>> import privsample as ps
     >>> account = ps.PairAccountant(p=[0.6, 0.4, 0.0], q=[0.3, 0.6, 0.1])
     >>> round(float(account.delta(0.0)), 6), round(float((6 * account).delta(0.0)), 6)
-    (0.3, 0.687216)
+    (0.3, 0.650943)
     """
 
     p: FloatArray
