@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import privsample as ps
+from privsample.accounting.composition.alternatives import OneOfPairs, one_of
+from privsample.accounting.composition.enumeration import enumerated
 from privsample.accounting.loss import DiscretePair
+from privsample.accounting.noise.additive import LaplacePair
 from privsample.accounting.stated.finite import LARGE, LargeTable, beside_infinity
 from tests.accounting.strategies import Finite
 
@@ -327,3 +330,41 @@ def test_equal_distributions_cost_nothing():
 def test_a_sum_that_is_off_by_rounding_is_divided_out():
     thirds = [1 / 3] * 3
     assert ps.PairAccountant(p=[x * (1 + 3e-10) for x in thirds], q=thirds).max_loss <= 1e-15
+
+
+def test_one_of_several_pairs():
+    pair = ps.PairAccountant(p=[0.7, 0.2, 0.1], q=[0.4, 0.35, 0.25]).pairs[0]
+    both = OneOfPairs(members=(pair, pair.reverse()))
+    assert both.reverse() is both
+    assert both.order_limit == np.inf
+    assert not both.dear
+    laplace = LaplacePair(shift=2.0)
+    wider = OneOfPairs(members=(both, laplace))
+    assert wider.members == (pair, pair.reverse(), laplace)
+    assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
+    assert wider.max_loss == 2.0
+    assert one_of([laplace, laplace]) == laplace
+    assert wider.draft(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
+    with pytest.raises(ValueError, match="at least one pair"):
+        OneOfPairs(members=())
+
+
+def test_each_account_names_its_source():
+    accounts = [
+        ps.PairAccountant(p=[0.5, 0.5], q=[0.4, 0.6]),
+        ps.TradeoffAccountant(knots=[(0, 1), (0.25, 0.25), (1, 0)]),
+        ps.CurveAccountant(points=[(1.0, 0.1)]),
+        ps.LossDistributionAccountant(first=ps.LossDistribution(losses=[0.0], masses=[1.0])),
+    ]
+    assert all("2022" in account.source for account in accounts)
+
+
+def test_tables_whose_sums_are_not_told_apart_are_not_enumerated():
+    pair = ps.PairAccountant(p=[0.7, 0.3], q=[0.4, 0.6]).pairs[0]
+    wide = ps.PairAccountant(p=[1e-200, 1.0], q=[1.0, 1e-200]).pairs[0]
+    assert enumerated([(pair, 3), (LaplacePair(shift=1.0), 1)]) is None
+    assert enumerated([(pair, 65)]) is None
+    assert enumerated([(wide, 60)]) is None
+    found = enumerated([(pair, 3)])
+    p, q = product([[0.7, 0.3]] * 3), product([[0.4, 0.6]] * 3)
+    assert within(np.exp(found.log_delta(EPSILONS)), divergence(p, q, EPSILONS), 1e-13)

@@ -166,6 +166,12 @@ def test_other_types_are_refused():
         ps.LossDistributionAccountant(first=ps.LossDistribution(losses=[0.0], masses=[1.0]), second=1.0)
 
 
+def test_a_distribution_without_a_finite_loss_promises_nothing():
+    nothing = ps.LossDistribution(losses=[0.0], masses=[0.0], infinity_mass=1 - 1e-10)
+    with pytest.raises(ValueError, match="masses must have a finite loss: nothing is promised"):
+        ps.LossDistributionAccountant(first=nothing)
+
+
 def test_without_the_library_it_says_what_to_install(monkeypatch):
     import sys
 
