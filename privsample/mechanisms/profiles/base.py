@@ -25,7 +25,7 @@ from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, worst_rows
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Dataset, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profiles.repair import kept, repaired
@@ -190,22 +190,26 @@ class ProfileMechanism(Mechanism):
     ) -> tuple[Neighbours, ...]:
         """The ends of the edges, or for a group of that many edges, that differ most behind the kernels.
 
-        A dataset is a profile, whose observations are drawn afresh each time.
+        A dataset names a profile. Its symbols are only examples: each draw observes the profile afresh.
         """
         graph, distributions = self.graph.within(group), through(self.laws, kernels)
         if not len(graph.ends):
             raise ValueError("the graph must have an edge: without one nothing is promised")
 
-        def draw(profile: int, count: int, rng: np.random.Generator) -> FloatArray:
-            observed = rng.choice(graph.symbols, size=count * self.observations, p=graph.laws[profile])
-            released = outer.release({"profile": graph.names[profile], "symbol": observed}, rng=rng)
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            law = graph.laws[graph.names.index(data["profile"])]
+            observed = rng.choice(graph.symbols, size=count * self.observations, p=law)
+            released = outer.release({"profile": data["profile"], "symbol": observed}, rng=rng)
             return released["symbols"][0].reshape(count, -1)
+
+        def dataset(profile: int) -> Dataset:
+            return lambda: {"profile": graph.names[profile], "symbol": np.arange(graph.symbols)}
 
         def pair(a: int, b: int) -> Neighbours:
             return Neighbours(
                 account=outer.accountant,
                 words=(f"profile {graph.names[a]}", f"profile {graph.names[b]}"),
-                datasets=(lambda: a, lambda: b),
+                datasets=(dataset(a), dataset(b)),
                 draw=draw,
                 loss=code_loss(distributions[a], distributions[b]),
                 width=self.observations,
