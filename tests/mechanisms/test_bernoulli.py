@@ -119,4 +119,4 @@ def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
 
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
     drawn = Release(mechanism=made.base, draws={"statistic": np.array([chance])}, account=made.base.accountant)
-    assert made._tossed(made._chances(drawn), Zeros()).tolist() == [[word]]
+    assert made._tossed(made._chances(drawn.draws), Zeros()).tolist() == [[word]]

@@ -81,10 +81,7 @@ def test_seeds_are_refused(example, seed):
 def test_the_account_is_blind_to_the_data(mechanism):
     data = data_for(mechanism)
     one = mechanism.release(data, rng=np.random.default_rng(5)).account
-    for change in (
-        lambda array: np.full(array.shape, np.nan),
-        lambda array: 1e300 * (array[::-1] if array.ndim else 1),
-    ):
+    for change in (lambda array: np.full(array.shape, np.nan), lambda array: 1e300 * np.flip(array)):
         assert one == mechanism.release(changed(data, change), rng=np.random.default_rng(7)).account
 
 

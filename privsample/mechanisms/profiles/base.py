@@ -33,6 +33,7 @@ from privsample.relations import ProfileEdge
 
 _MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
 _NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
+_PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
 _LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
 
 
@@ -77,7 +78,9 @@ class ProfileMechanism(Mechanism):
             raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
         put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
         if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
-            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {self.missing!r}")
+            huge = isinstance(self.missing, int) and abs(self.missing) > _PRINTED
+            found = "a huge number" if huge else repr(self.missing)
+            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {found}")
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
         if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
