@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from privsample.estimators.search import PrivateSearchCV
     from privsample.estimators.sgd import PrivateSGDClassifier, PrivateSGDRegressor
     from privsample.interop.dp_accounting import from_dp_event, to_dp_event
+    from privsample.mechanisms.examples import Example
+    from privsample.mechanisms.neighbours import Neighbours
     from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
     from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
     from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum
@@ -149,6 +151,8 @@ _HOMES = {
     "privsample.estimators.scoring": ("NoisyScore",),
     "privsample.estimators.search": ("PrivateSearchCV",),
     "privsample.estimators.sgd": ("PrivateSGDClassifier", "PrivateSGDRegressor"),
+    "privsample.mechanisms.examples": ("Example",),
+    "privsample.mechanisms.neighbours": ("Neighbours",),
     "privsample.mechanisms.noise.additive": ("GaussianMechanism", "LaplaceMechanism"),
     "privsample.mechanisms.postprocessing.contraction": ("NoisyContraction", "NoisyStep"),
     "privsample.mechanisms.postprocessing.diffusion": ("BrownianMotion", "Hierarchy", "OrnsteinUhlenbeck"),
