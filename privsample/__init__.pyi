@@ -93,6 +93,8 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.mechanisms.examples import Example as Example
+from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism
 from privsample.mechanisms.noise.statistics import NoisyStatistics as NoisyStatistics
