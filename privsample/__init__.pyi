@@ -32,6 +32,11 @@ from privsample.accounting.randomized import RandomizedResponseAccountant as Ran
 from privsample.accounting.selection.conditional import ConditionalAccountant as ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant as SelectionAccountant
 from privsample.accounting.sgd import SGDAccountant as SGDAccountant
+from privsample.accounting.stated.curve import CurveAccountant as CurveAccountant
+from privsample.accounting.stated.losses import LossDistribution as LossDistribution
+from privsample.accounting.stated.losses import LossDistributionAccountant as LossDistributionAccountant
+from privsample.accounting.stated.tables import PairAccountant as PairAccountant
+from privsample.accounting.stated.tradeoff import TradeoffAccountant as TradeoffAccountant
 from privsample.accounting.statement import privacy_statement as privacy_statement
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant as SubsampledAccountant
 from privsample.accounting.targets import DP as DP
@@ -84,6 +89,8 @@ from privsample.estimators.sgd import PrivateSGDClassifier as PrivateSGDClassifi
 from privsample.estimators.sgd import PrivateSGDRegressor as PrivateSGDRegressor
 from privsample.interop.dp_accounting import from_dp_event as from_dp_event
 from privsample.interop.dp_accounting import to_dp_event as to_dp_event
+from privsample.interop.pld import from_pld as from_pld
+from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism

@@ -28,12 +28,16 @@ def log1mexp(x: Real) -> FloatArray:
 def expm1_excess(x: Real) -> FloatArray:
     """e^x - 1 - x, never negative; +inf where it overflows."""
     x = np.asarray(x, dtype=np.float64)
+    near = np.abs(x) < 0.5
+    with np.errstate(over="ignore"):
+        far = np.expm1(x) - x
+    if not near.any():  # the series is most of the work
+        return far
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(small)
     for k in range(17, 1, -1):
         series = (series * small + 1.0) / k
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(x) < 0.5, small * small * series, np.expm1(x) - x)
+    return np.where(near, small * small * series, far)
 
 
 def log1p_excess(x: Real) -> FloatArray:
