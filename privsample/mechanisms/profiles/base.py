@@ -77,10 +77,9 @@ class ProfileMechanism(Mechanism):
         if not epsilon >= _LEAST:
             raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
         put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
-        given: object = self.missing
-        if not (type(given) is int and 0 <= given < self.graph.symbols):
-            huge = isinstance(given, int) and abs(given) > _PRINTED
-            found = "a huge number" if huge else repr(given)
+        if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
+            given: Any = self.missing
+            found = "a huge number" if isinstance(given, int) and abs(given) > _PRINTED else repr(given)
             raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {found}")
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
