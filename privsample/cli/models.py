@@ -1,16 +1,19 @@
-"""What the command line knows of models: all of it from what they say of themselves."""
+"""The options of models: all of them from what the models say of themselves."""
 
+import argparse
 from argparse import Namespace
 from collections.abc import Callable
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import privsample
-from privsample._registry import registered_classes
 from privsample.cli.errors import UsageProblem
+from privsample.cli.options import names, number, numbers
+from privsample.cli.syntax import reader, value
 from privsample.distributions.models.base import Model
+from privsample.mechanisms.arguments import Argument, arguments, command_name
+from privsample.mechanisms.discovery import classes_of
 
-_ROOM = "privsample.distributions.models."
 _COUNTS = ("no number", "one number", "two numbers", "three numbers", "four numbers")
 
 
@@ -19,11 +22,10 @@ def models() -> dict[str, type[Model]]:
 
     privsample's public ones, and those that installed packages register. Raises: UsageProblem.
     """
-    _load()
-    public = [getattr(privsample, name) for name, home in privsample._HOME.items() if home.startswith(_ROOM)]
+    load_extensions()
     found: dict[str, type[Model]] = {}
-    for kind in (*public, *registered_classes()):
-        if not (isinstance(kind, type) and issubclass(kind, Model)) or kind.command_name is None:
+    for kind in classes_of(Model):
+        if kind.command_name is None:
             continue
         if found.setdefault(kind.command_name, kind) is not kind:
             other = found[kind.command_name]
@@ -35,11 +37,93 @@ def models() -> dict[str, type[Model]]:
 
 
 @cache
-def _load() -> None:
+def load_extensions() -> None:
+    """Import the installed packages that extend privsample. Raises: UsageProblem, where one cannot be imported."""
     try:
         privsample.load_extensions()
     except ImportError as error:
         raise UsageProblem(str(error)) from None
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """What the records are and what was believed of them before."""
+    group = parser.add_argument_group("the data and the model")
+    group.add_argument(
+        "--model",
+        metavar="MODEL",
+        help=f"one of {', '.join(models())}, with its own options; any other by its name and its fields, in quotes",
+    )
+    group.add_argument(
+        "--prior",
+        type=numbers,
+        metavar="A,B",
+        help=f"the prior's numbers: {prior_help()}. A larger prior makes stronger guarantees possible",
+    )
+    for name, (kind, words) in model_options().items():
+        if kind is bool:
+            group.add_argument(flag(name), action="store_true", help=words)
+        else:
+            read, shown = (_pair, "LO,HI") if kind is tuple else (number, "X")
+            group.add_argument(flag(name), type=read, metavar=shown, help=words)
+    group.add_argument(
+        "--categories",
+        type=names,
+        metavar="A,B,C",
+        help=f"{names_of(lambda kind: kind.records_are_codes)}: the public list of names in the column; missing and "
+        "unknown names count as the first. Without it the column holds 0, 1, 2, ...",
+    )
+
+
+_pair = reader(Argument(name="bounds", kind=tuple[float, float]))
+
+
+def model_flags() -> frozenset[str]:
+    """The options that `add_model` adds, without their dashes."""
+    return frozenset({"model", "prior", "categories", *(flag(name)[2:] for name in model_options())})
+
+
+def model(args: Namespace) -> Model:
+    """The model with its prior. Raises: UsageProblem."""
+    known = models()
+    if args.model is None:
+        raise UsageProblem(f"--model is missing; expected one of {', '.join(known)}")
+    if "=" in args.model or args.model.endswith(".json"):
+        return _in_full(args)
+    if args.model not in known:
+        for other in classes_of(Model):
+            if command_name(other) == args.model:
+                needed = " ".join(f"{flag(one.name)[2:]}=..." for one in arguments(other) if one.required)
+                raise UsageProblem(f'write --model {args.model} in full: --model "{args.model} {needed}"')
+        raise UsageProblem(f"argument --model: invalid choice: {args.model!r} (choose from {', '.join(known)})")
+    kind, words = known[args.model], f"--model {args.model}"
+    _check_extras(args, words, options_of(kind), required_of(kind))
+    if args.prior is None:
+        raise UsageProblem(f"{words} needs --prior, the numbers {','.join(kind.prior_parameters)}")
+    try:
+        return made(args, kind)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise UsageProblem(f"{words}: {error}") from None
+
+
+def _in_full(args: Namespace) -> Model:
+    """A model that `--model` writes with all its fields."""
+    _check_extras(args, "a model that is written in full", ("categories",), ())
+    if args.prior is not None:
+        raise UsageProblem("--prior must be left out where --model is written in full")
+    try:
+        found: Model = value(Model, args.model)
+    except argparse.ArgumentTypeError as error:
+        raise UsageProblem(f"--model: {error}") from None
+    return found
+
+
+def _check_extras(args: Namespace, words: str, takes: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    for name in dict.fromkeys(option for kind in models().values() for option in options_of(kind)):
+        given = getattr(args, name) is not None and getattr(args, name) is not False
+        if given and name not in takes:
+            raise UsageProblem(f"{flag(name)} is not an option of {words}; leave it out")
+        if not given and name in needs:
+            raise UsageProblem(f"{words} needs {flag(name)}")
 
 
 def option_kinds(kind: type[Model]) -> dict[str, type]:

@@ -20,6 +20,7 @@ from privsample.distributions.models.noise_aware import NoiseAware
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_law
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
+from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import QUIET, Example
@@ -64,6 +65,15 @@ class NoisyStatistics(ConjugateMechanism):
     unit: str = "record"
     sampler: Sampler = "numpy"
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_reach, advice=_ADVICE),)
+    command = CommandLine(
+        name="noisy",
+        data=("column", "labelled rows"),
+        help={
+            "scale": "the spread of the noise, in the statistic's unit",
+            "sampler": "what draws the noise: opendp draws discrete noise in exact arithmetic (default: numpy)",
+        },
+        arguments={"noise": noise_argument("laplace; discrete-laplace for counts")},
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):

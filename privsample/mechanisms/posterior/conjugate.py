@@ -21,6 +21,7 @@ from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
@@ -213,6 +214,7 @@ class DirectPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     unreachable_advice = _ADVICE + ", or use a diffused or concentrated posterior"
+    command = CommandLine(name="direct", data=("column",))
 
     def __post_init__(self) -> None:
         _common(self)
@@ -249,6 +251,7 @@ class DiffusedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT,)
+    command = CommandLine(name="diffused", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, data_weight=share(data_weight=self.data_weight))
@@ -285,6 +288,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_PRIOR_DIVISOR,)
+    command = CommandLine(name="concentrated", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
@@ -323,6 +327,20 @@ class BetaQuery(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT, _PRIOR_DIVISOR)
+    command = CommandLine(
+        data=("column",),
+        arguments={
+            "alpha": Argument(
+                name="prior", kind=tuple[float, float], metavar="A,B", help="alpha,beta", fields=("alpha", "beta")
+            ),
+            "beta": Argument(
+                name="model",
+                choices={"beta-bernoulli": None},
+                help="beta-bernoulli, which the query brings; leave it out",
+                required=False,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))

@@ -11,6 +11,7 @@ from privsample.distributions.laws.truncated import HeldLaw, heated, held
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -43,6 +44,11 @@ class TemperedPosterior(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
+    command = CommandLine(
+        name="tempered",
+        data=("column",),
+        help={"truncation": "the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean"},
+    )
 
     def __post_init__(self) -> None:
         account = self._single
