@@ -245,7 +245,7 @@ def test_tables_of_many_outcomes_agree_with_small_ones():
     p[:5] = q[5:9] = 0.0
     p, q = p / p.sum(), q / q.sum()
     exact = ps.PairAccountant(p=p, q=q)
-    (large,) = exact.directions[0]
+    (large,) = exact.bounds.directions[0]
     assert isinstance(large, LargeTable)
     e = np.array([-2.0, -0.3, 0.0, 0.7, 2.0, 50.0])
     assert np.allclose(large.log_delta(e), large.table.log_delta(e), rtol=1e-11, atol=1e-12)

@@ -133,7 +133,7 @@ def test_one_point_is_an_approximate_guarantee():
         assert one.delta(EPSILONS) == pytest.approx(other.delta(EPSILONS), rel=1e-11)
         assert one.epsilon([0.01, 0.1]) == pytest.approx(other.epsilon([0.01, 0.1]), rel=1e-9)
     assert curve.failure == pytest.approx(1e-3, rel=1e-13)
-    assert len(curve.directions) == 1
+    assert len(curve.bounds.directions) == 1
     assert curve.bounds.renyi(orders) == pytest.approx(known.bounds.renyi(orders), rel=1e-12)
     group = curve.group(2)
     assert group.max_loss == pytest.approx(2.0, rel=1e-12)
@@ -185,10 +185,10 @@ def test_two_directions_are_told_apart():
     forward = [(e, sum(max(x - np.exp(e) * y, 0) for x, y in zip(p, q, strict=True))) for e in losses if e > 0]
     back = [(-e, sum(max(y - np.exp(-e) * x, 0) for x, y in zip(p, q, strict=True))) for e in losses if e < 0]
     curve = ps.CurveAccountant(points=[*forward, (0.0, 0.3)], reverse_points=[*back, (0.0, 0.3)])
-    assert len(curve.directions) == 2
+    assert len(curve.bounds.directions) == 2
     assert np.all(curve.delta(EPSILONS) >= np.asarray(ps.PairAccountant(p=p, q=q).delta(EPSILONS)) * (1 - 1e-9))
     both = ps.CurveAccountant(points=[*forward, *back, (0.0, 0.3)])
-    assert len(both.directions) == 1
+    assert len(both.bounds.directions) == 1
     assert float((5 * curve).delta(0.5)) >= float((5 * ps.PairAccountant(p=p, q=q)).delta(0.5)) * (1 - 1e-9)
 
 

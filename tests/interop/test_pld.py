@@ -69,7 +69,7 @@ def test_directions_are_removal_and_addition():
     for pair, pmf in ((removal, pld._pmf_remove), (addition, pld._pmf_add)):
         assert np.exp(pair.log_delta(np.array(0.5))) == pytest.approx(pmf.get_delta_for_epsilon(0.5), rel=1e-9)
     one = ps.from_pld(pld, relation=TEN)
-    assert len(one.directions) == 1
+    assert len(one.bounds.directions) == 1
     assert float(one.delta(0.3)) == pytest.approx(float(account.delta(0.3)), rel=1e-12)
     assert float((2 * one).delta(0.3)) >= float((2 * account).delta(0.3)) * (1 - 1e-6)
     moved = account.to(ps.ReplaceOne(n=3))
