@@ -235,3 +235,12 @@ def test_broken_hulls_are_seen():
     assert trade_off(masses)[1] == (Fraction(1, 4), Fraction(1, 4))
     skipped = ps.TradeoffAccountant(knots=[KNOTS["skewed"][0], *KNOTS["skewed"][2:]])
     assert np.any(skipped.delta(EPSILONS) < of_tests(KNOTS["skewed"], EPSILONS) * (1 - 1e-3))
+
+
+def test_the_last_point_is_kept_as_it_is_stated():
+    account = ps.CurveAccountant(points=[(0.5, 1e-3), (1.0, 1e-6)])
+    assert (account.failure, account.max_loss) == (1e-6, 1.0)
+    assert account.epsilon(1e-6) == 1.0
+    assert 1e-6 <= account.delta(1.0) <= 1e-6 * (1 + 1e-12)
+    other = ps.CurveAccountant(points=[(1.0, 1e-6)], reverse_points=[(2.0, 1e-7)])
+    assert (other.failure, other.max_loss) == (1e-6, 2.0)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -81,7 +81,12 @@ class CurveAccountant(StatedAccountant):
         put(self, points=points, reverse_points=back, relation=relation, ordered=in_order(self.ordered, relation))
         put(self, group_size=positive_integer(group_size=self.group_size))
         table = _worst(points, points if back is None else back)
-        put(self, _held=bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size))
+        held = bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size)
+        if self.group_size == 1:  # both are stated, and known better than from sums of logarithms
+            ends = [_end(points), _end(points if back is None else back)]
+            mass, pure = (max(column) for column in zip(*ends, strict=True))
+            held = replace(held, infinity_mass=min(held.infinity_mass, mass), pure_epsilon=min(held.pure_epsilon, pure))
+        put(self, _held=held)
 
     @property
     def source(self) -> str:
@@ -114,6 +119,13 @@ def _checked(**named: ArrayLike) -> FloatArray:
         raise ValueError(f"{name} must have a delta below 1: nothing is promised")
     points.flags.writeable = False
     return points
+
+
+def _end(points: FloatArray) -> tuple[float, float]:
+    """The least delta that is stated, which bounds the mass of infinite loss, and the least epsilon that has it."""
+    epsilon, delta = points.T
+    least = float(delta.min())
+    return least, max(float(epsilon[delta == least].min()), 0.0)
 
 
 def _worst(forward: FloatArray, backward: FloatArray) -> Masses:
