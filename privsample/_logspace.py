@@ -109,13 +109,17 @@ def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
     return np.where(np.abs(z) >= 16.0, series * inverse, direct)
 
 
-def complex_log_gamma_growth(x: float, w: ComplexArray) -> ComplexArray:
-    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp."""
+def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray | None = None) -> ComplexArray:
+    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp.
+
+    `remainder`: `complex_stirling_remainder` of x, where it is at hand.
+    """
     ratio = w / x
     excess = complex_log1p_excess(ratio)
     logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))
     leading = (w - 0.5) * logarithm - x * excess
-    return leading + complex_stirling_remainder(x + w) - complex_stirling_remainder(np.array(x + 0j))
+    own = complex_stirling_remainder(np.asarray(x) + 0j) if remainder is None else remainder
+    return leading + complex_stirling_remainder(x + w) - own
 
 
 def resolved(loss: float) -> float:

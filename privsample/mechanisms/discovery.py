@@ -1,5 +1,6 @@
 """Which classes of values there are: privsample's public ones, and those that other packages register."""
 
+from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from typing import Any
@@ -17,13 +18,13 @@ def mechanism_classes() -> tuple[type[Mechanism], ...]:
 
 def classes_of(kind: type) -> tuple[type[Any], ...]:
     """The concrete classes of mechanisms or of their parts below (or equal to) a class, ordered by module and name."""
+    return _classes_of(kind, registered_classes())
+
+
+@cache
+def _classes_of(kind: type, registered: tuple[type, ...]) -> tuple[type[Any], ...]:
     package: Any = import_module("privsample")  # which knows the modules of its lazy names
     public = [getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOMS)]
-    found = dict.fromkeys(cls for cls in (*public, *registered_classes(), kind) if _is_below(cls, kind))
-    return tuple(
-        sorted(found, key=lambda cls: (not cls.__module__.startswith("privsample."), cls.__module__, cls.__name__))
-    )
-
-
-def _is_below(cls: Any, kind: type) -> bool:
-    return isinstance(cls, type) and issubclass(cls, kind) and not isabstract(cls)
+    classes = [cls for cls in (*public, *registered, kind) if isinstance(cls, type) and issubclass(cls, kind)]
+    named = {(not cls.__module__.startswith("privsample."), cls.__module__, cls.__name__): cls for cls in classes}
+    return tuple(named[name] for name in sorted(named) if not isabstract(named[name]))

@@ -164,9 +164,34 @@ class SmoothPair(LossPair):
         fall: FloatArray = self.log_mgf(c + 1j * np.append(0.0, widths)).real
         return fall[1:] - fall[0]
 
+    @property
+    def rows(self) -> "SmoothPair | SmoothRows":
+        """The same pair in every row, where its values are computed for several rows at once; by default, itself."""
+        return self
+
     @abstractmethod
     def reverse(self) -> "SmoothPair":
         """(Q, P), smooth too."""
+
+
+class SmoothRows(ABC):
+    """Smooth pairs of one kind, one in each row, whose privacy curves are computed together."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """`SmoothPair.log_mgf` of each row's pair at its t, (rows, points)."""
+
+    @abstractmethod
+    def of_rows(self, rows: NDArray[np.bool_]) -> Self:
+        """The pairs of some rows."""
+
+    def log_fall(self, c: FloatArray, widths: FloatArray) -> FloatArray:
+        """`SmoothPair.log_fall` of each row's pair, c of shape (rows,), widths of shape (rows, widths)."""
+        along = np.concatenate([np.zeros((len(c), 1)), widths], axis=1)
+        fall: FloatArray = self.log_mgf(c[:, None] + 1j * along).real
+        return fall[:, 1:] - fall[:, :1]
 
 
 def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:

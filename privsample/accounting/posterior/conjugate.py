@@ -109,14 +109,12 @@ class PosteriorAccountant(Accountant):
         )
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
-        pairs = self._single if draws == 1 else tuple(ProductPair.of(p, draws).simplified for p in self._single)
-        match pairs:
-            case (GaussianPair(mu=mu),):
-                return PrivacyBounds.from_pairs(pairs, zcdp=half_square(mu))
-        # The ends of a family are not proven to be its worst at every epsilon: its envelope takes their place.
-        ends = {pair for envelope in self._envelopes for pair in envelope.ends}
-        others = (pair for one, pair in zip(self._single, pairs, strict=True) if one not in ends)
-        return PrivacyBounds.from_pairs([*(replace(own, draws=draws) for own in self._envelopes), *others])
+        """By a family's envelope in the place of its ends, which are not proven to be its worst at every epsilon."""
+        others = self._others if draws == 1 else [ProductPair.of(pair, draws).simplified for pair in self._others]
+        match [*self._envelopes, *others]:
+            case [GaussianPair(mu=mu) as only]:
+                return PrivacyBounds.from_pairs([only], zcdp=half_square(mu))
+        return PrivacyBounds.from_pairs([*[replace(own, draws=draws) for own in self._envelopes], *others])
 
     @cached
     def _shifts(self) -> tuple[Shift, ...]:
@@ -131,8 +129,15 @@ class PosteriorAccountant(Accountant):
 
     @cached
     def _single(self) -> tuple[LossPair, ...]:
-        """The pairs of one draw: in the order of the shifts, then the other way round."""
-        return _both_orders([pair for shift in self._shifts for pair in self._pairs(shift)])
+        """The pairs of one draw: the ends of families, then all others."""
+        return (*[pair for envelope in self._envelopes for pair in envelope.ends], *self._others)
+
+    @cached
+    def _others(self) -> tuple[LossPair, ...]:
+        """The pairs that are in no family: in the order of the shifts, then the other way round."""
+        alone = [self._pair(shift) for shift in self._shifts if not isinstance(shift, BetaShifts)]
+        ends = {pair for envelope in self._envelopes for pair in envelope.ends} if alone else ()
+        return tuple(pair for pair in _both_orders(alone) if pair not in ends)
 
     @cached
     def _envelopes(self) -> tuple[BetaEnvelope, ...]:
@@ -143,24 +148,22 @@ class PosteriorAccountant(Accountant):
             if isinstance(shift, BetaShifts)
         )
 
-    def _pairs(self, shift: Shift) -> tuple[LossPair, ...]:
-        """The dominating pairs of a shift of the model, in one of the two orders; of a family, its ends."""
+    def _pair(self, shift: BetaShift | GammaShapeShift | GammaRateShift | NormalShift) -> LossPair:
+        """The dominating pair of a shift of the model, in one of the two orders."""
         n, r, m, size = self.n, self.data_weight, self.prior_divisor, self.group_size
         match shift:
             case BetaShift(a=a, b=b):
-                return (BetaPair(a=lower_ratio(a, m), b=lower_ratio(b, m), step=upper_product(size, r)),)
-            case BetaShifts():
-                return self._ends(shift)
+                return BetaPair(a=lower_ratio(a, m), b=lower_ratio(b, m), step=upper_product(size, r))
             case GammaShapeShift(shape=shape, reach=reach):
                 step = upper_product(upper_product(size, r), reach)
-                return (GammaShapePair(shape=lower_ratio(shape, m), step=step, rising=True),)
+                return GammaShapePair(shape=lower_ratio(shape, m), step=step, rising=True)
             case GammaRateShift(shape=shape, rate=rate, reach=reach, each=each):
                 shape = upper_sum(upper_ratio(shape, m), upper_product(each, upper_product(n, r)))
                 step = upper_product(upper_product(size, r), reach)
-                return (GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True),)
+                return GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True)
             case NormalShift(variance=variance, noise_variance=noise, reach=reach):
                 precision = 1 / m / variance + r * n / noise
-                return (GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP),)
+                return GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP)
 
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
         """The other n - size records all failures, or all successes.
