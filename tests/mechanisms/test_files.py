@@ -165,7 +165,7 @@ def test_a_release_checks_its_parts(release):
     for wrong in (np.float64(1.0), np.array(["x"]), np.array([None])):
         with pytest.raises(ValueError, match="array of numbers"):
             Release(mechanism=mechanism, draws={"theta": wrong}, account=account)
-    poorer = MECHANISMS["direct-posterior"].accountant
+    poorer = copy.copy(MECHANISMS["direct-posterior"].accountant)
     object.__setattr__(poorer, "assumptions", frozenset())
     with pytest.raises(ValueError, match="assumptions"):
         Release(mechanism=mechanism, draws=release.draws, account=poorer)
