@@ -1,4 +1,4 @@
-"""Audits: true accounts stand, broken twins fall, and no verdict says more than it knows."""
+"""Audits: true accounts stand, mutants fall, and no verdict says more than it knows."""
 
 import joblib
 import numpy as np
@@ -201,7 +201,7 @@ def test_a_posterior_of_an_unknown_model_is_refused():
         __slots__ = ()
         absorb = domain = parameter = posterior = simulate = None
 
-    from privsample.simulations.audit.neighbours.posterior import extreme_records
+    from privsample.mechanisms.posterior.neighbours import extreme_records
 
     with pytest.raises(TypeError, match="Other"):
         extreme_records(Other())

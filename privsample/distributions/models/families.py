@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ class Model(ABC):
     """
 
     __slots__ = ()
+    description: ClassVar[str] = "the parameter"
 
     @property
     @abstractmethod
@@ -110,6 +111,7 @@ class BetaBernoulli(Model):
     alpha: float
     beta: float
     fractional: bool = False
+    description: ClassVar[str] = "the share of ones"
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), fractional=bool(self.fractional))
@@ -146,6 +148,7 @@ class DirichletCategorical(Model):
     """Records in {0, ..., K-1} with a Dirichlet(alpha) prior, K = len(alpha) >= 2."""
 
     alpha: tuple[float, ...]
+    description: ClassVar[str] = "the share of each category"
 
     def __post_init__(self) -> None:
         alpha = tuple(
@@ -211,6 +214,7 @@ class GammaPoisson(Model):
     shape: float
     rate: float
     upper: int
+    description: ClassVar[str] = "the mean count"
 
     def __post_init__(self) -> None:
         upper = positive_integer(upper=self.upper)
@@ -250,6 +254,7 @@ class GammaExponential(Model):
     shape: float
     rate: float
     upper: float
+    description: ClassVar[str] = "the rate"
 
     def __post_init__(self) -> None:
         put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=positive(upper=self.upper))
@@ -289,6 +294,7 @@ class NormalKnownVariance(Model):
     variance: float
     noise_variance: float
     bounds: tuple[float, float]
+    description: ClassVar[str] = "the mean"
 
     def __post_init__(self) -> None:
         put(self, mean=finite(mean=self.mean), variance=positive(variance=self.variance))

@@ -11,9 +11,13 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.families import BetaBernoulli, Model
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.posterior.conjugate import DirectPosterior
 from privsample.mechanisms.selection.repetition import checked_mechanism
 
 _MOST_MARGIN = 0.5 - 2.0**-40
@@ -56,6 +60,28 @@ class BernoulliSampling(Wrapper):
         assert self.dimension is not None
         return BernoulliAccountant(
             base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
+        )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Draws whose chances come too near to 0 and 1."""
+        base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
+        example, bug = cls(base=base, margin=0.45, draws=4), "the coins' chances are not moved inside"
+        return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The base's pairs, seen through the draws."""
+        assert self.dimension is not None
+        width = self.draws * self.dimension + 1
+        return tuple(
+            Neighbours(
+                account=self.accountant,
+                words=case.words,
+                datasets=case.datasets,
+                draw=one_by_one(self),
+                width=width,
+            )
+            for case in self.base.worst_neighbours(group)
         )
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:

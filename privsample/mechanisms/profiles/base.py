@@ -24,6 +24,8 @@ from privsample.distributions.steps.channels import (
 from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.codes import code_loss, through, worst_rows
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profiles.repair import kept, repaired
@@ -178,6 +180,38 @@ class ProfileMechanism(Mechanism):
         if self.observations != 1:
             raise ValueError(f"a kernel takes one observation of each source, got observations={self.observations}")
         return self.graph.symbols
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The ends of the edges, or for a group of that many edges, that differ most."""
+        return self.worst_neighbours_through(self, (), group)
+
+    def worst_neighbours_through(
+        self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
+    ) -> tuple[Neighbours, ...]:
+        """The ends of the edges, or for a group of that many edges, that differ most behind the kernels.
+
+        A dataset is a profile, whose observations are drawn afresh each time.
+        """
+        graph, distributions = self.graph.within(group), through(self.laws, kernels)
+        if not len(graph.ends):
+            raise ValueError("the graph must have an edge: without one nothing is promised")
+
+        def draw(profile: int, count: int, rng: np.random.Generator) -> FloatArray:
+            observed = rng.choice(graph.symbols, size=count * self.observations, p=graph.laws[profile])
+            released = outer.release({"profile": graph.names[profile], "symbol": observed}, rng=rng)
+            return released["symbols"][0].reshape(count, -1)
+
+        def pair(a: int, b: int) -> Neighbours:
+            return Neighbours(
+                account=outer.accountant,
+                words=(f"profile {graph.names[a]}", f"profile {graph.names[b]}"),
+                datasets=(lambda: a, lambda: b),
+                draw=draw,
+                loss=code_loss(distributions[a], distributions[b]),
+                width=self.observations,
+            )
+
+        return tuple(pair(*found) for found in worst_rows(distributions, graph.ends))
 
     def _statistic(self, data: Any) -> tuple[IntArray, IntArray]:
         return self._columns(data)

@@ -1,4 +1,4 @@
-"""Mechanisms that are broken on purpose, where no wrong parameter would do."""
+"""A selection that is broken on purpose, where no wrong parameter would do."""
 
 from dataclasses import replace
 
@@ -12,14 +12,14 @@ from privsample._value import value
 from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Runs
 from privsample.mechanisms.base import Draws, Wrapper
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import ReplaceOne
-from privsample.simulations.audit.base import Neighbours, neighbours
-from privsample.simulations.audit.draws import released
 
 
 @value
-class TellingSelection(Wrapper):
+class SelectionWithCount(Wrapper):
     """The highest of K answers to one record, and K: its account holds only while K stays secret.
 
     It draws "answers" and "runs".
@@ -42,22 +42,22 @@ class TellingSelection(Wrapper):
     def _asked(self, runs: int) -> RandomizedResponse:
         return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
 
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The two records, with the loss of the answer and the number of runs together."""
+        del group
+        log_p, log_q = log_expit(self.base.log_odds), log_expit(-self.base.log_odds)
 
-@neighbours.register
-def _(mechanism: TellingSelection, group: int = 1) -> tuple[Neighbours, ...]:
-    del group
-    log_p, log_q = log_expit(mechanism.base.log_odds), log_expit(-mechanism.base.log_odds)
+        def loss(drawn: FloatArray) -> FloatArray:
+            answers, runs, _ = drawn.T
+            return np.where(answers == 0, runs * (log_p - log_q), log1mexp(runs * log_p) - log1mexp(runs * log_q))
 
-    def loss(drawn: FloatArray) -> FloatArray:
-        answers, runs, _ = drawn.T
-        return np.where(answers == 0, runs * (log_p - log_q), log1mexp(runs * log_p) - log1mexp(runs * log_q))
-
-    case = Neighbours(
-        account=mechanism.accountant,
-        words=("a record of 0", "a record of 1"),
-        datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
-        draw=released(mechanism),
-        loss=loss,
-        width=3,
-    )
-    return (case,)
+        return (
+            Neighbours(
+                account=self.accountant,
+                words=("a record of 0", "a record of 1"),
+                datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
+                draw=one_by_one(self),
+                loss=loss,
+                width=3,
+            ),
+        )

@@ -9,12 +9,11 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.mechanisms.draws import one_draw
+from privsample.distributions.runs import Runs
+from privsample.mechanisms.draws import one_draw, release_row
+from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
+from privsample.mechanisms.privacy_curves import excess, two_worst
 from privsample.mechanisms.release import Release
-from privsample.mechanisms.selection.repetition import ConditionalSelection, RepeatedSelection
-from privsample.simulations.audit.base import Draw, Neighbours, neighbours
-from privsample.simulations.audit.draws import flat
-from privsample.simulations.audit.neighbours.curves import excess, two_worst
 
 _PILOT = 2_000  # draws from each side, on which scores are tried
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
@@ -23,10 +22,8 @@ Place = Callable[[FloatArray], FloatArray]  # from losses to scores
 Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
 
 
-@neighbours.register
-def _(mechanism: RepeatedSelection, group: int = 1) -> tuple[Neighbours, ...]:
-    """Low losses on top, and then falling losses; or the same turned round."""
-    runs = mechanism.runs
+def best_of_runs(runs: Runs) -> Chosen:
+    """The chances that the best of so many runs has."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         _, place = np.unique(-scores, return_inverse=True)
@@ -34,29 +31,35 @@ def _(mechanism: RepeatedSelection, group: int = 1) -> tuple[Neighbours, ...]:
         best = np.exp(runs.log_success(np.minimum(np.cumsum(each), 1.0)))
         return np.asarray(np.diff(best, prepend=0.0)[place] * chances / np.where(each > 0.0, each, 1.0)[place])
 
-    def places(losses: FloatArray) -> list[Place]:
-        cuts = np.quantile(losses, _SHARES, method="higher")
-        falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
-        return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
-
-    return _chosen(mechanism, group, places, chosen)
+    return chosen
 
 
-@neighbours.register
-def _(mechanism: ConditionalSelection, group: int = 1) -> tuple[Neighbours, ...]:
-    """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
-    accept, floor = mechanism.accept, mechanism.floor
+def low_on_top(losses: FloatArray) -> list[Place]:
+    """Low losses on top, and then falling losses; or the same turned round."""
+    cuts = np.quantile(losses, _SHARES, method="higher")
+    falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
+    return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
+
+
+def first_accepted(accept: float, floor: float) -> Chosen:
+    """The chances that the first accepted run has, and last that of none."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         kept = np.where(scores >= accept, chances, 0.0)
         return np.append((1.0 - floor) * kept, floor) / (floor + (1.0 - floor) * kept.sum())
+
+    return chosen
+
+
+def ends_accepted(accept: float) -> Callable[[FloatArray], list[Place]]:
+    """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
 
     def places(losses: FloatArray) -> list[Place]:
         cuts = [-np.inf, *np.quantile(losses, _SHARES, method="higher"), np.inf]
         ends = [(low, high) for low in cuts for high in cuts if low < high]
         return [partial(_accepted, low=float(low), high=float(high), accept=accept) for low, high in ends]
 
-    return _chosen(mechanism, group, places, chosen)
+    return places
 
 
 def _on_top(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
@@ -67,15 +70,15 @@ def _accepted(losses: FloatArray, *, low: float, high: float, accept: float) -> 
     return np.where((losses <= low) | (losses >= high), accept, accept - 1.0 - abs(accept))
 
 
-def _chosen(
-    mechanism: RepeatedSelection | ConditionalSelection,
-    group: int,
-    places: Callable[[FloatArray], list[Place]],
-    chosen: Chosen,
+def neighbours_by_score(
+    mechanism: Any, group: int, places: Callable[[FloatArray], list[Place]], chosen: Chosen
 ) -> tuple[Neighbours, ...]:
-    """The account holds for every score, so the worst are taken; the mechanism's own where no loss is known."""
+    """The base's pairs with the scores that differ most.
+
+    The account holds for every score, so the worst are taken; the mechanism's own where no loss is known.
+    """
     base = one_draw(mechanism.base)
-    cases = neighbours(base, group)
+    cases = base.worst_neighbours(group)
     tried: list[tuple[Neighbours, Any, FloatArray]] = []
     for case in cases:
         if case.loss is not None:
@@ -113,8 +116,8 @@ def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
     return losses, p / p.sum(), q / q.sum()
 
 
-def _score(loss: Callable[[FloatArray], FloatArray], place: Place) -> Callable[[Release], float]:
-    return lambda release: float(place(np.asarray(loss(flat(release)[None, :-1])))[0])
+def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
+    return lambda release: float(place(np.asarray(loss(release_row(release)[None, :-1])))[0])
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
@@ -123,7 +126,7 @@ def _padded(mechanism: Any, width: int) -> Draw:
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))
         for row in table:
-            numbers = flat(mechanism.release(data, rng=rng))
+            numbers = release_row(mechanism.release(data, rng=rng))
             row[-1] = numbers[-1]
             row[: len(numbers) - 1] = numbers[:-1]
         return table

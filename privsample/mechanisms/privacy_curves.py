@@ -16,7 +16,7 @@ def excess(p: FloatArray, q: FloatArray, factors: FloatArray = FACTORS) -> Float
     return np.maximum(there, back)
 
 
-def farther(curve: FloatArray) -> int:
+def last_high(curve: FloatArray) -> int:
     """The last place at which a falling curve still has a fifth of what it begins with."""
     return int(np.flatnonzero(curve >= _FRACTION * curve[0])[-1])
 
@@ -24,4 +24,4 @@ def farther(curve: FloatArray) -> int:
 def two_worst(table: FloatArray) -> list[int]:
     """Of curves, one in each row, the one that begins highest, and the highest farther out if that is another."""
     widest = int(table[:, 0].argmax())
-    return list(dict.fromkeys([widest, int(table[:, farther(table[widest])].argmax())]))
+    return list(dict.fromkeys([widest, int(table[:, last_high(table[widest])].argmax())]))

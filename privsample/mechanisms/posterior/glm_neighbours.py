@@ -7,17 +7,18 @@ the two are tilted against each other, and whether the others push, is tried by 
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import log_expit
 
 from privsample._checks import FloatArray
 from privsample._value import value
-from privsample.mechanisms.posterior.glm import LogisticPosterior
-from privsample.simulations.audit.base import Dataset, Neighbours, neighbours
-from privsample.simulations.audit.neighbours.curves import EPSILONS, two_worst
-from privsample.simulations.audit.pairs import sized
+from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
+from privsample.mechanisms.privacy_curves import EPSILONS, two_worst
+
+if TYPE_CHECKING:
+    from privsample.mechanisms.posterior.glm import LogisticPosterior
 
 _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
 _GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
@@ -50,9 +51,9 @@ class _Rows:
         return np.array(kept) / law.sum()
 
 
-@neighbours.register
-def _(mechanism: LogisticPosterior, group: int = 1) -> tuple[Neighbours, ...]:
-    rest, one = sized(mechanism.n, group), replace(mechanism, draws=1)
+def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Neighbours, ...]:
+    """The two worst pairs of mirrored rows; with an intercept the worst, and a row with either label."""
+    rest, one = others_beside(group, mechanism.n), replace(mechanism, draws=1)
     if one.intercept_std is not None and rest == 0:
         return (_opposite(one, rest, group),)
     found = _candidates(one, rest)
@@ -63,7 +64,7 @@ def _(mechanism: LogisticPosterior, group: int = 1) -> tuple[Neighbours, ...]:
     return tuple(worst) if one.intercept_std is None else (worst[0], _opposite(one, rest, group))
 
 
-def _candidates(one: LogisticPosterior, rest: int) -> list[_Rows]:
+def _candidates(one: "LogisticPosterior", rest: int) -> list[_Rows]:
     """With an intercept its column of ones is the second direction, and zeros with label 1 push."""
     if one.intercept_std is not None:
         return [_Rows(a=float(a), b=1.0, push=1.0, pushing=rest) for a in np.linspace(0.25, 1.0, 4) * one.norm]
@@ -73,7 +74,7 @@ def _candidates(one: LogisticPosterior, rest: int) -> list[_Rows]:
     return [_Rows(a=a, b=b, push=one.norm, pushing=pushing) for a, b in sides for pushing in dict.fromkeys((0, rest))]
 
 
-def _mirrored(one: LogisticPosterior, rows: _Rows, group: int) -> Neighbours:
+def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
     weight, intercept = group * one.data_weight, one.intercept_std is not None
 
     def dataset(sign: float) -> Dataset:
@@ -106,7 +107,7 @@ def _mirrored(one: LogisticPosterior, rows: _Rows, group: int) -> Neighbours:
     )
 
 
-def _opposite(one: LogisticPosterior, rest: int, group: int) -> Neighbours:
+def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
     """The longest row with either label beside zeros; zeros of both labels alike leave the intercept where it is."""
     weight, among = group * one.data_weight, f"{group:,} of {one.n:,} rows"
     label = np.asarray(np.arange(one.n) % 2, dtype=np.float64)
@@ -129,7 +130,7 @@ def _opposite(one: LogisticPosterior, rest: int, group: int) -> Neighbours:
     )
 
 
-def _drawn(one: LogisticPosterior, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+def _drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
     blocks = []
     while count:
         size = _at_once(one, count)
@@ -139,7 +140,7 @@ def _drawn(one: LogisticPosterior, data: Any, count: int, rng: np.random.Generat
     return np.concatenate(blocks)
 
 
-def _at_once(one: LogisticPosterior, count: int) -> int:
+def _at_once(one: "LogisticPosterior", count: int) -> int:
     """How many draws one release may make and be as exact as one draw."""
     while count > 1 and one.exact and not replace(one, draws=count, sampler="auto").exact:
         count //= 2
