@@ -8,12 +8,16 @@ from privsample.accounting.base import Accountant as Accountant
 from privsample.accounting.base import Composed as Composed
 from privsample.accounting.base import Group as Group
 from privsample.accounting.base import Parallel as Parallel
+from privsample.accounting.base import SizeFreeAccountant as SizeFreeAccountant
+from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
 from privsample.accounting.guarantees import ZCDPAccountant as ZCDPAccountant
 from privsample.accounting.ledger import Ledger as Ledger
 from privsample.accounting.ledger import Reservation as Reservation
+from privsample.accounting.loss.pair import DiscretePair as DiscretePair
+from privsample.accounting.loss.pair import LossPair as LossPair
 from privsample.accounting.noise.additive import GaussianAccountant as GaussianAccountant
 from privsample.accounting.noise.additive import LaplaceAccountant as LaplaceAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant as StatisticsAccountant
@@ -37,6 +41,7 @@ from privsample.accounting.subsampling.subsampled import SubsampledAccountant as
 from privsample.accounting.targets import DP as DP
 from privsample.accounting.targets import RDP as RDP
 from privsample.accounting.targets import ZCDP as ZCDP
+from privsample.distributions.domains import Domain as Domain
 from privsample.distributions.geometry import Differences as Differences
 from privsample.distributions.models.families import BetaBernoulli as BetaBernoulli
 from privsample.distributions.models.families import DirichletCategorical as DirichletCategorical
@@ -73,6 +78,12 @@ from privsample.estimators.sgd import PrivateSGDClassifier as PrivateSGDClassifi
 from privsample.estimators.sgd import PrivateSGDRegressor as PrivateSGDRegressor
 from privsample.interop.dp_accounting import from_dp_event as from_dp_event
 from privsample.interop.dp_accounting import to_dp_event as to_dp_event
+from privsample.mechanisms.base import Mechanism as Mechanism
+from privsample.mechanisms.base import Wrapper as Wrapper
+from privsample.mechanisms.calibration import FreeParameter as FreeParameter
+from privsample.mechanisms.columns import read_column as read_column
+from privsample.mechanisms.examples import Example as Example
+from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
 from privsample.mechanisms.noise.additive import LaplaceMechanism as LaplaceMechanism
 from privsample.mechanisms.noise.statistics import NoisyStatistics as NoisyStatistics
@@ -112,6 +123,7 @@ from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge
+from privsample.relations import Relation as Relation
 from privsample.relations import ReplaceOne as ReplaceOne
 from privsample.simulations.audit.audit import audit as audit
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs

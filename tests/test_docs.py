@@ -14,6 +14,7 @@ import pytest
 
 import privsample
 import privsample.errors
+import privsample.testing
 from privsample import Accountant, Assumption
 from privsample.mechanisms.base import Mechanism
 
@@ -30,7 +31,8 @@ PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((DOCS / 
 def needs_a_page(name: str) -> bool:
     """Whether a public name is a mechanism, or an estimator that says what it will cost."""
     item = getattr(privsample, name)
-    return isinstance(item, type) and (issubclass(item, Mechanism) or hasattr(item, "accountant_for"))
+    mechanism = isinstance(item, type) and issubclass(item, Mechanism) and not inspect.isabstract(item)
+    return mechanism or (isinstance(item, type) and hasattr(item, "accountant_for"))
 
 
 def test_each_mechanism_has_a_page_and_each_page_a_place():
@@ -99,6 +101,9 @@ def test_every_public_name_stands_in_the_reference_once():
     listed = re.findall(r"^\.\. auto\w+:: privsample\.(\S+)$", "\n".join(pages.values()), re.MULTILINE)
     deeper = {
         f"errors.{name}" for name in vars(privsample.errors) if isinstance(getattr(privsample.errors, name), type)
+    }
+    deeper |= {f"testing.{name}" for name in vars(privsample.testing) if not name.startswith("_")} - {
+        f"testing.{module.stem}" for module in Path(privsample.testing.__file__).parent.glob("*.py")
     }
     deeper |= {"interop.pymc.noisy_observation", "interop.pymc.noisy_count"}
     assert sorted(listed) == sorted([*privsample.__all__, *deeper])

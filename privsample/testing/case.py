@@ -12,8 +12,9 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.release import Release
+from privsample.relations import ReplaceOne
 from privsample.testing.base import Broken, NotApplicable, short
-from privsample.testing.content import same_content
+from privsample.testing.content import same_content, with_one_more, without_records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def example_of(mechanism: Mechanism) -> Example | None:
 
 
 def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
-    """The caller's data, and the worst neighbours' as far as `release` takes them. Raises: TypeError, there are none."""
+    """The caller's data, and the worst neighbours' as far as `release` takes them. Raises: TypeError, for none."""
     found = [] if data is None else [data]
     try:
         pairs = worst_neighbours_of(mechanism)[:3]
@@ -90,15 +91,26 @@ def _taken(mechanism: Mechanism, data: Any) -> bool:
     return True
 
 
+def reads_records(mechanism: Mechanism, data: Any) -> bool:
+    """Whether the rows of the data are records, of which there may be one more where their number is not public."""
+    if without_records(data) is None:
+        return False
+    if isinstance(mechanism.accountant.relation, ReplaceOne):
+        return True
+    more = with_one_more(data)
+    return more is not None and _taken(mechanism, more)
+
+
 def rebuilt(mechanism: Mechanism) -> Mechanism:
     """Another object of equal fields."""
-    cls: Any = type(mechanism)
-    if not is_dataclass(cls):
+    if not is_dataclass(mechanism):
         raise Broken(
-            f"{cls.__name__} is no dataclass, so nobody can tell which fields it has",
+            f"{type(mechanism).__name__} is no dataclass, so nobody can tell which fields it has",
             "write @dataclass(frozen=True, kw_only=True) above the class",
         )
-    return cls(**{field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init})
+    cls: Any = type(mechanism)
+    made: Mechanism = cls(**{field.name: getattr(mechanism, field.name) for field in fields(cls) if field.init})
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def check_mechanism(
     >>> [law.law for law in checked if not law.applied]
     ['empty-data', 'files', 'mutant']
     """
-    settings = {
+    settings: Any = {
         "wrong": tuple(wrong_data),
         "samples": positive_integer(samples=samples),
         "level": probability(level=level),

@@ -56,6 +56,11 @@ def odd_cases(data: Any) -> Iterator[OddCase]:
                     (*data[:place], case.odd, *data[place + 1 :]),
                 )
         return
+    if isinstance(data, Mapping):
+        for key, part in data.items():
+            for case in odd_cases(part) if isinstance(part, np.ndarray) else ():
+                yield OddCase(f"{case.words} in {key!r}", {**data, key: case.ordinary}, {**data, key: case.odd})
+        return
     try:
         array = np.asarray(data, dtype=np.float64)
     except (TypeError, ValueError):
@@ -74,6 +79,8 @@ def _odd_arrays(array: Any) -> Iterator[OddCase]:
     masked = np.ma.array(array, mask=unmasked.mask.copy())
     masked[first] = np.ma.masked
     yield OddCase("a masked record", unmasked, masked)
+    if not array.ndim:
+        return  # a single number is the whole dataset: text in its place is a wrong form
     objects = array.astype(object)
     for item in _OBJECTS:
         changed = _with(objects, first, item)
