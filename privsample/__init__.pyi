@@ -8,12 +8,16 @@ from privsample.accounting.base import Accountant as Accountant
 from privsample.accounting.base import Composed as Composed
 from privsample.accounting.base import Group as Group
 from privsample.accounting.base import Parallel as Parallel
+from privsample.accounting.base import SizeFreeAccountant as SizeFreeAccountant
+from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
 from privsample.accounting.guarantees import ZCDPAccountant as ZCDPAccountant
 from privsample.accounting.ledger import Ledger as Ledger
 from privsample.accounting.ledger import Reservation as Reservation
+from privsample.accounting.loss.pair import DiscretePair as DiscretePair
+from privsample.accounting.loss.pair import LossPair as LossPair
 from privsample.accounting.noise.additive import GaussianAccountant as GaussianAccountant
 from privsample.accounting.noise.additive import LaplaceAccountant as LaplaceAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant as StatisticsAccountant
@@ -93,6 +97,10 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.mechanisms.base import Mechanism as Mechanism
+from privsample.mechanisms.base import Wrapper as Wrapper
+from privsample.mechanisms.calibration import FreeParameter as FreeParameter
+from privsample.mechanisms.columns import read_column as read_column
 from privsample.mechanisms.examples import Example as Example
 from privsample.mechanisms.neighbours import Neighbours as Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism as GaussianMechanism
@@ -134,6 +142,7 @@ from privsample.mechanisms.sgd import PublicRecords as PublicRecords
 from privsample.mechanisms.subsampling import Subsampled as Subsampled
 from privsample.relations import AddRemove as AddRemove
 from privsample.relations import ProfileEdge as ProfileEdge
+from privsample.relations import Relation as Relation
 from privsample.relations import ReplaceOne as ReplaceOne
 from privsample.simulations.audit.audit import audit as audit
 from privsample.simulations.audit.pairs import neighbouring_pairs as neighbouring_pairs

@@ -14,6 +14,7 @@ import pytest
 
 import privsample
 import privsample.errors
+import privsample.testing
 from privsample import Accountant, Assumption
 from privsample.mechanisms.discovery import mechanism_classes
 
@@ -104,6 +105,9 @@ def test_every_public_name_stands_in_the_reference_once():
     listed = re.findall(r"^\.\. auto\w+:: privsample\.(\S+)$", "\n".join(pages.values()), re.MULTILINE)
     deeper = {
         f"errors.{name}" for name in vars(privsample.errors) if isinstance(getattr(privsample.errors, name), type)
+    }
+    deeper |= {f"testing.{name}" for name in vars(privsample.testing) if not name.startswith("_")} - {
+        f"testing.{module.stem}" for module in Path(privsample.testing.__file__).parent.glob("*.py")
     }
     deeper |= {"interop.pymc.noisy_observation", "interop.pymc.noisy_count"}
     assert sorted(listed) == sorted([*privsample.__all__, *deeper])

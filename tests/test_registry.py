@@ -21,9 +21,9 @@ ROOT = Path(ps.__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
-    """Each test has tables of its own."""
-    monkeypatch.setattr(_registry, "_BY_CLASS", dict(_registry._BY_CLASS))
-    monkeypatch.setattr(_registry, "_BY_NAME", dict(_registry._BY_NAME))
+    """Each test has empty tables of its own."""
+    monkeypatch.setattr(_registry, "_BY_CLASS", {})
+    monkeypatch.setattr(_registry, "_BY_NAME", {})
     _registry._own.cache_clear()
     yield
     _registry._own.cache_clear()

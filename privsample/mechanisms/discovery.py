@@ -5,14 +5,18 @@ from importlib import import_module
 from inspect import isabstract
 from typing import Any
 
-from privsample._registry import registered_classes
+from privsample._registry import load_extensions, registered_classes
 from privsample.mechanisms.base import Mechanism
 
 _ROOMS = ("privsample.mechanisms.", "privsample.distributions.")
 
 
 def mechanism_classes() -> tuple[type[Mechanism], ...]:
-    """All concrete classes of mechanisms: the public names of privsample, then what other packages registered."""
+    """All concrete classes of mechanisms: the public names of privsample, then what other packages registered.
+
+    Raises: ImportError, where an installed package that extends privsample cannot be imported.
+    """
+    load_extensions()
     return classes_of(Mechanism)
 
 
