@@ -9,12 +9,12 @@ import math
 from pathlib import Path
 
 import numpy as np
+from privsample.simulations.audit.neighbours import neighbours
 
 import privsample as ps
 from privsample._serial import encode
 from privsample.mechanisms.files import FORMAT
 from privsample.simulations.audit.catalogue import catalogue
-from privsample.simulations.audit.neighbours import neighbours
 from tests.data.numbers import account_numbers
 
 ROOT = Path(__file__).parent

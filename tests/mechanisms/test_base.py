@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from privsample.simulations.audit.neighbours import neighbours
 
 import privsample as ps
 from privsample._entropy import SystemBits
@@ -15,7 +16,6 @@ from privsample.errors import SchemaError, UnreachableTarget
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.simulations.audit.catalogue import catalogue
-from privsample.simulations.audit.neighbours import neighbours
 
 EXAMPLES = {name: example.mechanism for name, example in catalogue().items()}
 BUILT: list[str] = []
