@@ -31,7 +31,7 @@ example:
   privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
       --samples 20000
 
-One that is broken on purpose, to see it caught: privsample audit laplace --mutant
+One that is broken on purpose, to see it caught: audit laplace --mutant
 All of them, with a picture: privsample audit --all --jobs 2 --out audits
 All names: privsample audit --list"""
 

@@ -9,7 +9,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-from privsample.simulations.audit.neighbours import neighbours
 
 import privsample as ps
 from privsample._serial import encode
@@ -29,7 +28,7 @@ def catalogued():
         if hasattr(example.mechanism, "graph"):
             yield name, example.mechanism, {"profile": 0, "symbol": [0, 1]}
         else:
-            yield name, example.mechanism, neighbours(example.mechanism)[0].datasets[0]()
+            yield name, example.mechanism, example.mechanism.worst_neighbours()[0].datasets[0]()
 
 
 def further():

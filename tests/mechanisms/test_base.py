@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from privsample.simulations.audit.neighbours import neighbours
 
 import privsample as ps
 from privsample._entropy import SystemBits
@@ -51,7 +50,7 @@ class NoisyMaximum(Mechanism):
 
 def data_of(mechanism):
     """A dataset that the mechanism takes."""
-    data = neighbours(mechanism)[0].datasets[0]()
+    data = mechanism.worst_neighbours()[0].datasets[0]()
     graph = getattr(mechanism, "graph", None)
     return data if graph is None else {"profile": graph.names[0], "symbol": np.zeros(4)}
 
