@@ -37,6 +37,12 @@ def _value(account: Accountant) -> None:
     advice = "write @dataclass(frozen=True, kw_only=True) above the class, with the fields relation and assumptions"
     cls: Any = type(account)
     require(is_dataclass(cls), f"{cls.__name__} is no dataclass", advice)
+    for field in fields(cls):
+        require(
+            field.name in ("relation", "assumptions") or not hasattr(Accountant, field.name),
+            f"its field {field.name} hides the accountant's own {field.name}",
+            "give the field another name",
+        )
     try:
         other = cls(**{field.name: getattr(account, field.name) for field in fields(cls) if field.init})
         equal = other == account and hash(other) == hash(account)
@@ -243,8 +249,8 @@ _ADVICE = "let the accountant give its bounds for all parameters that its __post
 ACCOUNT_LAWS = tuple(
     Law(name, check, _ADVICE)
     for name, check in (
-        ("account-value", _value),
         ("account-bounds", _bounds),
+        ("account-value", _value),
         ("renyi-curve", _renyi_curve),
         ("privacy-curve", _privacy_curve),
         ("epsilon-inverts-delta", _inverse),
@@ -287,7 +293,7 @@ def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tupl
     >>> import privsample as ps
     >>> from privsample.testing import check_accountant
     >>> [law.law for law in check_accountant(ps.LaplaceAccountant(sensitivity=1, scale=2))][:3]
-    ['account-value', 'account-bounds', 'renyi-curve']
+    ['account-bounds', 'account-value', 'renyi-curve']
     """
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an Accountant, got {short(account)}")

@@ -21,17 +21,22 @@ from privsample.testing.content import same_content, with_one_more, without_reco
 class Case:
     """A mechanism under check, with everything that the laws need.
 
-    example: the example that it comes from, if any. datasets: what it takes, one at least. wrong: data that it must
+    example: the example that it comes from, if any. data: what it takes, one dataset at least. wrong: data that it must
     refuse. samples: an audit's draws. level: the chance that a true account is called refuted. seed: of all draws.
     """
 
     mechanism: Mechanism
     example: Example | None
-    datasets: tuple[Any, ...]
+    data: tuple[Any, ...]
     wrong: tuple[Any, ...]
     samples: int
     level: float
     seed: int
+
+    @property
+    def datasets(self) -> tuple[Any, ...]:
+        """Copies of the data: no law sees what another one did to them."""
+        return copy.deepcopy(self.data)
 
     def rng(self, stream: int = 0) -> np.random.Generator:
         """A generator that is the same in every check."""
@@ -54,6 +59,11 @@ def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
         return mechanism.worst_neighbours()
     except TypeError as reason:
         raise NotApplicable(f"the mechanism says: {reason}") from None
+    except Exception as error:
+        raise Broken(
+            f"worst_neighbours() raised {type(error).__name__}: {error}",
+            "let worst_neighbours return a tuple of Neighbours; where none are known, raise a TypeError that says why",
+        ) from error
 
 
 def example_of(mechanism: Mechanism) -> Example | None:
@@ -62,17 +72,25 @@ def example_of(mechanism: Mechanism) -> Example | None:
 
 
 def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
-    """The caller's data, and the worst neighbours' as far as `release` takes them. Raises: TypeError, for none."""
-    found = [] if data is None else [data]
+    """The caller's data, and the worst neighbours' as far as `release` takes them.
+
+    Raises: TypeError, there are none; Broken, as `worst_neighbours_of`.
+    """
+    found, missing = [] if data is None else [data], None
+    pairs: tuple[Neighbours, ...] = ()
     try:
         pairs = worst_neighbours_of(mechanism)[:3]
-    except (Broken, NotApplicable):
-        pairs = ()
+    except NotApplicable:
+        pass
+    except Broken as broken:
+        missing = broken
     for pair in pairs:
         for build in pair.datasets:
             built = build()
             if _taken(mechanism, built) and not any(same_content(built, one) for one in found):
                 found.append(built)
+    if missing is not None and not found:
+        raise missing
     if not found:
         raise TypeError(
             f"data must be given for {type(mechanism).__name__}: a small dataset that release takes; there are no "
@@ -133,7 +151,7 @@ def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: st
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            release = mechanism.release(data, rng=rng)
+            release = mechanism.release(copy.deepcopy(data), rng=rng)
         except SchemaError as error:
             return Outcome(None, str(error), _texts(caught), True)
         except Exception as error:

@@ -8,7 +8,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.testing import audits, releases, uses
 from privsample.testing.accounts import ACCOUNT_LAWS
-from privsample.testing.base import CheckedLaw, Law, LawBroken, check_laws, check_names, short
+from privsample.testing.base import Broken, CheckedLaw, Law, LawBroken, check_laws, check_names, short
 from privsample.testing.case import Case, datasets_of, example_of
 
 _ADVICE = "see the error above; every law asks that a mechanism does its work for the case that is shown"
@@ -22,9 +22,9 @@ _LAWS: tuple[Law[Case], ...] = (
     Law("equal-values", uses.equal_values, _ADVICE),
     Law("account-of-fields", uses.account_of_fields, _ADVICE),
     Law("schema-first", releases.schema_first, _ADVICE),
+    Law("draw-shape", releases.draw_shape, _ADVICE),
     Law("total-release", releases.total_release, _ADVICE),
     Law("empty-data", releases.empty_data, _ADVICE),
-    Law("draw-shape", releases.draw_shape, _ADVICE),
     Law("inputs-unchanged", releases.inputs_unchanged, _ADVICE),
     Law("own-generator", releases.own_generator, _ADVICE),
     Law("entropy-failure", releases.entropy_failure, _ADVICE),
@@ -108,7 +108,11 @@ def check_mechanism(
     skipped = check_names(skip, _LAWS)
     found: list[CheckedLaw] = []
     for mechanism, example in _subjects(subject):
-        case = Case(mechanism=mechanism, example=example, datasets=datasets_of(mechanism, data), **settings)
+        try:
+            datasets = datasets_of(mechanism, data)
+        except Broken as broken:
+            raise LawBroken("neighbours", short(mechanism), broken.seen, broken.advice) from broken.__cause__
+        case = Case(mechanism=mechanism, example=example, data=datasets, **settings)
         found += check_laws(_LAWS, case, short(mechanism), skipped)
     return tuple(found)
 

@@ -138,10 +138,9 @@ def test_what_is_not_described_is_said_to_be_unknown():
     assert mechanism.title == "Noisy maximum"
     assert "chance" in mechanism.description
     assert mechanism.quantity == "statistic"
-    assert NoisyMaximum.example() is None
+    assert NoisyMaximum.examples() == ()
     for hook, message in (
         (mechanism.worst_neighbours, "worst neighbours of NoisyMaximum are not known.*neighbouring_pairs"),
-        (mechanism.mutant, "NoisyMaximum has no broken copy: define mutant"),
         (mechanism.code_count, "NoisyMaximum does not promise"),
         (lambda: Mechanism.for_size(mechanism, 3), "NoisyMaximum does not take records that could be sampled"),
     ):
