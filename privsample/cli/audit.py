@@ -1,6 +1,6 @@
 """`privsample audit`: try to refute the accounts of this library by Monte Carlo."""
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,6 @@ from privsample.cli.output import Page, check_tables, print_json, progress, read
 from privsample.cli.reproduce import empty_folder
 from privsample.cli.spread import add_jobs, spread
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.draws import one_draw
 
 ABOUT = "try to refute the accounts by drawing from neighbouring datasets"
 DESCRIPTION = """\
@@ -32,7 +31,7 @@ example:
   privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
       --samples 20000
 
-One that is broken on purpose, to see it caught: privsample audit laplace --twin
+One that is broken on purpose, to see it caught: audit laplace --mutant
 All of them, with a picture: privsample audit --all --jobs 2 --out audits
 All names: privsample audit --list"""
 
@@ -55,12 +54,13 @@ def add(parser: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which mechanisms to audit")
     parser.add_argument("--all", action="store_true", help="audit an example of every mechanism")
     parser.add_argument("--list", action="store_true", help="print the names, and audit none")
-    parser.add_argument("--twin", action="store_true", help="audit the broken twins, which must be caught")
+    parser.add_argument("--mutant", action="store_true", help="audit the mutants (broken copies), which must be caught")
+    parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # its former name
     parser.add_argument(
         "--samples",
         type=whole,
         metavar="N",
-        help="draws from each dataset (default: what the twin is caught with; 20000 with --mechanism)",
+        help="draws from each dataset (default: what the mutant is caught with; 20000 with --mechanism)",
     )
     parser.add_argument(
         "--level", type=number, default=1e-6, metavar="P", help="the chance of refuting a true claim (default: 1e-6)"
@@ -78,8 +78,10 @@ def run(args: Namespace) -> int:
     """Print the list, or audit, print and write. Raises: Refuted."""
     if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
         raise UsageProblem(
-            "give names of mechanisms, or --all, or --list, or --mechanism (see privsample audit --help)"
+            "give names of mechanisms, or --mechanism, or --all, or --list (see privsample audit --help)"
         )
+    if args.mutant and args.mechanism is not None:
+        raise UsageProblem("--mutant audits the broken copies of the examples: leave it out, or give names")
     check_tables(args)
     from privsample.simulations.audit.audited import Audited, audited
 
@@ -90,7 +92,7 @@ def run(args: Namespace) -> int:
     if args.out is not None:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
-    options = {"seed": args.seed, "twin": args.twin, "samples": args.samples, "level": args.level}
+    options = {"seed": args.seed, "mutant": args.mutant, "samples": args.samples, "level": args.level}
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
     done: list[Audited] = []
     try:
@@ -112,17 +114,14 @@ def run(args: Namespace) -> int:
 
 
 def _own(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
-    """The audit of a mechanism that the command line describes, or of its broken copy."""
+    """The audit of a mechanism that the command line describes, with the options given."""
     from privsample.simulations.audit.audit import audit
     from privsample.simulations.audit.audited import Audited
 
     start = perf_counter()
     rng = np.random.default_rng(args.seed)
     settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
-    if args.twin:
-        verdict = audit(mechanism.mutant(), claim=one_draw(mechanism).accountant, **settings)
-    else:
-        verdict = audit(mechanism, **settings)
+    verdict = audit(mechanism, **settings)
     yield Audited(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
 
 
@@ -139,12 +138,12 @@ def _listed(names: Sequence[str], args: Namespace) -> None:
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
-    rows = [(name, type(known[name].mechanism).__name__, known[name].fault) for name in names]
+    rows = [(name, type(known[name].mechanism).__name__, known[name].bug) for name in names]
     if args.json:
-        keys = ("name", "mechanism", "fault")
+        keys = ("name", "mechanism", "bug")
         print_json({"command": "audit", "examples": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        Page().table("Examples and their broken twins", ("name", "mechanism", "what is wrong with the twin"), rows)
+        Page().table("Examples and their mutants", ("name", "mechanism", "bug of the mutant"), rows)
 
 
 def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
@@ -162,7 +161,7 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
     """A row for each, then what the verdicts say where they are few, a claim fell or the draws were too few."""
     if args.json:
         found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
-        print_json({"command": "audit", "twins": args.twin, "audits": found})
+        print_json({"command": "audit", "mutants": args.mutant, "audits": found})
         return
     page = Page()
     rows = [
@@ -179,10 +178,10 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
         for one in done
     ]
     head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
-    title = "Broken twins, held to the claims of the mechanisms" if args.twin else "Mechanisms, held to their accounts"
+    title = "Mutants, held to the accounts of the mechanisms" if args.mutant else "Mechanisms, held to their accounts"
     page.table(title, head, rows, numbers=range(2, 8))
     for one in done:
-        if len(done) <= 3 or one.verdict.violated != args.twin or one.verdict.samples < one.verdict.needed:
+        if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
             page.paragraph(one.name, one.verdict.words)
     if len(done) > 3:
         page.paragraph("How to read this", _READING)

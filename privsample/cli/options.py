@@ -41,6 +41,7 @@ OWN = frozenset(
         "seed",
         "separator",
         "simulations",
+        "mutant",
         "twin",
     ]
 )

@@ -3,12 +3,12 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import generator
+from privsample._checks import FloatArray, generator
 from privsample._entropy import check_entropy, draw_with_entropy_check
 from privsample._value import Memo, cached, value
 from privsample.accounting.assumptions import Assumption
@@ -16,8 +16,12 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
+
+if TYPE_CHECKING:
+    from privsample.mechanisms.examples import Example
 
 Draws = Mapping[str, NDArray[Any]]
 _NOTHING_NOTED = CuratorNotes(title="nothing was noted", facts={})
@@ -212,10 +216,11 @@ class Mechanism(Memo, ABC):
             "where it samples records, put the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
         )
 
-    def worst_neighbours(self, group: int = 1) -> tuple[Any, ...]:
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Pairs of datasets that nearly attain the account of one draw for groups of `group`, for an audit.
 
-        Raises: TypeError, by default: they are not known.
+        An audit looks at each in both directions. Raises: TypeError, by default: they are not known; ValueError, for
+        groups larger than the data, or more records than can be simulated.
         """
         del group
         raise TypeError(
@@ -223,20 +228,33 @@ class Mechanism(Memo, ABC):
             "or a list of such pairs, as neighbouring_pairs makes them"
         )
 
-    @classmethod
-    def example(cls) -> Self | None:
-        """A small instance for audits, tests and documentation; None, by default, where there is none."""
-        return None
+    def worst_neighbours_through(
+        self, outer: "Mechanism", kernels: tuple[FloatArray, ...], group: int
+    ) -> tuple[Neighbours, ...]:
+        """The worst neighbours of `outer`, which sends each code of this mechanism through the kernels, in turn.
 
-    def mutant(self) -> "Mechanism":
-        """A broken copy whose account is too small for what it draws: an audit must catch it.
+        For mechanisms with a `code_count`. Raises: TypeError, by default: they are not known.
+        """
+        del outer, kernels, group
+        raise TypeError(f"the worst neighbours of a kernel after {type(self).__name__} are not known to the audit")
 
-        Raises: TypeError, by default: there is none.
+    def extreme_records(self) -> NDArray[Any]:
+        """Records of the public domain of which one in place of another may reveal most, one along the first axis.
+
+        For audits of `Subsampled`, which search among datasets of these. Raises: TypeError, by default: they are not
+        known.
         """
         raise TypeError(
-            f"{type(self).__name__} has no broken copy: define mutant(), which returns a mechanism that draws with "
-            "less noise than its account says"
+            f"records that may tell most of {type(self).__name__} are not known to the audit: pass datasets"
         )
+
+    @classmethod
+    def examples(cls) -> "tuple[Example, ...]":
+        """Small instances, each with a mutant that audits must catch; none, by default.
+
+        `privsample audit` lists them by name, and the tests hold them to the laws that every mechanism obeys.
+        """
+        return ()
 
 
 def class_in_words(kind: type) -> str:

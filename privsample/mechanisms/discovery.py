@@ -5,19 +5,23 @@ from importlib import import_module
 from inspect import isabstract
 from typing import Any
 
-from privsample._registry import registered_classes
+from privsample._registry import load_extensions, registered_classes, registration_of
 from privsample.mechanisms.base import Mechanism
 
 _ROOMS = ("privsample.mechanisms.", "privsample.distributions.")
 
 
 def mechanism_classes() -> tuple[type[Mechanism], ...]:
-    """All concrete classes of mechanisms: the public names of privsample, then what other packages registered."""
-    return classes_of(Mechanism)
+    """All concrete classes of mechanisms: public ones of privsample, and those that installed packages register.
+
+    Raises: ImportError, where an installed package that extends privsample cannot be imported.
+    """
+    installed = load_extensions()
+    return tuple(cls for cls in classes_of(Mechanism) if _is_own(cls) or registration_of(cls).package in installed)
 
 
 def classes_of(kind: type) -> tuple[type[Any], ...]:
-    """The concrete classes of mechanisms or of their parts below (or equal to) a class, ordered by module and name."""
+    """The concrete classes at or below a class: public ones, then registered ones, each by module and name."""
     return _classes_of(kind, registered_classes())
 
 
@@ -26,5 +30,9 @@ def _classes_of(kind: type, registered: tuple[type, ...]) -> tuple[type[Any], ..
     package: Any = import_module("privsample")  # which knows the modules of its lazy names
     public = [getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOMS)]
     classes = [cls for cls in (*public, *registered, kind) if isinstance(cls, type) and issubclass(cls, kind)]
-    named = {(not cls.__module__.startswith("privsample."), cls.__module__, cls.__name__): cls for cls in classes}
+    named = {(not _is_own(cls), cls.__module__, cls.__name__): cls for cls in classes}
     return tuple(named[name] for name in sorted(named) if not isabstract(named[name]))
+
+
+def _is_own(cls: type) -> bool:
+    return cls.__module__.startswith("privsample.")

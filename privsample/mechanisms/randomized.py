@@ -15,6 +15,9 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.codes import code_loss, through, with_innermost, worst_rows
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours, record_words
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
@@ -91,6 +94,63 @@ class RandomizedResponse(Mechanism):
     def code_count(self) -> int:
         """The categories."""
         return self.categories
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """An answer that is true too often."""
+        example = cls(log_odds=0.5, relation=ReplaceOne(n=1))
+        return (Example.with_wrong_fields("randomized-response", example, log_odds=0.6, bug="the truth too often"),)
+
+    def extreme_records(self) -> FloatArray:
+        """Categories are alike: two that are exchanged, and one more for the others."""
+        return np.arange(min(self.categories, 3.0))
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The answers of a group, all of one category or all of another: any two are alike."""
+        return self._pairs(self, self._distributions(2), np.array([[0, 1]]), group)
+
+    def worst_neighbours_through(
+        self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
+    ) -> tuple[Neighbours, ...]:
+        """The answers of a group, all of one category or all of another, whichever the kernels leave most different."""
+        ends = np.transpose(np.triu_indices(self.categories, 1))
+        return self._pairs(outer, through(self._distributions(self.categories), kernels), ends, group)
+
+    def _pairs(
+        self, outer: Mechanism, distributions: FloatArray, ends: NDArray[np.int64], group: int
+    ) -> tuple[Neighbours, ...]:
+        """Under AddRemove the record in the only slot is left out, and the next one takes its place.
+
+        Records answer independently, so one release of many records gives as many draws.
+        """
+        assert self.slots is not None
+        replaced = isinstance(self.relation, ReplaceOne)
+        if not replaced and (self.slots, group) != (1, 1):
+            raise ValueError("answers in random order are not audited here; audit one record with slots = 1")
+        if group > self.slots:
+            raise ValueError(f"a group must be no larger than n = {self.slots}, got {group}")
+
+        def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+            many = with_innermost(outer, self, replace(self, relation=ReplaceOne(n=count * group), slots=None))
+            return many.release(np.broadcast_to(data[:1], (count * group,)), rng=rng)["answers"].reshape(count, group)
+
+        def pair(a: int, b: int) -> Neighbours:
+            one, other = (record_words(group, np.array(code)) for code in (a, b))
+            return Neighbours(
+                account=outer.accountant,
+                words=(one if replaced else f"{one} and {other}", other),
+                datasets=(lambda: np.full(group, a) if replaced else np.array([a, b]), lambda: np.full(group, b)),
+                draw=draw,
+                loss=code_loss(distributions[a], distributions[b]),
+                width=group,
+            )
+
+        return tuple(pair(*found) for found in worst_rows(distributions, ends))
+
+    def _distributions(self, records: int) -> FloatArray:
+        """Of the answers to the first so many categories, shape (records, categories)."""
+        weights = np.exp(self.log_odds * (np.eye(records, self.categories) - 1.0))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def _statistic(self, data: Any) -> NDArray[np.int64]:
         return self._truth(data)

@@ -80,7 +80,10 @@ class Release:
 
     def to_arviz(self) -> Any:
         """An ArviZ object (InferenceData, or DataTree from ArviZ 1 on) with the account in its attributes."""
-        return arviz.to_arviz(self.draws, {_ATTRIBUTE: json.dumps(self._description(), allow_nan=False)})
+        types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
+        return arviz.to_arviz(
+            self.draws, {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+        )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write `.json` or `.nc` (netCDF for ArviZ), whole or not at all.
@@ -102,7 +105,8 @@ class Release:
         draws, attributes = arviz.read_netcdf(source)
         if _ATTRIBUTE not in attributes:
             raise ValueError(f"{source.name} is a netCDF file without a privsample release in it")
-        return _read(json.loads(attributes[_ATTRIBUTE]), draws)
+        document = json.loads(attributes[_ATTRIBUTE])
+        return _read(document, _as_drawn(draws, document.get("dtypes", {})))
 
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
@@ -120,6 +124,11 @@ def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     if release.account != expected or digest(release.draws) != document.get("digest"):
         raise ValueError("the release file was altered: its draws, mechanism and account do not belong together")
     return release
+
+
+def _as_drawn(draws: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> Mapping[str, NDArray[Any]]:
+    """The draws of a netCDF file in the types that they had; as they are, where the file does not say."""
+    return {name: array.astype(types.get(name, array.dtype)) for name, array in draws.items()}
 
 
 def to_arviz(release: Release) -> Any:

@@ -9,10 +9,13 @@ from privsample._checks import FloatArray, holdable, how_many, positive_integer,
 from privsample._value import cached, put, value
 from privsample.accounting.sgd import SGDAccountant
 from privsample.distributions.rows import labelled, moved_rows, within_norm
-from privsample.distributions.steps.losses import ConvexLoss, descended
+from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descended
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 
 _CELLS = 1 << 22  # numbers that are cleaned at a time
@@ -103,6 +106,41 @@ class NoisyProjectedSGD(Mechanism):
             hidden_order=self.hidden_order,
             unit=self.unit,
         )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Steps with too little noise, in a known order."""
+        loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
+        example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, hidden_order=False)
+        return (Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=QUIET, samples=3_000),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Rows of zeros, and the longest row with either extreme target: the last, and the first if order is known."""
+        loss, places = self.loss, {"": False} if self.hidden_order else {", the last": True, ", the first": False}
+        ends = (loss.target, -loss.target) if isinstance(loss, SquaredLoss) else (1.0, 0.0)
+        among = f"{group:,} of {self.n:,}: a row of norm {loss.norm:g} and target"
+        return tuple(
+            Neighbours(
+                account=self.accountant,
+                words=(f"{among} {ends[0]:g}{place}", f"{among} {ends[1]:g}{place}"),
+                datasets=(self._extreme(group, ends[0], last=last), self._extreme(group, ends[1], last=last)),
+                draw=one_by_one(self),
+                width=loss.width + 1,
+            )
+            for place, last in places.items()
+        )
+
+    def _extreme(self, group: int, target: float, *, last: bool) -> Dataset:
+        """The group is as long as may be in the first coordinate."""
+        n, loss = self.n, self.loss
+        changed = slice(others_beside(group, n), n) if last else slice(0, group)
+
+        def build() -> tuple[FloatArray, FloatArray]:
+            rows, targets = np.zeros((n, loss.features)), np.zeros(n)
+            rows[changed, 0], targets[changed] = loss.norm, target
+            return rows, targets
+
+        return build
 
     def _statistic(self, data: Any) -> tuple[FloatArray, FloatArray]:
         return labelled(data, self.loss.features, self.n)

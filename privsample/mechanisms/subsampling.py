@@ -1,7 +1,7 @@
 """A mechanism that runs on a subsample of the records, drawn from the same entropy."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,18 @@ from privsample._data import chunks
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import put, value
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
-from privsample.distributions.schemes import PoissonSampling, Scheme
+from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.noise.sums import NoisySum
+from privsample.mechanisms.draws import one_by_one, one_draw
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours, public_size
+from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum, NoisySum
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.randomized import RandomizedResponse
+from privsample.mechanisms.subsampled_neighbours import searched_neighbours, sum_neighbours, tallied
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
@@ -69,6 +74,80 @@ class Subsampled(Wrapper):
         del size
         return self
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Each scheme, and a mutant that takes all records in place of a sample."""
+        few = GaussianSum(bounds=(-1, 2), noise_std=3, relation=ReplaceOne(n=3))
+        bases: dict[str, tuple[Mechanism, Scheme, Scheme]] = {
+            "poisson-sample": (
+                ClippedSum(norm=1, noise_std=1, width=2),
+                PoissonSampling(rate=0.3),
+                PoissonSampling(rate=1),
+            ),
+            "sample-without-replacement": (few, WithoutReplacement(n=9, m=3), WithoutReplacement(n=3, m=3)),
+            "sample-with-replacement": (
+                LaplaceSum(bounds=(0, 1), scale=1, relation=ReplaceOne(n=3)),
+                WithReplacement(n=9, m=3),
+                WithoutReplacement(n=3, m=3),
+            ),
+        }
+        return tuple(
+            Example(
+                name=name,
+                mechanism=cls(base=base, scheme=scheme),
+                mutant=cls(base=base, scheme=whole),
+                bug="it forgets to subsample",
+                samples=2_000,
+            )
+            for name, (base, scheme, whole) in bases.items()
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The records of the base's worst pair; whether the one that differs is in the sample decides the loss."""
+        one = replace(self, base=_with_one_draw(self.base))
+        base, size = one.base, public_size(one.relation)
+        if isinstance(base, NoisySum):
+            return (
+                sum_neighbours(
+                    extremes=base._extremes,
+                    least=base._least_record,
+                    noise=base._noise_distribution,
+                    scheme=one.scheme,
+                    size=size,
+                    group=group,
+                    account=one.accountant,
+                    draw=one_by_one(one),
+                ),
+            )
+        inner = _innermost(base)
+        if size is None or isinstance(inner, RandomizedResponse):
+            return one._searched(inner, size, group)
+        return tuple(
+            Neighbours(
+                account=one.accountant,
+                words=case.words,
+                datasets=case.datasets,
+                draw=one_by_one(one),
+                width=case.width + 1,
+            )
+            for case in inner.for_size(size).worst_neighbours(group)
+        )
+
+    def _searched(self, inner: Mechanism, size: int | None, group: int) -> tuple[Neighbours, ...]:
+        """Pairs to search; of answers, which come in random order, only how often each came."""
+        if isinstance(inner, RandomizedResponse):
+            draw, width = tallied(self, "answers", inner.categories), inner.categories
+        else:
+            draw, width = one_by_one(self), 1 + inner.worst_neighbours()[0].width
+        return searched_neighbours(
+            inner.extreme_records(),
+            account=self.accountant,
+            size=None if size else max(getattr(self.scheme, "n", group), group),
+            group=group,
+            draw=draw,
+            width=width,
+        )
+
     def _statistic(self, data: Any) -> NDArray[Any]:
         return self._checked(data)
 
@@ -101,3 +180,7 @@ class Subsampled(Wrapper):
 
 def _innermost(mechanism: Mechanism) -> Mechanism:
     return _innermost(mechanism.base) if isinstance(mechanism, Subsampled) else mechanism
+
+
+def _with_one_draw(base: Mechanism) -> Mechanism:
+    return replace(base, base=_with_one_draw(base.base)) if isinstance(base, Subsampled) else one_draw(base)

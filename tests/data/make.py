@@ -14,7 +14,6 @@ import privsample as ps
 from privsample._serial import encode
 from privsample.mechanisms.files import FORMAT
 from privsample.simulations.audit.catalogue import catalogue
-from privsample.simulations.audit.neighbours import neighbours
 from tests.data.numbers import account_numbers
 
 ROOT = Path(__file__).parent
@@ -29,7 +28,7 @@ def catalogued():
         if hasattr(example.mechanism, "graph"):
             yield name, example.mechanism, {"profile": 0, "symbol": [0, 1]}
         else:
-            yield name, example.mechanism, neighbours(example.mechanism)[0].datasets[0]()
+            yield name, example.mechanism, example.mechanism.worst_neighbours()[0].datasets[0]()
 
 
 def further():

@@ -1,4 +1,4 @@
-"""Audits: true accounts stand, broken twins fall, and no verdict says more than it knows."""
+"""Audits: true accounts stand, mutants fall, and no verdict says more than it knows."""
 
 import joblib
 import numpy as np

@@ -10,7 +10,6 @@ from privsample import BetaBernoulli, LogisticPosterior, PrivateGibbsHMM, Temper
 from privsample.simulations.experiments import experiment, gibbs, gibbs_likelihood, tempered
 from privsample.simulations.experiments import flights as loader
 from privsample.simulations.experiments.flights import DAYS, FEATURES, Flights
-from privsample.simulations.report import words
 from privsample.simulations.report.page import render
 
 NAMES = {"posterior", "both", "one", "tempered", "approximate"}
@@ -126,12 +125,12 @@ def test_reports_have_words_for_them():
     tempered_draw = TemperedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=5, temperature=2, truncation=0.1)
     given = {"states": 2, "categories": (2, 2), "entries": (3, 3), "sweeps": 4, "kept": 2}
     noisy, swept = PrivateGibbsHMM(**given, scale=2.0), PrivateGibbsHMM(**given, temperature=3.0)
-    assert words.name(tempered_draw) == "Tempered posterior of the share of ones"
-    assert words.quantity(tempered_draw) == "share of ones"
-    assert "temperature of 2 and held inside public bounds" in words.how(tempered_draw)
-    assert words.name(noisy) == words.name(swept) == "Hidden Markov chain of categorical records"
-    assert "(discrete laplace, scale 2)" in words.how(noisy)
-    assert "4 rounds of random updates" in words.how(swept)
+    assert tempered_draw.title == "Tempered posterior of the share of ones"
+    assert tempered_draw.quantity == "share of ones"
+    assert "temperature of 2 and held inside public bounds" in tempered_draw.description
+    assert noisy.title == swept.title == "Hidden Markov chain of categorical records"
+    assert "(discrete laplace, scale 2)" in noisy.description
+    assert "4 rounds of random updates" in swept.description
 
 
 def test_reports_of_several_arrays(rng):

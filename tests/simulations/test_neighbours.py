@@ -11,7 +11,6 @@ from privsample.simulations.audit.audit import telling_epsilons
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.distance import check_neighbours
 from privsample.simulations.audit.draws import drawn
-from privsample.simulations.audit.neighbours import neighbours
 
 ONE, TWO, SIX = (ps.ReplaceOne(n=n) for n in (1, 2, 6))
 ANSWER = ps.RandomizedResponse(log_odds=1, relation=TWO)
@@ -46,7 +45,9 @@ TOUCHED = [
     ps.LaplaceSum(bounds=(-3, 2), scale=4),
     ps.DiffusedPosterior(model=ps.GammaPoisson(shape=2, rate=1, upper=3), n=2, data_weight=0.3),
 ]
-KNOWN = {name: one.mechanism for name, one in catalogue().items() if neighbours(one.mechanism)[0].loss is not None}
+KNOWN = {
+    name: one.mechanism for name, one in catalogue().items() if one.mechanism.worst_neighbours()[0].loss is not None
+}
 LOOSE = {  # upper bounds that no pair attains: docs/notes
     "logistic-posterior": 0.5,
     "poisson-sample": None,
@@ -67,7 +68,7 @@ def excess(case, epsilons, rng, draws):
 
 
 def held_to_the_account(mechanism, group, least, rng, draws=20_000):
-    cases = neighbours(mechanism, group)
+    cases = mechanism.worst_neighbours(group)
     account = cases[0].account if group == 1 else cases[0].account.group(group)
     epsilons = np.array(telling_epsilons(account))
     claims = np.array([float(account.delta(e)) for e in epsilons])
@@ -116,7 +117,7 @@ def test_no_small_dataset_is_worse_for_a_posterior(prior, n, weight, group):
         return max(np.maximum(law(a) - np.exp(epsilon) * law(b), 0.0).sum() for a, b in pairs)
 
     every = [(a, b) for a, b in itertools.product(range(n + 1), repeat=2) if abs(a - b) <= group]
-    offered = [tuple(int(data().sum()) for data in case.datasets) for case in neighbours(mechanism, group)]
+    offered = [tuple(int(data().sum()) for data in case.datasets) for case in mechanism.worst_neighbours(group)]
     offered += [pair[::-1] for pair in offered]
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         assert worst(offered, epsilon) == pytest.approx(worst(every, epsilon), rel=1e-12)
@@ -132,7 +133,7 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
         return np.exp(logs - special.logsumexp(logs))
 
     variations = [np.abs(law(ones) - law(ones + 1)).sum() / 2 for ones in range(30)]
-    found = [min(int(data().sum()) for data in case.datasets) for case in neighbours(mechanism)]
+    found = [min(int(data().sum()) for data in case.datasets) for case in mechanism.worst_neighbours()]
     assert max(variations[ones] for ones in found) == pytest.approx(max(variations), rel=1e-3)
     assert max(variations[0], variations[29]) < 0.85 * max(variations)
 
@@ -141,14 +142,14 @@ def test_answers_of_one_slot_differ_where_its_record_is_left_out(rng):
     alone = ps.RandomizedResponse(log_odds=1, relation=ps.AddRemove(), slots=1, categories=3)
     for mechanism in (alone, ps.MarkovKernel(base=alone, matrix=STIR)):
         differ(mechanism, 1)
-        for case in neighbours(mechanism):
+        for case in mechanism.worst_neighbours():
             for data, code in zip(case.datasets, (0, 2 if mechanism is not alone else 1), strict=True):
                 assert data()[0] == code
-    assert neighbours(alone)[0].words == ("1 record of 0 and 1 record of 1", "1 record of 1")
+    assert alone.worst_neighbours()[0].words == ("1 record of 0 and 1 record of 1", "1 record of 1")
 
 
 def differ(mechanism, group):
-    for case in neighbours(mechanism, group):
+    for case in mechanism.worst_neighbours(group):
         check_neighbours(mechanism.accountant.relation, *(data() for data in case.datasets), group)
 
 
@@ -180,7 +181,7 @@ def _sampled(mechanism):
 @pytest.mark.parametrize("mechanism", SAMPLED, ids=_sampled)
 def test_pairs_on_samples_are_neighbours(mechanism, group, rng):
     differ(mechanism, group)
-    for case in neighbours(mechanism, group)[:3]:
+    for case in mechanism.worst_neighbours(group)[:3]:
         draws = drawn(case, case.datasets[0], 5, rng)
         assert draws.shape == (5, case.width)
 
@@ -228,7 +229,7 @@ def test_exact_noise_is_drawn_from_its_own_source(rng):
 )
 def test_what_has_no_known_neighbours_gets_a_clear_error(mechanism, group, error, message):
     with pytest.raises(error, match=message):
-        neighbours(mechanism, group)
+        mechanism.worst_neighbours(group)
 
 
 @pytest.mark.statistical
@@ -247,7 +248,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
         pairs = [(top, other), (some - top, some - other), (some * high, some * low)]
         return max(max(a - np.exp(epsilon) * b, b - np.exp(epsilon) * a) for a, b in pairs)
 
-    cases = neighbours(ps.RepeatedSelection(base=base, runs=runs))
+    cases = ps.RepeatedSelection(base=base, runs=runs).worst_neighbours()
     answers = [[drawn(case, data, draws, rng) for data in case.datasets] for case in cases]
     for epsilon in (0.0, 1.0):
         seen = 0.0
@@ -271,7 +272,7 @@ LOGISTIC = [
 @pytest.mark.parametrize(("mechanism", "least"), LOGISTIC, ids=lambda one: f"{getattr(one, 'n', '')}")
 def test_logistic_posteriors_reach_most_of_a_bound_that_none_attains(mechanism, least, rng):
     """Rows that mirror each other, and others that push: at epsilon 0, and the losses are those of the posteriors."""
-    case, *_ = neighbours(mechanism)
+    case, *_ = mechanism.worst_neighbours()
     differ(mechanism, 1)
     estimate, error = excess(case, np.array([0.0]), rng, 20_000)
     assert estimate + 6 * error > least * float(case.account.delta(0.0))
@@ -289,7 +290,7 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
     assert not ps.LogisticPosterior(n=300, features=2, norm=1, prior_std=1, draws=200).exact
     release = ps.LogisticPosterior.release
     monkeypatch.setattr(ps.LogisticPosterior, "release", lambda one, *a, **k: made.append(one) or release(one, *a, **k))
-    case = neighbours(mechanism)[0]
+    case = mechanism.worst_neighbours()[0]
     assert case.draw(case.datasets[0](), 200, rng).shape == (200, 2)
     assert len(made) > 1
     assert all(one.exact for one in made)
@@ -308,7 +309,7 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
 )
 def test_losses_of_tempered_posteriors_hold_where_the_law_is_a_needle_inside_its_bounds(model, truncation, rng):
     mechanism = ps.TemperedPosterior(model=model, n=100, temperature=1, truncation=truncation)
-    case = neighbours(mechanism)[0]
+    case = mechanism.worst_neighbours()[0]
     first, second = (case.loss(drawn(case, data, 5_000, rng)) for data in case.datasets)
     low, high = np.quantile(first, [0.2, 0.8])
     here, there = ((low < losses) & (losses < high) for losses in (first, second))

@@ -10,7 +10,7 @@ from privsample.errors import PrivateContent
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
 from privsample.simulations.report.page import Part, Picture, Section, page, render
-from privsample.simulations.report.words import chance, cost, how, name, rounded_up, small
+from privsample.simulations.report.words import chance, cost, rounded_up, small
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 UNIT = "<script>alert('x')</script> & $_{" + "long" * 20
@@ -173,8 +173,8 @@ def test_costs_in_words():
     ],
 )
 def test_mechanisms_in_words(mechanism, title, words):
-    assert title in name(mechanism)
-    assert words in how(mechanism)
+    assert title in mechanism.title
+    assert words in mechanism.description
 
 
 def test_a_new_mechanism_has_a_name_before_it_has_words():
@@ -182,8 +182,8 @@ def test_a_new_mechanism_has_a_name_before_it_has_words():
         __slots__ = ()
         accountant = _statistic = _draw = None
 
-    assert name(NoisyMedian()) == "Noisy median"
-    assert "chance" in how(NoisyMedian())
+    assert NoisyMedian().title == "Noisy median"
+    assert "chance" in NoisyMedian().description
 
 
 @pytest.mark.browser

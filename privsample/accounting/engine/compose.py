@@ -30,7 +30,6 @@ def compose(members: Members) -> PrivacyBounds:
         return members[0][0]
     groups, closed_form = _directions(members)
     pairs = [pair for group in groups for pair in group]
-    parts = [part for pair in pairs for part, _ in _factors(pair)]
     exact: frozenset[View] = frozenset()
     if len(members) == 1:
         exact = members[0][0].exact & (VIEWS if closed_form else frozenset({"rdp"}))
@@ -44,7 +43,7 @@ def compose(members: Members) -> PrivacyBounds:
         zcdp=sum(times * bounds.zcdp for bounds, times in members),
         exact=exact,
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
-        curve_is_least=bool(groups) and not any(part.joint for part in parts),
+        curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
     )

@@ -61,6 +61,11 @@ class LossPair(Memo, ABC):
         return self == other
 
     @property
+    def alternatives(self) -> "tuple[LossPair, ...]":
+        """Pairs of which one dominates each ordered pair of neighbours that this stands for; itself where it is one."""
+        return (self,)
+
+    @property
     def joint(self) -> bool:
         """Whether this stands for several pairs at once: their Rényi curves may then compose to less than its own."""
         return False

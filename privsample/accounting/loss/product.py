@@ -1,5 +1,9 @@
 """The pair of several releases from the same records: the members' losses add up."""
 
+import itertools
+from collections import Counter
+from math import comb, prod
+
 import numpy as np
 
 from privsample._checks import FloatArray
@@ -7,10 +11,12 @@ from privsample._value import cached, value
 from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
 from privsample.accounting.loss import lattice
 from privsample.accounting.loss.contour import summed_log_deltas
+from privsample.accounting.loss.enumeration import enumerated
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.accounting.loss.pair import LossPair, SmoothPair, SmoothRows, delta_below_zero
+from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
 
 _ULP = float(np.finfo(np.float64).eps)
+_MOST_CHOICES = 64  # products that are kept apart
 SURE = -150.0  # log delta below which a contour may be looser than the best order
 
 
@@ -18,9 +24,10 @@ SURE = -150.0  # log delta below which a contour may be looser than the best ord
 class ProductPair(LossPair):
     """Independent releases, `times` of each member: P's product against Q's product.
 
-    Its Renyi divergence is the sum. Its privacy curve inverts the product of the moment generating functions where all
-    members have one (relative 1e-10), else convolves the losses on a lattice (about 1e-7 in epsilon), both rounded up
-    by their error; where that does not settle it is bounded by the best order.
+    Its Renyi divergence is the sum. Its privacy curve is enumerated where all members are tables of few outcomes
+    (relative 1e-13). Else it inverts the product of the moment generating functions where all members have one
+    (relative 1e-10), or convolves the losses on a lattice (about 1e-7 in epsilon). All are rounded up by their error;
+    where none settles it, the curve is bounded by the best order.
     """
 
     members: tuple[tuple[LossPair, int], ...]
@@ -35,6 +42,26 @@ class ProductPair(LossPair):
     def smooth(self) -> bool:
         """Whether every member's moment generating function is known: the contour serves, else the lattice."""
         return all(isinstance(pair, SmoothPair) for pair, _ in self.members)
+
+    @cached
+    def alternatives(self) -> tuple[LossPair, ...]:
+        """The products of one alternative for each release; itself where they are too many to be kept apart.
+
+        Releases of equal members may be dominated by different alternatives for the same neighbours: all multisets
+        count. Itself is an upper bound of them all (docs/notes/stated.md, section 2).
+        """
+        each = [(pair.alternatives, times) for pair, times in self.members]
+        count = prod(comb(times + len(found) - 1, len(found) - 1) for found, times in each)
+        if not 1 < count <= _MOST_CHOICES:
+            return (self,)
+        choices = [itertools.combinations_with_replacement(found, times) for found, times in each]
+        products = (Counter(itertools.chain(*chosen)) for chosen in itertools.product(*choices))
+        return tuple(ProductPair(members=tuple(counts.items())) for counts in products)
+
+    @cached
+    def joint(self) -> bool:
+        """Where a member still stands for several pairs after its alternatives were kept apart."""
+        return any(part.joint for product in self.alternatives for part, _ in getattr(product, "members", ()))
 
     @property
     def simplified(self) -> LossPair:
@@ -71,7 +98,9 @@ class ProductPair(LossPair):
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By contour, each epsilon apart, or on a lattice; below zero from the reversed pair."""
-        e = np.asarray(epsilon, dtype=np.float64)
+        e, each = np.asarray(epsilon, dtype=np.float64), self.alternatives
+        if len(each) > 1:
+            return np.max([pair.log_delta(e) for pair in each], axis=0)
         above = np.empty(e.size)
         for negative in (False, True):
             chosen = (e.ravel() < 0) == negative
@@ -85,6 +114,10 @@ class ProductPair(LossPair):
         """By search along the contour, or from the one lattice that is sharp there; where it is not, by best order."""
         if self.max_loss == 0.0:
             return 0.0
+        if len(each := self.alternatives) > 1:
+            return max(pair.least_epsilon(log_delta) for pair in each)
+        if self._table is not None:
+            return min(self._table.least_epsilon(log_delta), self.max_loss)
         if self.smooth:
             guide = self._by_contour_alone if log_delta > SURE else self.draft
             return least_epsilon(self.log_delta, guide, log_delta)
@@ -97,8 +130,15 @@ class ProductPair(LossPair):
         """(Q, P)."""
         return ProductPair(members=tuple((pair.reverse(), times) for pair, times in self.members))
 
+    @cached
+    def _table(self) -> DiscretePair | None:
+        """All outcomes, where they are few."""
+        return enumerated(self.members)
+
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0; (epsilons,)."""
+        if self._table is not None:
+            return np.where(epsilon >= self.max_loss, -np.inf, self._table.log_delta(epsilon))
         sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
         unsure = ~np.isneginf(sharp) & ~(sharp > SURE) | np.isposinf(sharp)
         if unsure.any():

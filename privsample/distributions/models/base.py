@@ -49,6 +49,37 @@ class Model(Memo, ABC):
         Whether records are codes 0, ..., K-1 of categories, which may have names, one for each number of the prior.
     description : str
         What the parameter is, in words that fit after "a belief about".
+
+    Examples
+    --------
+    Times of three exponential stages each, with a Gamma prior on the rate of a stage:
+
+    >>> from dataclasses import dataclass
+    >>> import privsample as ps
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class GammaErlang(ps.Model):
+    ...     shape: float
+    ...     rate: float
+    ...     upper: float
+    ...     prior_parameters = ("shape", "rate")
+    ...     description = "the rate of a stage"
+    ...     parameter = "rate"
+    ...
+    ...     @property
+    ...     def domain(self):
+    ...         return ps.Domain(low=0.0, high=self.upper, missing=0.0)
+    ...
+    ...     def posterior(self, statistic, n, *, data_weight=1.0, prior_divisor=1.0):
+    ...         shape = self.shape / prior_divisor + data_weight * 3 * n
+    ...         return ps.Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * float(statistic))
+    ...
+    ...     @property
+    ...     def neighbouring_posteriors(self):
+    ...         return (ps.GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper, each=3),)
+    >>> model = GammaErlang(shape=2, rate=9, upper=4)
+    >>> account = ps.DiffusedPosterior(model=model, n=100, data_weight=0.05).accountant
+    >>> print(f"{account.epsilon(1e-6):.3f}")
+    0.489
     """
 
     __slots__ = ()

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -12,10 +13,15 @@ from privsample._data import as_float
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
+from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import many_draws
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation
 
@@ -31,8 +37,14 @@ class AdditiveNoise(Mechanism):
     """`draws` noisy copies of a statistic of public shape; what is not a finite number counts as 0."""
 
     __slots__ = ()
+    sensitivity: float
     shape: tuple[int, ...]
     draws: int
+
+    @property
+    @abstractmethod
+    def _noise_distribution(self) -> Noise:
+        """The distribution of the noise on each number."""
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -47,6 +59,22 @@ class AdditiveNoise(Mechanism):
         """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
         count = int((~np.isfinite(self._entries(data))).sum())
         return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        one: Any = replace(self, draws=1)  # type: ignore[type-var]
+        shift = group * self.sensitivity
+        loss = shifted_loss(self._noise_distribution, 0.0, shift)
+        return (
+            Neighbours(
+                account=one.accountant,
+                words=moved_words(shift),
+                datasets=moved_statistic(self.shape, shift),
+                draw=many_draws(one, "statistic"),
+                loss=lambda noisy: loss(noisy[:, :1]),
+                width=prod(self.shape),
+            ),
+        )
 
     def _statistic(self, data: Any) -> FloatArray:
         entries = self._entries(data)
@@ -117,6 +145,16 @@ class GaussianMechanism(AdditiveNoise):
             f"by at most {self.sensitivity:g}."
         )
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A number with too little noise."""
+        example = cls(sensitivity=2, noise_std=2)
+        return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+
+    @property
+    def _noise_distribution(self) -> Noise:
+        return GaussianNoise(noise_std=self.noise_std)
+
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)
 
@@ -159,6 +197,16 @@ class LaplaceMechanism(AdditiveNoise):
             f"Laplace noise of scale {self.scale:.4g} was added to a statistic that one record moves "
             f"by at most {self.sensitivity:g}."
         )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Two numbers with too little noise."""
+        example = cls(sensitivity=2, scale=2, shape=(2,))
+        return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=QUIET, samples=20_000),)
+
+    @property
+    def _noise_distribution(self) -> Noise:
+        return LaplaceNoise(scale=self.scale)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.laplace(0.0, self.scale, shape)

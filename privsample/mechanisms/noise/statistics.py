@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -13,14 +14,21 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.models.noise_aware import NoiseAware
-from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
+from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_law
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import many_draws
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import Draw, Neighbours
+from privsample.mechanisms.noise.neighbours import moment_neighbours
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
 from privsample.mechanisms.posterior.inference import PosteriorDraws
+from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["numpy", "opendp"]
@@ -116,6 +124,36 @@ class NoisyStatistics(ConjugateMechanism):
     def quantity(self) -> str:
         """A noisy statistic."""
         return "statistic"
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Each kind of noise, with too little of it."""
+        model = BetaBernoulli(alpha=2, beta=3)
+        each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
+        return tuple(
+            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=QUIET)
+            for name, example in each.items()
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The records that move the statistic farthest."""
+        if not isinstance(self.model, MomentModel):
+            return ConjugateMechanism.worst_neighbours(self, group)
+        one = replace(self, draws=1)
+        return moment_neighbours(
+            model=self.model, noise=self.law, n=self.n, group=group, account=one.accountant, draw=one._many_draws
+        )
+
+    def _log_density(self, statistic: FloatArray) -> LogDensity:
+        noise = self.law
+        return lambda drawn: noise.log_mass(drawn - statistic).sum(axis=1)
+
+    @property
+    def _many_draws(self) -> Draw:
+        draw = many_draws(self, self.parameter)
+        if self.sampler == "opendp":  # it draws from its own source
+            return lambda data, count, rng: draw(data, count, None)  # type: ignore[arg-type]  # noqa: ARG005
+        return draw
 
     def _check_generator(self, rng: np.random.Generator | None) -> None:
         if self.sampler == "opendp":

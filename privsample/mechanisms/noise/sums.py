@@ -23,11 +23,23 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
+from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import many_draws
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import (
+    Dataset,
+    Neighbours,
+    copies,
+    others_beside,
+    public_size,
+    record_words,
+)
+from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
@@ -65,9 +77,55 @@ class NoisySum(Mechanism):
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         """How many records the public rule changes, by reason."""
 
+    @property
+    @abstractmethod
+    def _noise_distribution(self) -> Noise:
+        """The distribution of the noise on each number."""
+
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Independent noise."""
+
+    @property
+    @abstractmethod
+    def _extremes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What the other records hold, and the two that move the sum most; under AddRemove only the first counts."""
+
+    @property
+    @abstractmethod
+    def _least_record(self) -> FloatArray:
+        """The record that adds least to the sum."""
+
+    def extreme_records(self) -> NDArray[Any]:
+        """Those that move the sum most, and the one that adds least to it."""
+        return np.unique(np.stack([*self._extremes, self._least_record]), axis=0)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
+        one: Any = replace(self, draws=1)  # type: ignore[type-var]
+        size, (common, first, second) = public_size(self.relation), self._extremes
+        if size is None:
+            datasets: tuple[Dataset, Dataset] = (lambda: copies(first, group), lambda: copies(first, 0))
+            words, totals = (record_words(group, first), "no records"), (group * first, 0 * first)
+        else:
+            rest = others_beside(group, size)
+            datasets = (
+                lambda: np.concatenate([copies(common, rest), copies(first, group)]),
+                lambda: np.concatenate([copies(common, rest), copies(second, group)]),
+            )
+            others = f"{record_words(rest, common)} and "
+            words = (others + record_words(group, first), others + record_words(group, second))
+            totals = (rest * common + group * first, rest * common + group * second)
+        return (
+            Neighbours(
+                account=one.accountant,
+                words=words,
+                datasets=datasets,
+                draw=many_draws(one, "sum"),
+                loss=shifted_loss(self._noise_distribution, *totals),
+                width=int(np.size(first)),
+            ),
+        )
 
     def for_size(self, size: int) -> "NoisySum":
         """Under ReplaceOne the same sum of `size` records."""
@@ -138,6 +196,17 @@ class ColumnSum(NoisySum):
         """The most that one neighbour moves the sum: the width of the bounds, or their larger size under AddRemove."""
         return _column_sensitivity(self.bounds, self.relation)
 
+    @property
+    def _extremes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        low, high = (np.asarray(bound) for bound in self.bounds)
+        if isinstance(self.relation, ReplaceOne):
+            return low, high, low
+        return np.asarray(self.domain.missing), np.asarray(max(*self.bounds, key=abs)), np.asarray(0.0)
+
+    @property
+    def _least_record(self) -> FloatArray:
+        return np.asarray(self.domain.missing)
+
     def records(self, data: Any) -> NDArray[Any]:
         """One column of numbers (array protocol or Arrow stream)."""
         return np.concatenate([np.empty(0), *chunks(data)])
@@ -175,6 +244,16 @@ class GaussianSum(ColumnSum):
         )
         return compose_draws(one, self.draws)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A sum with too little noise."""
+        example = cls(bounds=(-1, 2), noise_std=2)
+        return (Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+
+    @property
+    def _noise_distribution(self) -> Noise:
+        return GaussianNoise(noise_std=self.noise_std)
+
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)
 
@@ -204,6 +283,16 @@ class LaplaceSum(ColumnSum):
             sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=_IDEAL
         )
         return compose_draws(one, self.draws)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A sum with too little noise."""
+        example = cls(bounds=(-1, 2), scale=3, relation=ReplaceOne(n=9))
+        return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=QUIET, samples=20_000),)
+
+    @property
+    def _noise_distribution(self) -> Noise:
+        return LaplaceNoise(scale=self.scale)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return rng.laplace(0.0, self.scale, shape)
@@ -257,6 +346,26 @@ class ClippedSum(NoisySum):
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
         return moved_rows(records, self.norm)
+
+    @property
+    def _extremes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        end = self.norm * np.eye(1, self.width)[0]
+        return (-end, end, -end) if isinstance(self.relation, ReplaceOne) else (0 * end, end, 0 * end)
+
+    @property
+    def _least_record(self) -> FloatArray:
+        return np.zeros(self.width)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Rows that are scaled down too little."""
+        example = cls(norm=2, noise_std=2, width=3)
+        bug = "rows are scaled down to a norm a quarter too large"
+        return (Example.with_wrong_fields("clipped-sum", example, norm=2.5, bug=bug, samples=20_000),)
+
+    @property
+    def _noise_distribution(self) -> Noise:
+        return GaussianNoise(noise_std=self.noise_std)
 
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         return self.noise_std * rng.standard_normal(shape)

@@ -1,6 +1,7 @@
 """Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -12,14 +13,22 @@ from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.models.base import Model
+from privsample.distributions.laws.conjugate import Beta, Law
+from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import many_draws
+from privsample.mechanisms.examples import HEAVY, Example
+from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 _DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
@@ -84,6 +93,45 @@ class ConjugateMechanism(Mechanism):
         self._check_size(count)
         return CuratorNotes(title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=facts)
 
+    def extreme_records(self) -> FloatArray:
+        """Those of the model, as the column holds them."""
+        own = [in_column(records, self.model.domain, self.domain) for records in self.model.extreme_records]
+        return np.unique(own)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The model's records that lead to the most different statistics, or posteriors."""
+        others_beside(group, self.n)
+        return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
+
+    def _pair(
+        self,
+        records: Records,
+        group: int,
+        log_density: Callable[[FloatArray], LogDensity] | None,
+        *,
+        raised: int = 0,
+    ) -> Neighbours:
+        one: Any = replace(self, draws=1)  # type: ignore[type-var]
+        return column_pair(
+            model=self.model,
+            n=self.n,
+            domain=self.domain,
+            account=one.accountant,
+            draw=one._many_draws,
+            records=records,
+            group=group,
+            log_density=log_density,
+            raised=raised,
+        )
+
+    @abstractmethod
+    def _log_density(self, statistic: FloatArray) -> LogDensity:
+        """The log density of one draw, from draws (count, ...) to (count,), given the statistic."""
+
+    @property
+    def _many_draws(self) -> Draw:
+        return many_draws(self, self.parameter)
+
     def _settle_draws(self) -> None:
         self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
         put(self, draws=positive_integer(draws=self.draws))
@@ -142,9 +190,13 @@ class PosteriorMechanism(ConjugateMechanism):
         """The posterior of `size` records."""
         return replace(self, n=size)  # type: ignore[type-var]
 
-    def _law(self, statistic: FloatArray) -> Sampled:
+    def _law(self, statistic: FloatArray) -> Law:
         r, m = self._weights
         return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
+
+    def _log_density(self, statistic: FloatArray) -> LogDensity:
+        law = self._law(statistic)
+        return lambda drawn: law.log_density(drawn if np.ndim(law.mean) else drawn[:, 0])
 
 
 def _common(self: Any) -> None:
@@ -166,6 +218,19 @@ class DirectPosterior(PosteriorMechanism):
 
     def __post_init__(self) -> None:
         _common(self)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A prior that is weaker than it is said to be."""
+        return (
+            Example(
+                name="direct-posterior",
+                mechanism=cls(model=BetaBernoulli(alpha=6, beta=12), n=50),
+                mutant=cls(model=BetaBernoulli(alpha=4, beta=8), n=50),
+                bug="a prior of two thirds the strength",
+                samples=45_000,
+            ),
+        )
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -192,6 +257,22 @@ class DiffusedPosterior(PosteriorMechanism):
         put(self, data_weight=share(data_weight=self.data_weight))
         _common(self)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """One record of each model that counts more than it is said to."""
+        sharp = cls(model=BetaBernoulli(alpha=0.6, beta=0.6), n=1, data_weight=0.5)
+        bug = "every record counts 10 % too much"
+        models = {
+            "dirichlet-posterior": DirichletCategorical.example(),
+            "poisson-posterior": GammaPoisson.example(),
+            "normal-posterior": NormalKnownVariance.example(),
+        }
+        heavy = [(name, cls(model=model, n=1, data_weight=0.5)) for name, model in models.items()]
+        return (
+            Example.with_wrong_fields("beta-posterior", sharp, data_weight=0.55, bug=bug, samples=150_000),
+            *(Example.with_wrong_fields(name, example, data_weight=0.7, bug=HEAVY) for name, example in heavy),
+        )
+
     @property
     def _weights(self) -> tuple[float, float]:
         return self.data_weight, 1.0
@@ -212,6 +293,17 @@ class ConcentratedPosterior(PosteriorMechanism):
     def __post_init__(self) -> None:
         put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
         _common(self)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Priors that count less than they are said to."""
+        coin = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
+        waiting = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
+        bug = "the prior counts less than it is said to"
+        return (
+            Example.with_wrong_fields("concentrated-posterior", coin, prior_divisor=1.0, bug=bug),
+            Example.with_wrong_fields("exponential-posterior", waiting, prior_divisor=1.0, bug=HEAVY),
+        )
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -261,6 +353,12 @@ class BetaQuery(PosteriorMechanism):
     def model(self) -> Model:  # type: ignore[override]
         """Beta-Bernoulli over [0, 1]; the query brings the column there."""
         return BetaBernoulli(alpha=self.alpha, beta=self.beta, fractional=True)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A record that counts more than it is said to."""
+        example = cls(alpha=2, beta=3, bounds=(5, 30), n=1, data_weight=0.5)
+        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=HEAVY),)
 
     @property
     def _weights(self) -> tuple[float, float]:

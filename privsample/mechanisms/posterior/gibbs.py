@@ -18,6 +18,9 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
@@ -160,6 +163,41 @@ class PrivateGibbsHMM(Mechanism):
         return (
             f"Each of {self.sweeps} rounds of random updates was flattened by a temperature of "
             f"{self.temperature:.4g}, and every one of them is paid for."
+        )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Noisy histograms, and tempered updates."""
+        small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "kept": 1}
+        noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
+        bug = "the updates are too cold"
+        return (
+            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=QUIET, samples=1_500),
+            Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Records of zeros only, and the first of them replaced by one of the last categories."""
+        others_beside(group, self.n)
+        cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
+
+        def dataset(changed: int) -> Dataset:
+            def build() -> FloatArray:
+                rows = np.zeros((self.n, len(self.categories)))
+                rows[:changed] = np.array(self.categories) - 1.0
+                return rows
+
+            return build
+
+        among = f"{group:,} of {self.n:,} records"
+        return (
+            Neighbours(
+                account=self.accountant,
+                words=(f"{among} of zeros", f"{among} of the last categories"),
+                datasets=(dataset(0), dataset(group)),
+                draw=one_by_one(self),
+                width=self.kept * cells + 1,
+            ),
         )
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:

@@ -17,7 +17,10 @@ from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
+from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
@@ -99,6 +102,20 @@ class LogisticPosterior(Mechanism):
     def exact(self) -> bool:
         """Whether draws are exact: by rejection, not from a Markov chain."""
         return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A prior that is wider than it is said to be."""
+        example = cls(n=1, features=1, norm=1, prior_std=1)
+        return (
+            Example.with_wrong_fields(
+                "logistic-posterior", example, prior_std=2, bug="a prior twice as wide", samples=20_000
+            ),
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Extreme rows that mirror each other, found by quadrature."""
+        return logistic_neighbours(self, group)
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and how the sampler fared: proposals, or R-hat, effective sample size and divergences."""

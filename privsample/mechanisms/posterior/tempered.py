@@ -8,12 +8,17 @@ from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
-from privsample.distributions.models.base import Model
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours, others_beside
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
+from privsample.mechanisms.posterior.neighbours import LogDensity
+from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_others
 
 _ADVICE = "narrow the truncation, or ask for fewer draws"
 
@@ -72,3 +77,39 @@ class TemperedPosterior(ConjugateMechanism):
 
     def _law(self, statistic: FloatArray) -> HeldLaw:
         return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A posterior that is colder than it is said to be."""
+        example = cls(model=BetaBernoulli(alpha=2, beta=3), n=2, temperature=2.0, truncation=0.1)
+        return (Example.with_wrong_fields("tempered-posterior", example, temperature=1.0, bug="a third too cold"),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The density is known for one number; for several a score is learned."""
+        others_beside(group, self.n)
+        if self.model.records_are_codes:
+            return self._worst_shares(group)
+        _, *ends = self.model.extreme_records[0]
+        records = (min(ends), min(ends), max(ends))
+        places = self._worst_others(records, group)
+        return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
+
+    def _worst_others(self, records: Records, group: int) -> list[int]:
+        return worst_others(self._law, self.model, self.n, records, group)
+
+    def _worst_shares(self, group: int) -> tuple[Neighbours, ...]:
+        """Two shares among others that stay at the bound are nearly the chances of a coin; and all others elsewhere."""
+        (other, i, j), *_ = self.model.extreme_records
+        coin = TemperedPosterior(
+            model=self.model.two_categories(int(j), int(i)),
+            n=self.n,
+            temperature=self.temperature,
+            truncation=self.truncation,
+        )
+        elsewhere = [self._pair((other, i, j), group, None)] if other != i else []
+        places = coin._worst_others((0.0, 0.0, 1.0), group)
+        return *elsewhere, *(self._pair((i, i, j), group, None, raised=k) for k in places)
+
+    def _log_density(self, statistic: FloatArray) -> LogDensity:
+        law = IntegratedDensity.of(self._law(statistic))
+        return lambda drawn: law.log_density(drawn[:, 0])

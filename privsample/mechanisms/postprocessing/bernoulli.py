@@ -12,9 +12,14 @@ from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.posterior.conjugate import DirectPosterior
 from privsample.mechanisms.selection.repetition import checked_mechanism
 
 _MOST_MARGIN = 0.5 - 2.0**-40
@@ -65,6 +70,28 @@ class BernoulliSampling(Wrapper):
             base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
         )
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Draws whose chances come too near to 0 and 1."""
+        base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
+        example, bug = cls(base=base, margin=0.45, draws=4), "the coins' chances are not moved inside"
+        return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The base's pairs, seen through the draws."""
+        assert self.dimension is not None
+        width = self.draws * self.dimension + 1
+        return tuple(
+            Neighbours(
+                account=self.accountant,
+                words=case.words,
+                datasets=case.datasets,
+                draw=one_by_one(self),
+                width=width,
+            )
+            for case in self.base.worst_neighbours(group)
+        )
+
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         chances = self._chances(self.base._draw_checked(statistic, rng).draws)
         return {"bits": draw_with_entropy_check(rng, lambda: self._tossed(chances, rng))}
@@ -77,11 +104,11 @@ class BernoulliSampling(Wrapper):
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)
 
-    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
         """By the chance of the rarer side, as doubles next to one would lose a small margin."""
         rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
         seldom = rng.random((self.draws, len(chances))) < rarer
-        return (seldom != (chances > 0.5)).astype(np.int8)
+        return (seldom != (chances > 0.5)).astype(np.int64)
 
 
 def _width(base: Mechanism) -> int:

@@ -1,5 +1,6 @@
 """A chain of Lipschitz maps with noise and projections after a Gaussian release."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ from privsample._checks import FloatArray, listed, nonnegative
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
-from privsample.distributions.steps.maps import Ball, Box, LipschitzMap
+from privsample.distributions.steps.maps import Ball, Box, LipschitzMap, Scaling
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.postprocessing.convolution import LARGEST, PostProcessing
+from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
 
 
 @value
@@ -77,7 +81,20 @@ class NoisyContraction(PostProcessing):
         except ValueError as error:
             raise ValueError(f"the maps do not fit a statistic of shape {self.shape}: {error}") from None
 
-    @property
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A step towards zero after too little noise."""
+        step = NoisyStep(map=Scaling(factor=0.8), noise_std=1.0)
+        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
+        quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)
+        bug = "its first noise is smaller than it is said to be"
+        return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Those of the noise that all began with."""
+        return neighbours_after_noise(self, group, width=prod(self.shape), loss=lambda account, shift: None)  # noqa: ARG005
+
+    @cached
     def shape(self) -> tuple[int, ...]:
         """Of the statistic that the chain begins with."""
         match self.base:

@@ -1,6 +1,7 @@
 """Random steps after a private output, with no new look at the data."""
 
 from abc import abstractmethod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,17 @@ from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
+from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.convolution import noise_after
+from privsample.distributions.noise import GaussianNoise
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism
+from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.neighbours import Loss, Neighbours
+from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
+from privsample.mechanisms.noise.neighbours import shifted_loss
+from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
 from privsample.mechanisms.release import Release
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -84,6 +91,20 @@ class NoiseAfter(PostProcessing):
         put(self, noise=positive(noise=self.noise))
         self.accountant  # noqa: B018 - building it checks the base's kind
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """More noise after each kind, and too little of it."""
+        gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
+        laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
+        return (
+            Example.with_wrong_fields("gaussian-after", gaussian, noise=0.5, bug=QUIET),
+            Example.with_wrong_fields("laplace-after", laplace, noise=0.3, bug=QUIET),
+        )
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Those of the noise that all began with; after Gaussian noise the density is known."""
+        return neighbours_after_noise(self, group, width=prod(self._additive.shape), loss=_loss_after_noise)
+
     @property
     def _additive(self) -> AdditiveNoise:
         """What the noise began with. Raises: TypeError."""
@@ -108,3 +129,10 @@ class NoiseAfter(PostProcessing):
                 name: np.clip(numbers + self.noise * more(numbers.shape), -LARGEST, LARGEST)
                 for name, numbers in draws.items()
             }
+
+
+def _loss_after_noise(account: Accountant, shift: float) -> Loss | None:
+    if not isinstance(account, GaussianAccountant):
+        return None
+    loss = shifted_loss(GaussianNoise(noise_std=account.noise_std), 0.0, shift)
+    return lambda noisy: loss(noisy[:, :1])

@@ -1,7 +1,7 @@
 """Statistics that diffuse: a release goes on to more private tiers with no new look at the data."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -13,13 +13,18 @@ from privsample._checks import FloatArray, generator, holdable, listed, positive
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
+from privsample.distributions.noise import GaussianNoise
 from privsample.distributions.steps.diffusions import BrownianLaw, DiffusionLaw, OrnsteinUhlenbeckLaw
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.postprocessing.convolution import LARGEST, account_of_step
 from privsample.mechanisms.release import Release
@@ -79,6 +84,35 @@ class DiffusionMechanism(Mechanism):
     def validate(self, data: Any) -> CuratorNotes:
         """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
         return self._before_shrinking.validate(data)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        return (self._neighbours(group, lambda base: base, self.accountant, tiers=1),)
+
+    def _neighbours(
+        self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, tiers: int
+    ) -> Neighbours:
+        """The first tier says all that later ones do.
+
+        Coordinates diffuse independently, so one release of many equal statistics gives as many draws.
+        """
+        shift, deviation = group * self.sensitivity, float(np.sqrt(self.law.variance(self.time)))
+        loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.law.shrink(self.time) * shift)
+
+        def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+            shape = (count, *self.shape)
+            many = around(replace(self, shape=shape))  # type: ignore[type-var]
+            path = many.release(np.broadcast_to(data, shape), rng=rng)["statistic"]
+            return np.asarray(np.moveaxis(path, 0, 1))
+
+        return Neighbours(
+            account=account,
+            words=moved_words(shift),
+            datasets=moved_statistic(self.shape, shift),
+            draw=draw,
+            loss=lambda path: loss(path[:, :1]),
+            width=tiers * self._dimension,
+        )
 
     def at(self, time: float) -> Self:
         """The same diffusion after another time."""
@@ -141,6 +175,12 @@ class BrownianMotion(DiffusionMechanism):
     def __post_init__(self) -> None:
         self._settle()
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A path that is stopped too early."""
+        example = cls(sensitivity=1, time=0.5, shape=(2,))
+        return (Example.with_wrong_fields("brownian-motion", example, time=0.35, bug="stopped too early"),)
+
     @property
     def law(self) -> BrownianLaw:
         """Brownian motion with dX = sqrt(2) dW."""
@@ -165,6 +205,12 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     def __post_init__(self) -> None:
         put(self, theta=self.law.theta, rho=self.law.rho)
         self._settle()
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A path that is stopped too early."""
+        example = cls(sensitivity=1, theta=1, rho=1, time=0.5)
+        return (Example.with_wrong_fields("ornstein-uhlenbeck", example, time=0.35, bug="stopped too early"),)
 
     @property
     def law(self) -> OrnsteinUhlenbeckLaw:
@@ -226,6 +272,18 @@ class Hierarchy(Wrapper):
         for start, end in pairwise((self.base.time, *self.times)):
             path.append(self.base._move(path[-1], _forward(start, end), rng))
         return {"statistic": np.concatenate(path)}
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A path whose first tier is released too early."""
+        motion = BrownianMotion(sensitivity=1, time=0.5)
+        example, bug = cls(base=motion, times=(1.0, 2.0)), "its first tier comes too early"
+        return (Example.with_wrong_fields("hierarchy", example, base=motion.at(0.35), bug=bug),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The base's, of which all tiers are released."""
+        tiers = 1 + len(self.times)
+        return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, tiers=tiers),)
 
     def tiers(self, release: Release) -> tuple[Release, ...]:
         """Each tier of a release of this hierarchy as a release of its own, with its own account."""

@@ -15,8 +15,12 @@ from privsample.distributions.steps.kernels import drawn, iterated, stochastic
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.postprocessing.convolution import PostProcessing
+from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.selection.repetition import checked_mechanism
+from privsample.relations import ReplaceOne
 
 _MOST_STEPS = 1 << 20
 
@@ -73,6 +77,24 @@ class MarkovKernel(PostProcessing):
     def code_count(self) -> int:
         """The outcomes."""
         return int(self.matrix.shape[1])
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A kernel that moves codes less often than is said."""
+        matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
+        example = cls(base=RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=1)), matrix=matrix)
+        bug = "it moves half as often as it is said to"
+        return (Example.with_wrong_fields("markov-kernel", example, matrix=(matrix + np.eye(2)) / 2, bug=bug),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """Those of the innermost base, whichever the kernels leave most different."""
+        return self.worst_neighbours_through(self, (), group)
+
+    def worst_neighbours_through(
+        self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
+    ) -> tuple[Neighbours, ...]:
+        """The base's, through this kernel first."""
+        return self.base.worst_neighbours_through(outer, (self.matrix, *kernels), group)
 
     def after(self, steps: int) -> Self:
         """The same with `steps` steps of the kernel in place of one."""

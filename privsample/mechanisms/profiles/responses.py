@@ -9,9 +9,27 @@ from privsample._checks import FloatArray, real_array
 from privsample._value import put, value
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.distributions.steps.channels import response
+from privsample.mechanisms.examples import Example
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
 from privsample.mechanisms.profiles.solver import cheapest_matrices, least_flips, least_matrices
+
+_BOLD = "solved at a larger epsilon"
+
+
+def _two_bits() -> ProfileGraph:
+    return ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+
+
+def _chain_of_bits() -> ProfileGraph:
+    return ProfileGraph(profiles={"a": 0.9, "b": 0.6, "c": 0.2}, edges=[("a", "b"), ("b", "c")])
+
+
+def _roles() -> ProfileGraph:
+    return ProfileGraph(
+        profiles={"nurse": (0.7, 0.2, 0.1), "doctor": (0.2, 0.5, 0.3), "visitor": (0.1, 0.3, 0.6)},
+        edges=[("nurse", "doctor"), ("doctor", "visitor")],
+    )
 
 
 def edge_flips(program: Program) -> FloatArray:
@@ -64,6 +82,12 @@ class OneBit(ProfileMechanism):
     def __post_init__(self) -> None:
         self._settle()
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Solved at a larger epsilon than is said."""
+        example, mutant = (cls(graph=_two_bits(), epsilon=epsilon) for epsilon in (0.3, 0.6))
+        return (Example(name="one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
+
     def _check(self) -> None:
         _two_symbols(self.graph)
         if len(self.graph) != 2:
@@ -88,6 +112,12 @@ class OneBitCluster(ProfileMechanism):
 
     def __post_init__(self) -> None:
         self._settle()
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Solved at a larger epsilon than is said."""
+        example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
+        return (Example(name="one-bit-cluster", mechanism=example, mutant=mutant, bug=_BOLD),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -114,6 +144,12 @@ class SmoothOneBit(ProfileMechanism):
 
     def __post_init__(self) -> None:
         self._settle()
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Solved at a larger epsilon than is said."""
+        example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
+        return (Example(name="smooth-one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -144,6 +180,20 @@ class SmoothCategorical(ProfileMechanism):
 
     def __post_init__(self) -> None:
         self._settle()
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Solved at a larger epsilon than is said."""
+        example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (0.4, 0.44))
+        return (
+            Example(
+                name="smooth-categorical",
+                mechanism=example,
+                mutant=mutant,
+                bug="solved at 1.1 epsilon",
+                samples=100_000,
+            ),
+        )
 
     def _check(self) -> None:
         put(self, weights=_weights(self.weights, self.graph))
@@ -182,6 +232,12 @@ class LocalResponse(ProfileMechanism):
 
     def __post_init__(self) -> None:
         self._settle()
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Solved at a larger epsilon than is said."""
+        example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (1.0, 1.3))
+        return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_BOLD),)
 
     @property
     def _asis(self) -> bool:

@@ -16,8 +16,21 @@ from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.noise.additive import GaussianMechanism
+from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
+from privsample.mechanisms.selection.mutants import SelectionWithCount
+from privsample.mechanisms.selection.neighbours import (
+    best_of_runs,
+    ends_accepted,
+    first_accepted,
+    low_on_top,
+    neighbours_by_score,
+)
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
+from privsample.relations import ReplaceOne
 
 Score = str | Callable[[Release], float] | None
 
@@ -73,6 +86,19 @@ class RepeatedSelection(Wrapper):
         """The base's account, seen through the choice: an upper bound."""
         return SelectionAccountant(base=self.base.accountant, runs=self.runs)
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """A selection that reveals the number of runs."""
+        base = RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=1))
+        runs = TruncatedNegativeBinomial.geometric(mean=4)
+        mutant, bug = SelectionWithCount(base=base, runs=runs), "it reveals the number of runs"
+        name, example = "repeated-selection", cls(base=base, runs=runs)
+        return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=9_000),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The base's, with the scores that attain most."""
+        return neighbours_by_score(self, group, low_on_top, best_of_runs(self.runs))
+
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
         for _ in range(draw_with_entropy_check(rng, lambda: self.runs.sample(rng))):
@@ -109,6 +135,19 @@ class ConditionalSelection(Wrapper):
     def accountant(self) -> ConditionalAccountant:
         """The base's account, given that a round stops or is good enough: an upper bound."""
         return ConditionalAccountant(base=self.base.accountant, floor=self.floor, stops=True)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Runs with too little noise."""
+        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), accept=0.0, floor=0.5)
+        quiet = GaussianMechanism(sensitivity=1, noise_std=1)
+        bug = "the noise of a run is smaller than it is said to be"
+        return (Example.with_wrong_fields("conditional-selection", example, base=quiet, bug=bug, samples=5_000),)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The base's, with the scores that attain most."""
+        places, chosen = ends_accepted(self.accept), first_accepted(self.accept, self.floor)
+        return neighbours_by_score(self, group, places, chosen)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         while draw_with_entropy_check(rng, rng.random) >= self.floor:

@@ -14,12 +14,11 @@ import numpy as np
 from privsample._checks import FloatArray, generator, holdable, number, positive_integer, real_array, renyi_orders
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.audit.base import Neighbours, Sampler
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
 from privsample.simulations.audit.datasets import pairs_of
-from privsample.simulations.audit.draws import auditable, drawn, drawn_of_both
+from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both
 from privsample.simulations.audit.events import Choice, telling, weakest
-from privsample.simulations.audit.neighbours import neighbours
 from privsample.simulations.audit.renyi import clipped, from_curves
 from privsample.simulations.audit.scores import Score, learned, values
 from privsample.simulations.audit.search import Scores, narrowed
@@ -123,7 +122,7 @@ def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tu
             raise TypeError("datasets must be given, a pair of neighbouring inputs: those of a function are not known")
         if loss is not None:
             raise TypeError("loss needs datasets: it is the log density ratio of their two laws")
-        return neighbours(subject, group)
+        return subject.worst_neighbours(group)
     pairs = datasets if isinstance(datasets, list) else [datasets]
     if not (pairs and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)):
         what = ", ".join(type(pair).__name__ for pair in pairs[:3]) or "nothing"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample.simulations.audit.catalogue import catalogue
+from privsample.simulations.audit.catalogue import audit_example, catalogue
 from privsample.simulations.audit.verdict import Verdict
 
 
@@ -22,7 +22,7 @@ class Audited:
 
 
 def audited(names: Sequence[str], *, seed: int | None = None, **options: Any) -> Iterator[Audited]:
-    """Audit the examples of these names, in their order, through joblib; options as for `Example.audit`.
+    """Audit the examples of these names, in their order, through joblib; options as for `audit_example`.
 
     Each has a generator of its own, from the seed and its name, or from the system: neither the company that it is
     run in nor the number of workers changes a number. Raises: as `audit`.
@@ -35,5 +35,5 @@ def audited(names: Sequence[str], *, seed: int | None = None, **options: Any) ->
 def _timed(name: str, seed: int | None, options: dict[str, Any]) -> Audited:
     start = perf_counter()
     rng = np.random.default_rng(None if seed is None else [seed, zlib.crc32(name.encode())])
-    verdict = catalogue()[name].audit(rng=rng, **options)
+    verdict = audit_example(catalogue()[name], rng=rng, **options)
     return Audited(name=name, verdict=verdict, seconds=perf_counter() - start)

@@ -6,9 +6,9 @@ from typing import Any
 
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.simulations.audit.base import Neighbours, Sampler
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.distance import check_inputs, check_neighbours, check_statistics, of_statistics
-from privsample.simulations.audit.draws import sampler
+from privsample.simulations.audit.draws import Sampler, sampler
 
 
 def pairs_of(

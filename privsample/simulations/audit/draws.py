@@ -10,9 +10,10 @@ import numpy as np
 from privsample._checks import FloatArray, holdable
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.draws import one_draw
-from privsample.mechanisms.release import Release
-from privsample.simulations.audit.base import Draw, Neighbours, Sampler
+from privsample.mechanisms.draws import one_draw, release_row
+from privsample.mechanisms.neighbours import Draw, Neighbours
+
+Sampler = Callable[[Any, np.random.Generator], Any]
 
 _BLOCK = 20_000
 
@@ -74,19 +75,8 @@ def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
     """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, if there is one."""
     if isinstance(subject, Mechanism):
         one = one_draw(subject)
-        return _often(lambda data, rng: flat(one.release(data, rng=rng))), one.accountant
+        return _often(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
     return _often(subject), None
-
-
-def released(mechanism: Mechanism) -> Draw:
-    """One release for each draw, as its numbers in a row."""
-    return lambda data, count, rng: np.array([flat(mechanism.release(data, rng=rng)) for _ in range(count)])
-
-
-def flat(release: Release) -> FloatArray:
-    """All numbers of a release in a row, and whether there were any: a choice among no runs releases none."""
-    parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]
-    return np.concatenate([*parts, [float(bool(parts))]])
 
 
 def _often(function: Sampler) -> Draw:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.simulations.audit.base import Neighbours
+from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.events import telling
 
 Scores = tuple[FloatArray, FloatArray]

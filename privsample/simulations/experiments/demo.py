@@ -24,7 +24,7 @@ from privsample.relations import ReplaceOne
 from privsample.simulations.audit.audit import audit
 from privsample.simulations.experiments.demo_page import Data, Trial, attempts, commands, curves, program, truth
 from privsample.simulations.report.page import amount, page, release_sections
-from privsample.simulations.report.words import name, price, small
+from privsample.simulations.report.words import price, small
 
 EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
 _INTRO = (
@@ -99,7 +99,7 @@ def _csv(columns: dict[str, FloatArray]) -> str:
 
 
 def _summary(folder: Path, releases: Sequence[Release], found: Sequence[Trial]) -> list[str]:
-    titles = [f"{name(release.mechanism)}, {amount(release)}" for release in releases]
+    titles = [f"{release.mechanism.title}, {amount(release)}" for release in releases]
     width = max(len(title) for title in titles)
     lines = [f"Five private releases at delta = {small(DELTA)}, and what a Monte-Carlo audit of one draw found:", ""]
     for title, release, trial in zip(titles, releases, found, strict=True):

@@ -21,7 +21,6 @@ from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report import figures
 from privsample.simulations.report.figures import Panel
 from privsample.simulations.report.page import Part, Picture, Section
-from privsample.simulations.report.words import name
 
 PUBLIC = "The true posterior is shown only because these data are public."
 _COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilon 1 --delta 1e-6 --draws 4"
@@ -149,7 +148,7 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
     pictures = []
     for release, trial in zip(releases, found, strict=True):
         svg = plot_audit(one_draw(release.mechanism).accountant, trial.verdict)
-        caption = f"{name(release.mechanism)}. {trial.words}. The two: {trial.verdict.pair}."
+        caption = f"{release.mechanism.title}. {trial.words}. The two: {trial.verdict.pair}."
         alt = f"Claimed curve and the audit's intervals. {trial.words}."
         pictures.append(Picture(image=svg, alt=alt, caption=caption))
     control = found[0].control

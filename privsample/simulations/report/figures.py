@@ -22,7 +22,6 @@ from privsample.mechanisms.posterior.conjugate import (
     PosteriorMechanism,
 )
 from privsample.mechanisms.release import Release
-from privsample.simulations.report.words import quantity
 
 # Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
@@ -240,7 +239,7 @@ def released(release: Release) -> bytes:
         return _counts(draws.ravel())
     low, high = scale(release)
     rows = low + (high - low) * draws.reshape(len(draws), -1)
-    shown, name = min(rows.shape[1], MOST), quantity(release.mechanism)
+    shown, name = min(rows.shape[1], MOST), release.mechanism.quantity
     with figure(height=1.1 + 0.36 * shown) as ((axes,), file):
         for row in range(shown):
             if many(release):

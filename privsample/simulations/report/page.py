@@ -17,7 +17,7 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
 from privsample.simulations.report import figures
-from privsample.simulations.report.words import cost, how, name, price, quantity, rounded_up, small
+from privsample.simulations.report.words import cost, price, rounded_up, small
 
 _PNG = b"\x89PNG"
 _WIDE = 600
@@ -146,8 +146,8 @@ def _section(release: Release, delta: float, first: bool) -> Section:
     )
     limits = sorted(assumption.value for assumption in account.assumptions)
     return Section(
-        title=f"{name(mechanism)}: {amount(release)}",
-        lead=(how(mechanism),),
+        title=f"{mechanism.title}: {amount(release)}",
+        lead=(mechanism.description,),
         pictures=_pictures(release, delta),
         parts=(
             Part(heading="What was released", rows=_numbers(release)),
@@ -222,7 +222,7 @@ def _caption(release: Release) -> str:
 
 def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
     """The draws, as many as a reader can take in; the file holds all of them."""
-    draws, label = figures.drawn(release), quantity(release.mechanism)
+    draws, label = figures.drawn(release), release.mechanism.quantity
     low, high = figures.scale(release)
     flat = draws.reshape(len(draws), -1)
     rows = []
@@ -266,7 +266,7 @@ def _together(releases: list[Release], delta: float) -> list[Section]:
     for relation, members in shared.items():
         total = sum(release.account for release in members)
         assert isinstance(total, Accountant)
-        named = [(f"{name(release.mechanism)}, {amount(release)}", release.account) for release in members]
+        named = [(f"{release.mechanism.title}, {amount(release)}", release.account) for release in members]
         rows = [(label, price(account, delta)) for label, account in [*named, ("all of them", total)]]
         columns = (f"neighbours: {relation.words}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))

@@ -1,0 +1,90 @@
+"""Examples of mechanisms, each with a mutant: a broken copy that an audit must catch."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+from privsample._checks import positive_integer
+from privsample._value import put, value
+from privsample.accounting.base import Accountant
+from privsample.mechanisms.base import Mechanism
+
+QUIET = "the noise is smaller than it is said to be"
+HEAVY = "every record counts more than it is said to"
+
+
+@value
+class Example:
+    """A small mechanism for audits, tests and documentation, and a mutant that leaks more than its account says.
+
+    Parameters
+    ----------
+    name : str
+        The name of the example on the command line, as in `privsample audit NAME`; no two examples share one.
+    mechanism : Mechanism
+        The example.
+    mutant : Mechanism
+        A broken copy, which an audit must catch when it is held to the account of `mechanism`.
+    bug : str
+        What is broken in the mutant.
+    samples : int, default 30_000
+        Draws from each dataset with which an audit at level 1e-6 catches the mutant, except in very rare cases.
+
+    Raises
+    ------
+    TypeError
+        For a mechanism or a mutant that is none, or a name or a bug that is not text.
+    ValueError
+        For an empty name or bug, a name with spaces, or a number of samples below 1.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> example = ps.LaplaceMechanism.examples()[0]
+    >>> example.name, example.bug
+    ('laplace', 'the noise is smaller than it is said to be')
+    >>> example.mutant.scale < example.mechanism.scale
+    True
+    """
+
+    name: str
+    mechanism: Mechanism
+    mutant: Mechanism
+    bug: str
+    samples: int = 30_000
+
+    def __post_init__(self) -> None:
+        for name in ("mechanism", "mutant"):
+            if not isinstance(getattr(self, name), Mechanism):
+                raise TypeError(f"{name} must be a mechanism, got {type(getattr(self, name)).__name__}")
+        for name in ("name", "bug"):
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                raise TypeError(f"{name} must be text, got {type(text).__name__}")
+            if not text.strip():
+                raise ValueError(f"{name} must not be empty")
+        if len(self.name.split()) != 1 or self.name != self.name.strip():
+            raise ValueError(f"name must have no spaces, as it is typed on the command line, got {self.name!r}")
+        put(self, samples=positive_integer(samples=self.samples))
+
+    @classmethod
+    def with_wrong_fields(
+        cls, name: str, mechanism: Mechanism, *, bug: str, samples: int = 30_000, **wrong: Any
+    ) -> Self:
+        """The example whose mutant is the mechanism with other values of some fields.
+
+        Parameters
+        ----------
+        name, mechanism, bug, samples
+            As of the class.
+        **wrong
+            The fields of the mutant that differ from the mechanism's.
+        """
+        mutant: Mechanism = replace(mechanism, **wrong)  # type: ignore[type-var]
+        return cls(name=name, mechanism=mechanism, mutant=mutant, bug=bug, samples=samples)
+
+    @property
+    def claim(self) -> Accountant:
+        """The account of one draw of the mechanism, to which an audit holds both the mechanism and the mutant."""
+        account = self.mechanism.worst_neighbours()[0].account
+        assert account is not None
+        return account

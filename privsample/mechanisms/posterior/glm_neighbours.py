@@ -1,0 +1,147 @@
+"""Logistic regression: two extreme rows that mirror each other, and others that push the coefficients away from both.
+
+Both posteriors are mirror images, so their normalisers are equal and the loss is known. Rows z = (a, -b) and (-a, -b),
+times the sign of the label, move the gradient most where both margins are low: docs/notes/glm.md, section 2. How far
+the two are tilted against each other, and whether the others push, is tried by quadrature.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import log_expit
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
+from privsample.mechanisms.privacy_curves import EPSILONS, two_worst
+
+if TYPE_CHECKING:
+    from privsample.mechanisms.posterior.glm import LogisticPosterior
+
+_TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
+_GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
+
+
+@value
+class _Rows:
+    """The rows that differ are (a, -b) and (-a, -b); of the others `pushing` are (0, push), the rest tell nothing."""
+
+    a: float
+    b: float
+    push: float
+    pushing: int
+
+    def loss(self, across: FloatArray, along: FloatArray, weight: float) -> FloatArray:
+        """The log ratio of both posteriors at coefficients in the two directions."""
+        return np.asarray(weight * (self._margin(across, along) - self._margin(-across, along)))
+
+    def _margin(self, across: FloatArray, along: FloatArray) -> FloatArray:
+        return np.asarray(log_expit(self.a * across - self.b * along))
+
+    def curve(self, deviations: tuple[float, float], weight: float, group: int) -> FloatArray:
+        """The privacy curve at EPSILONS, nearly; the prior has these deviations across and along."""
+        across, along = deviations[0] * _GRID[:, None], deviations[1] * _GRID
+        logs = -(_GRID[:, None] ** 2 + _GRID**2) / 2 + weight * (
+            self.pushing * log_expit(self.push * along) + group * self._margin(across, along)
+        )
+        law, loss = np.exp(logs - logs.max()), self.loss(across, along, group * weight)
+        kept = [(law * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum() for epsilon in EPSILONS]
+        return np.array(kept) / law.sum()
+
+
+def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Neighbours, ...]:
+    """The two worst pairs of mirrored rows; with an intercept the worst, and a row with either label."""
+    rest, one = others_beside(group, mechanism.n), replace(mechanism, draws=1)
+    if one.intercept_std is not None and rest == 0:
+        return (_opposite(one, rest, group),)
+    found = _candidates(one, rest)
+    wide = one.prior_std * one.prior_divisor**0.5
+    second = wide if one.intercept_std is None else one.intercept_std * one.prior_divisor**0.5
+    table = np.array([rows.curve((wide, second), one.data_weight, group) for rows in found])
+    worst = [_mirrored(one, found[at], group) for at in two_worst(table)]
+    return tuple(worst) if one.intercept_std is None else (worst[0], _opposite(one, rest, group))
+
+
+def _candidates(one: "LogisticPosterior", rest: int) -> list[_Rows]:
+    """With an intercept its column of ones is the second direction, and zeros with label 1 push."""
+    if one.intercept_std is not None:
+        return [_Rows(a=float(a), b=1.0, push=1.0, pushing=rest) for a in np.linspace(0.25, 1.0, 4) * one.norm]
+    if one.features == 1:
+        return [_Rows(a=one.norm, b=0.0, push=0.0, pushing=0)]
+    sides = [(float(one.norm * np.cos(tilt)), float(one.norm * np.sin(tilt))) for tilt in _TILTS]
+    return [_Rows(a=a, b=b, push=one.norm, pushing=pushing) for a, b in sides for pushing in dict.fromkeys((0, rest))]
+
+
+def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
+    weight, intercept = group * one.data_weight, one.intercept_std is not None
+
+    def dataset(sign: float) -> Dataset:
+        """With an intercept the rows that differ have label 0: z is the row with its one, turned round."""
+
+        def build() -> tuple[FloatArray, FloatArray]:
+            table, labels = np.zeros((one.n, one.features)), np.ones(one.n)
+            own = slice(one.n - group, one.n)
+            table[own, 0] = -sign * rows.a if intercept else sign * rows.a
+            labels[own] = 0.0 if intercept else 1.0
+            if not intercept and one.features > 1:
+                table[own, 1] = -rows.b
+                table[: rows.pushing, 1] = rows.push
+            return table, labels
+
+        return build
+
+    def words(sign: float) -> str:
+        first = (-sign if intercept else sign) * rows.a
+        row = f"({first:.4g})" if intercept or one.features == 1 else f"({first:.4g}, {0.0 - rows.b:.4g})"
+        return f"{group:,} of {one.n:,} rows {row} with label {0 if intercept else 1}"
+
+    return Neighbours(
+        account=one.accountant,
+        words=(words(1.0), words(-1.0)),
+        datasets=(dataset(1.0), dataset(-1.0)),
+        draw=partial(_drawn, one),
+        loss=lambda drawn: rows.loss(drawn[:, 0], drawn[:, 1 if drawn.shape[1] > 1 and not intercept else -1], weight),
+        width=one.features + intercept,
+    )
+
+
+def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
+    """The longest row with either label beside zeros; zeros of both labels alike leave the intercept where it is."""
+    weight, among = group * one.data_weight, f"{group:,} of {one.n:,} rows"
+    label = np.asarray(np.arange(one.n) % 2, dtype=np.float64)
+
+    def dataset(own: float) -> Dataset:
+        def build() -> tuple[FloatArray, FloatArray]:
+            table, labels = np.zeros((one.n, one.features)), label.copy()
+            table[rest:, 0], labels[rest:] = one.norm, own
+            return table, labels
+
+        return build
+
+    return Neighbours(
+        account=one.accountant,
+        words=(f"{among} ({one.norm:.4g}) with label 1", f"{among} ({one.norm:.4g}) with label 0"),
+        datasets=(dataset(1.0), dataset(0.0)),
+        draw=partial(_drawn, one),
+        loss=None if rest % 2 else lambda drawn: weight * (one.norm * drawn[:, 0] + drawn[:, -1]),
+        width=one.features + 1,
+    )
+
+
+def _drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    blocks = []
+    while count:
+        size = _at_once(one, count)
+        draws = replace(one, draws=size).release(data, rng=rng).draws
+        blocks.append(np.column_stack([draws[name] for name in sorted(draws)]))
+        count -= size
+    return np.concatenate(blocks)
+
+
+def _at_once(one: "LogisticPosterior", count: int) -> int:
+    """How many draws one release may make and be as exact as one draw."""
+    while count > 1 and one.exact and not replace(one, draws=count, sampler="auto").exact:
+        count //= 2
+    return count

@@ -1,0 +1,78 @@
+"""The neighbours that draws from a truncated posterior tell apart best, whatever the other records hold.
+
+Bounds cut off the tails that make one-sided data the worst for a whole posterior: the worst others lead it near a
+bound, or to where it is widest. They are found by quadrature.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._value import value
+from privsample.distributions.laws.truncated import HeldNumber
+from privsample.distributions.models.base import Model, Records
+from privsample.mechanisms.privacy_curves import FACTORS, excess, last_high
+
+_NODES, _PLACES = 8, 33
+
+Posterior = Callable[[FloatArray], Any]  # from a statistic to a truncated posterior of one number
+
+
+def worst_others(posterior: Posterior, model: Model, n: int, records: Records, group: int) -> list[int]:
+    """How many of the others hold the higher record, at worst: in total variation, and farther out on the curve."""
+    rest = n - group
+    low, high = (model.statistic(np.array([record])) for record in records[1:])
+
+    def curve(raised: int, factors: FloatArray) -> FloatArray:
+        others = (rest - raised) * low + raised * high
+        one, other = (IntegratedDensity.of(posterior(others + group * end)) for end in (low, high))
+        p, q = (one.cells * np.exp(density.log_density(one.at)) for density in (one, other))
+        return excess(p, q, factors)
+
+    first = _largest(lambda k: float(curve(k, FACTORS[:1])[0]), rest)
+    out = FACTORS[[last_high(curve(first, FACTORS))]]
+    return list(dict.fromkeys([first, _largest(lambda k: float(curve(k, out)[0]), rest)]))
+
+
+def _largest(worth: Callable[[int], float], most: int) -> int:
+    """A whole number up to `most` where `worth` is largest, if it rises to its largest value and falls from there."""
+    low, high = 0, most
+    while True:
+        places = np.unique(np.rint(np.linspace(low, high, _PLACES)).astype(int))
+        best = int(places[np.argmax([worth(int(place)) for place in places])])
+        if high - low < _PLACES:
+            return best
+        step = -(-(high - low) // (_PLACES - 1))
+        low, high = max(low, best - step), min(high, best + step)
+
+
+@value
+class IntegratedDensity:
+    """A distribution of one number whose log density is known up to a constant, and a rule of quadrature for it."""
+
+    law: HeldNumber
+    at: FloatArray
+    cells: FloatArray
+    log_total: float
+
+    @classmethod
+    def of(cls, law: Any) -> "IntegratedDensity":
+        """Panels that double in width away from the bounds and from the median, eight nodes on each."""
+        quarter, middle, most = np.quantile(law.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
+        halves, steps = 2.0 ** -np.arange(60.0), (most - quarter) * 2.0 ** np.arange(-3.0, 60.0)
+        ends = [law.low + (middle - law.low) * halves, law.high - (law.high - middle) * halves]
+        breaks = np.concatenate([*ends, middle - steps, middle + steps, [law.low, law.high]])
+        breaks = np.unique(np.clip(breaks, law.low, law.high))
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        half = np.diff(breaks)[:, None] / 2
+        at, cells = (breaks[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
+        logs = law.log_density(at)
+        top = float(logs.max())
+        total = top + float(np.log((cells * np.exp(logs - top)).sum()))
+        return cls(law=law, at=at, cells=cells, log_total=total)
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """Shape (...) to (...)."""
+        return np.asarray(self.law.log_density(x) - self.log_total)

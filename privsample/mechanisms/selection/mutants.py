@@ -1,0 +1,63 @@
+"""A selection that is broken on purpose, where no wrong parameter would do."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1mexp
+from privsample._value import value
+from privsample.accounting.selection.repetition import SelectionAccountant
+from privsample.distributions.runs import Runs
+from privsample.mechanisms.base import Draws, Wrapper
+from privsample.mechanisms.draws import one_by_one
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.randomized import RandomizedResponse
+from privsample.relations import ReplaceOne
+
+
+@value
+class SelectionWithCount(Wrapper):
+    """The highest of K answers to one record, and K: its account holds only while K stays secret.
+
+    It draws "answers" and "runs".
+    """
+
+    base: RandomizedResponse
+    runs: Runs
+    _checks_entropy = False
+
+    @property
+    def accountant(self) -> SelectionAccountant:
+        """As if K were secret."""
+        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+
+    def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
+        runs = self.runs.sample(rng)
+        answers = self._asked(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
+        return {"answers": answers.max(axis=1), "runs": np.array([runs])}
+
+    def _asked(self, runs: int) -> RandomizedResponse:
+        return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
+
+    def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
+        """The two records, with the loss of the answer and the number of runs together."""
+        del group
+        log_p, log_q = log_expit(self.base.log_odds), log_expit(-self.base.log_odds)
+
+        def loss(drawn: FloatArray) -> FloatArray:
+            answers, runs, _ = drawn.T
+            return np.where(answers == 0, runs * (log_p - log_q), log1mexp(runs * log_p) - log1mexp(runs * log_q))
+
+        return (
+            Neighbours(
+                account=self.accountant,
+                words=("a record of 0", "a record of 1"),
+                datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
+                draw=one_by_one(self),
+                loss=loss,
+                width=3,
+            ),
+        )

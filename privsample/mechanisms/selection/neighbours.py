@@ -1,0 +1,134 @@
+"""Choices among runs by the scores that attain most, tried on draws whose losses are known: docs/notes/selection.md."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample.distributions.runs import Runs
+from privsample.mechanisms.draws import one_draw, release_row
+from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
+from privsample.mechanisms.privacy_curves import excess, two_worst
+from privsample.mechanisms.release import Release
+
+_PILOT = 2_000  # draws from each side, on which scores are tried
+_SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
+
+Place = Callable[[FloatArray], FloatArray]  # from losses to scores
+Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
+
+
+def best_of_runs(runs: Runs) -> Chosen:
+    """The chances that the best of so many runs has."""
+
+    def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
+        _, place = np.unique(-scores, return_inverse=True)
+        each = np.bincount(place, chances)
+        best = np.exp(runs.log_success(np.minimum(np.cumsum(each), 1.0)))
+        return np.asarray(np.diff(best, prepend=0.0)[place] * chances / np.where(each > 0.0, each, 1.0)[place])
+
+    return chosen
+
+
+def low_on_top(losses: FloatArray) -> list[Place]:
+    """Low losses on top, and then falling losses; or the same turned round."""
+    cuts = np.quantile(losses, _SHARES, method="higher")
+    falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
+    return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
+
+
+def first_accepted(accept: float, floor: float) -> Chosen:
+    """The chances that the first accepted run has, and last that of none."""
+
+    def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
+        kept = np.where(scores >= accept, chances, 0.0)
+        return np.append((1.0 - floor) * kept, floor) / (floor + (1.0 - floor) * kept.sum())
+
+    return chosen
+
+
+def ends_accepted(accept: float) -> Callable[[FloatArray], list[Place]]:
+    """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
+
+    def places(losses: FloatArray) -> list[Place]:
+        cuts = [-np.inf, *np.quantile(losses, _SHARES, method="higher"), np.inf]
+        ends = [(low, high) for low in cuts for high in cuts if low < high]
+        return [partial(_accepted, low=float(low), high=float(high), accept=accept) for low, high in ends]
+
+    return places
+
+
+def _on_top(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
+    return np.where(sign * losses <= cut, 1e300, sign * losses)
+
+
+def _accepted(losses: FloatArray, *, low: float, high: float, accept: float) -> FloatArray:
+    return np.where((losses <= low) | (losses >= high), accept, accept - 1.0 - abs(accept))
+
+
+def neighbours_by_score(
+    mechanism: Any, group: int, places: Callable[[FloatArray], list[Place]], chosen: Chosen
+) -> tuple[Neighbours, ...]:
+    """The base's pairs with the scores that differ most.
+
+    The account holds for every score, so the worst are taken; the mechanism's own where no loss is known.
+    """
+    base = one_draw(mechanism.base)
+    cases = base.worst_neighbours(group)
+    tried: list[tuple[Neighbours, Any, FloatArray]] = []
+    for case in cases:
+        if case.loss is not None:
+            losses, p, q = _pilot(case)
+            tried += [
+                (case, place, excess(chosen(place(losses), p), chosen(place(losses), q))) for place in places(losses)
+            ]
+    found: list[tuple[Neighbours, Any]] = [(case, replace(mechanism, base=base)) for case in cases]
+    if tried:
+        table = np.array([curve for *_, curve in tried])
+        found = [
+            (case, replace(mechanism, base=base, score=_score(case.loss, place)))
+            for case, place, _ in (tried[at] for at in two_worst(table))
+            if case.loss is not None
+        ]
+    return tuple(
+        Neighbours(
+            account=one.accountant,
+            words=case.words,
+            datasets=case.datasets,
+            draw=_padded(one, case.width + 1),
+            width=case.width + 1,
+        )
+        for case, one in found
+    )
+
+
+def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Losses of outputs drawn from both laws, and the chances of these outputs under the first and the second."""
+    assert case.loss is not None
+    rng = np.random.default_rng(0)
+    draws = np.concatenate([case.draw(data(), _PILOT, rng).reshape(_PILOT, -1) for data in case.datasets])
+    losses = np.asarray(case.loss(draws), dtype=np.float64)
+    p, q = special.expit(losses), special.expit(-losses)
+    return losses, p / p.sum(), q / q.sum()
+
+
+def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
+    return lambda release: float(place(np.asarray(loss(release_row(release)[None, :-1])))[0])
+
+
+def _padded(mechanism: Any, width: int) -> Draw:
+    """Releases in rows of `width` numbers, whether there were draws the last; zeros where there were none."""
+
+    def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+        table = np.zeros((count, width))
+        for row in table:
+            numbers = release_row(mechanism.release(data, rng=rng))
+            row[-1] = numbers[-1]
+            row[: len(numbers) - 1] = numbers[:-1]
+        return table
+
+    return draw

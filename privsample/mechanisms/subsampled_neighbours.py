@@ -1,0 +1,139 @@
+"""Neighbours of mechanisms that run on a sample of the records.
+
+For a noisy sum the worst pair of records is known; for others the base's worst pair is taken, or pairs made of its
+extreme records are offered, among which an audit searches.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from privsample._checks import FloatArray
+from privsample.accounting.base import Accountant
+from privsample.distributions.noise import Noise
+from privsample.distributions.schemes import PoissonSampling, Scheme, WithReplacement
+from privsample.mechanisms.neighbours import (
+    MOST_PAIRS,
+    Dataset,
+    Draw,
+    Loss,
+    Neighbours,
+    PairRecipe,
+    check_simulated,
+    copies,
+    others_beside,
+    pair_recipes,
+    record_words,
+)
+
+
+def searched_neighbours(
+    records: NDArray[Any], *, account: Accountant, size: int | None, group: int, draw: Draw, width: int
+) -> tuple[Neighbours, ...]:
+    """A case for each pair that can be made of the records under the account's relation, as `neighbouring_pairs`."""
+    made = pair_recipes(len(records), account.relation, size=size, group=group, most=MOST_PAIRS)
+    check_simulated(made[0].shared + group)
+    return tuple(
+        Neighbours(
+            account=account,
+            words=(_words(recipe, records, 0), _words(recipe, records, 1)),
+            datasets=(_dataset(recipe, records, 0), _dataset(recipe, records, 1)),
+            draw=draw,
+            width=width,
+        )
+        for recipe in made
+    )
+
+
+def _dataset(recipe: PairRecipe, records: NDArray[Any], side: int) -> Dataset:
+    return lambda: records[recipe.places(side, len(records))]
+
+
+def _words(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
+    place: Any = (recipe.first, recipe.second)[side]
+    own = "none" if place is None else record_words(recipe.group, records[place])
+    if recipe.shared == 0:
+        return own
+    if recipe.common is None:
+        return f"{recipe.shared:,} records of each kind in turn and {own}"
+    return f"{record_words(recipe.shared, records[recipe.common])} and {own}"
+
+
+def sum_neighbours(
+    *,
+    extremes: tuple[FloatArray, FloatArray, FloatArray],
+    least: FloatArray,
+    noise: Noise,
+    scheme: Scheme,
+    size: int | None,
+    group: int,
+    account: Accountant,
+    draw: Draw,
+) -> Neighbours:
+    """Of a noisy sum on a sample; the loss is known where one record differs and nothing but it tells.
+
+    extremes: what the other records hold, and the two that move the sum most. least: the record that adds least.
+    """
+    poisson = isinstance(scheme, PoissonSampling)
+    common, first, second = extremes
+    if poisson:
+        common = least  # so that the size of the sample tells nothing, where that is 0
+    if size is not None:
+        rest, last = others_beside(group, size), group
+    else:  # beside the group there are none, or as many as the scheme wants
+        rest, last = max(0 if poisson else scheme.n - group, 0), 0  # type: ignore[attr-defined]
+        check_simulated(rest)
+    others = f"{record_words(rest, common)} and " if rest else ""
+    loss = None
+    if group == 1 and (rest == 0 or not poisson or not np.any(common)):
+        loss = _mixture_loss(scheme, noise, common, first, second)
+    return Neighbours(
+        account=account,
+        words=(others + record_words(group, first), others + (record_words(last, second) if last else "none")),
+        datasets=(
+            lambda: np.concatenate([copies(common, rest), copies(first, group)]),
+            lambda: np.concatenate([copies(common, rest), copies(second, last)]),
+        ),
+        draw=draw,
+        loss=loss,
+        width=int(np.size(first)) + 1,
+    )
+
+
+def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: FloatArray, second: FloatArray) -> Loss:
+    """The log ratio of two mixtures over how often the record that differs is in the sample."""
+    numbers, logs = _log_chances(scheme)
+    taken = 0 if isinstance(scheme, PoissonSampling) else scheme.m  # type: ignore[attr-defined]
+
+    def log_density(noisy: FloatArray, record: FloatArray) -> FloatArray:
+        parts = [
+            log + noise.log_mass(noisy - ((taken - k) * common if taken else 0.0) - k * record).sum(axis=1)
+            for k, log in zip(numbers, logs, strict=True)
+        ]
+        return np.asarray(special.logsumexp(parts, axis=0))
+
+    return lambda drawn: log_density(drawn[:, :-1], first) - log_density(drawn[:, :-1], second)
+
+
+def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
+    """How often one record may be in a sample, and the logs of the probabilities."""
+    if isinstance(scheme, WithReplacement):
+        from scipy import stats
+
+        numbers = np.arange(scheme.m + 1.0)
+        return numbers, np.asarray(stats.binom.logpmf(numbers, scheme.m, 1 / scheme.n))
+    rate = scheme.rate if isinstance(scheme, PoissonSampling) else scheme.m / scheme.n  # type: ignore[attr-defined]
+    with np.errstate(divide="ignore"):
+        return np.arange(2.0), np.log([1 - rate, rate])
+
+
+def tallied(mechanism: Any, name: str, codes: int) -> Draw:
+    """Of codes that come in random order only how often each came."""
+
+    def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+        each = (mechanism.release(data, rng=rng)[name].ravel() for _ in range(count))
+        return np.array([np.bincount(answers, minlength=codes) for answers in each], dtype=np.float64)
+
+    return draw

@@ -1,0 +1,300 @@
+"""Laws of accounts: what the views must have in common, whatever the numbers rest on."""
+
+import copy
+import json
+import pickle
+from collections.abc import Collection
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.loss.pair import LossPair, delta_below_zero
+from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
+from privsample.testing.base import Broken, CheckedLaw, Law, NotApplicable, check_laws, check_names, require, short
+
+ORDERS: FloatArray = np.array([1.01, 1.1, 1.5, 2.0, 2.5, 4.0, 8.0, 16.0, 40.0, 300.0])
+EPSILONS: FloatArray = np.array([-2.0, -0.5, 0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0])
+DELTAS = (1e-9, 1e-6, 1e-3, 0.1)
+_DELTA = 1e-6
+_CLOSE = 1e-9
+
+
+def same_numbers(one: Accountant, other: Accountant) -> bool:
+    """Whether two accounts give the same Renyi curve, privacy curve and epsilon at a few places."""
+    return (
+        np.array_equal(one.rdp(ORDERS), other.rdp(ORDERS))
+        and np.array_equal(one.delta(EPSILONS[2:7:2]), other.delta(EPSILONS[2:7:2]))
+        and bool(one.epsilon(1e-6) == other.epsilon(1e-6))
+    )
+
+
+def _value(account: Accountant) -> None:
+    advice = "write @dataclass(frozen=True, kw_only=True) above the class, with the fields relation and assumptions"
+    cls: Any = type(account)
+    require(is_dataclass(cls), f"{cls.__name__} is no dataclass", advice)
+    for field in fields(cls):
+        require(
+            field.name in ("relation", "assumptions") or not hasattr(Accountant, field.name),
+            f"its field {field.name} hides the accountant's own {field.name}",
+            "give the field another name",
+        )
+    try:
+        other = cls(**{field.name: getattr(account, field.name) for field in fields(cls) if field.init})
+        equal = other == account and hash(other) == hash(account)
+    except TypeError as error:
+        raise Broken(f"an account of the same fields cannot be made or hashed: {error}", advice) from error
+    require(equal, "an account of the same fields is not equal to it", advice)
+    require(same_numbers(other, account), "an account of the same fields gives other numbers", advice)
+    copied = (copy.deepcopy(account), pickle.loads(pickle.dumps(account)))
+    require(all(one == account for one in copied), "a copy or a pickled copy is not equal to it", advice)
+    require(isinstance(account.relation, Relation), f"its relation is {short(account.relation)}", advice)
+    require(
+        str(account.source).strip(),
+        f"source is {account.source!r}",
+        "let source name the author, the year and the theorem that the numbers rest on",
+    )
+    more = account.assuming(Assumption.CONVERGED_CHAIN)
+    require(
+        more.assumptions >= account.assumptions | {Assumption.CONVERGED_CHAIN},
+        "a further assumption was lost: the field assumptions is not kept",
+        advice,
+    )
+
+
+def _bounds(account: Accountant) -> None:
+    found: Any = account.bounds
+    require(
+        isinstance(found, PrivacyBounds),
+        f"bounds is a {type(found).__name__}",
+        "return PrivacyBounds.from_pairs(...) or PrivacyBounds.from_renyi(...) from _bounds",
+    )
+    require(
+        0.0 <= found.infinity_mass < 1.0 and found.order_limit >= 1.0 and found.pure_epsilon >= 0.0 <= found.zcdp,
+        f"infinity_mass = {found.infinity_mass!r}, order_limit = {found.order_limit!r}, "
+        f"pure_epsilon = {found.pure_epsilon!r}, zcdp = {found.zcdp!r}",
+        "check what _bounds gives to PrivacyBounds",
+    )
+
+
+def _renyi_curve(account: Accountant) -> None:
+    values, advice = account.rdp(ORDERS), "check renyi of the pairs, or the curve given to PrivacyBounds.from_renyi"
+    table = ", ".join(f"{value:.6g} at order {order:g}" for order, value in zip(ORDERS, values, strict=True))
+    require(
+        values.shape == ORDERS.shape and not np.isnan(values).any() and (values >= 0).all(), f"rdp is {table}", advice
+    )
+    require(
+        np.array_equal(np.isinf(values), account.order_limit <= ORDERS),
+        f"rdp is infinite elsewhere than from the order limit {account.order_limit:g} on: {table}",
+        advice,
+    )
+    finite = values[np.isfinite(values)]
+    if account.kind("rdp") == "exact":  # an upper bound may be looser at a lower order
+        require(
+            np.all(np.diff(finite) >= -_CLOSE * finite[1:]), f"rdp must not fall as the order grows: {table}", advice
+        )
+    ceiling = np.minimum(account.zcdp * ORDERS, account.max_loss)[np.isfinite(values)]
+    require(
+        np.all(finite <= ceiling * (1 + _CLOSE)),
+        f"rdp is above zcdp * order or above the pure guarantee, {account.zcdp:g} and {account.max_loss:g}: {table}",
+        "check zcdp and pure_epsilon of the bounds",
+    )
+
+
+def _privacy_curve(account: Accountant) -> None:
+    values, advice = account.delta(EPSILONS), "check log_delta of the pairs: log of sum [p - e^epsilon q]_+"
+    table = ", ".join(f"{value:.6g} at epsilon {e:g}" for e, value in zip(EPSILONS, values, strict=True))
+    require(values.shape == EPSILONS.shape and bool(np.all((values >= 0) & (values <= 1))), f"delta is {table}", advice)
+    require(np.all(np.diff(values) <= _CLOSE * values[:-1]), f"delta must not grow with epsilon: {table}", advice)
+    require(
+        np.all(values >= -np.expm1(EPSILONS) * (1 - _CLOSE)),
+        f"below epsilon = 0, delta must be at least 1 - e^epsilon: {table}",
+        advice,
+    )
+    if np.isfinite(account.max_loss):
+        left = float(account.delta(account.max_loss * (1 + 1e-12)))
+        require(
+            left <= account.failure * (1 + _CLOSE),
+            f"at the pure guarantee, epsilon = {account.max_loss:.6g}, delta is {left:.6g}; the infinity mass is "
+            f"{account.failure:.6g}",
+            "check max_loss of the pairs and pure_epsilon of the bounds",
+        )
+
+
+def _inverse(account: Accountant) -> None:
+    before = np.inf
+    for delta in DELTAS:
+        epsilon = float(account.epsilon(delta))
+        advice = "check that log_delta of the pairs falls with epsilon, and least_epsilon, where it is defined"
+        require(
+            0.0 <= epsilon <= before * (1 + 1e-12), f"epsilon({delta:g}) is {epsilon:.9g}, above {before:.9g}", advice
+        )
+        before = epsilon
+        if np.isfinite(epsilon):
+            back = float(account.log_delta(epsilon))
+            require(
+                back <= np.log(delta) + 1e-8,
+                f"epsilon({delta:g}) is {epsilon:.9g}, where delta is {np.exp(back):.9g}",
+                advice,
+            )
+
+
+def _same_pair(account: Accountant) -> None:
+    """The Renyi curve and the privacy curve of a dominating pair are about the same two distributions."""
+    pairs = account.bounds.pairs
+    if not pairs:
+        raise NotApplicable("the account knows a Renyi curve only")
+    for pair in pairs:
+        _conversion(pair)
+        if pair.reverse() != pair:
+            _reversed(pair)
+
+
+def _conversion(pair: LossPair) -> None:
+    """delta is at most what its Renyi curve implies (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    orders = ORDERS[pair.order_limit > ORDERS]
+    if not orders.size:
+        return
+    epsilons = EPSILONS[EPSILONS >= 0]
+    renyi = np.asarray(pair.renyi(orders))
+    tails = (orders - 1) * (renyi - epsilons[:, None]) - np.log(orders) + (orders - 1) * np.log1p(-1 / orders)
+    implied, known = tails.min(axis=1), np.asarray(pair.log_delta(epsilons))
+    at = int(np.argmax(known - implied))
+    require(
+        np.all(known <= implied + 1e-6),
+        f"log_delta({epsilons[at]:g}) of {short(pair)} is {known[at]:.6g}, and its Renyi curve implies at most "
+        f"{implied[at]:.6g}",
+        "check log_delta and renyi of the pair: they must be about the same two distributions",
+    )
+
+
+def _reversed(pair: LossPair) -> None:
+    above = EPSILONS[EPSILONS > 0]
+    expected = delta_below_zero(-above, np.asarray(pair.reverse().log_delta(above)))
+    found = np.asarray(pair.log_delta(-above))
+    require(
+        np.all(np.abs(np.expm1(found - expected)) <= 1e-6),
+        f"log_delta({(-above).tolist()}) of {short(pair)} is {found.tolist()}, and its reverse implies "
+        f"{expected.tolist()}",
+        "let reverse() be the pair with the two distributions exchanged, and log_delta hold for negative epsilon, too",
+    )
+
+
+def _groups(account: Accountant) -> None:
+    advice = "leave group to the base class, or check it: a larger group may differ in everything that a smaller may"
+    one, relation = account.group(1), account.relation
+    require(
+        np.all(one.rdp(ORDERS) >= account.rdp(ORDERS) * (1 - _CLOSE)),
+        "group(1) costs less than the account itself",
+        advice,
+    )
+    try:
+        two = account.group(2)
+    except ValueError as error:
+        raise NotApplicable(f"the account says: {error}") from None
+    if isinstance(relation, AddRemove) or (isinstance(relation, ReplaceOne) and relation.n > 1):
+        require(
+            two.relation == relation.group(2), f"group(2) is about {two.relation}, expected {relation.group(2)}", advice
+        )
+    if np.isfinite(account.rdp(ORDERS)).any():
+        require(
+            np.all(two.rdp(ORDERS) >= account.rdp(ORDERS) * (1 - _CLOSE)),
+            "the Renyi curve of group(2) is below that of one record",
+            advice,
+        )
+        return
+    cost, least = float(two.delta(0.1)), float(account.delta(0.1))
+    require(
+        cost >= least * (1 - _CLOSE),
+        f"group(2) has delta = {cost:.6g} at epsilon = 0.1, and one record {least:.6g}",
+        advice,
+    )
+
+
+def _repeated(account: Accountant) -> None:
+    single = account
+    if isinstance(account.relation, ProfileEdge):
+        single = account.assuming(Assumption.INDEPENDENT_OBSERVATIONS)
+    both, advice = 2 * single, "check the pairs and the Renyi curve of the bounds"
+    require(both == single + single, "2 * account is not account + account", "compare accounts by content")
+    cost, least = float(both.epsilon(_DELTA)), float(single.epsilon(_DELTA))
+    require(
+        cost >= least * (1 - _CLOSE),
+        f"two releases cost epsilon = {cost:.6g} at delta = {_DELTA:g}, and one costs {least:.6g}",
+        advice,
+    )
+    if single.failure == 0.0:
+        require(
+            np.allclose(both.rdp(ORDERS), 2 * single.rdp(ORDERS), rtol=1e-6, atol=1e-12),
+            "the Renyi curve of two releases is not twice that of one",
+            advice,
+        )
+
+
+def _stored(account: Accountant) -> None:
+    advice = 'register the class: privsample.register(package="...") above @dataclass, and every value in its fields'
+    try:
+        loaded = Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise Broken(f"it cannot be stored and loaded: {error}", advice) from error
+    require(loaded == account, f"stored and loaded it is {short(loaded)}, not {short(account)}", advice)
+    require(same_numbers(loaded, account), "stored and loaded it gives other numbers", advice)
+
+
+_ADVICE = "let the accountant give its bounds for all parameters that its __post_init__ accepts"
+ACCOUNT_LAWS = tuple(
+    Law(name, check, _ADVICE)
+    for name, check in (
+        ("account-bounds", _bounds),
+        ("account-value", _value),
+        ("renyi-curve", _renyi_curve),
+        ("privacy-curve", _privacy_curve),
+        ("epsilon-inverts-delta", _inverse),
+        ("one-pair-two-curves", _same_pair),
+        ("group", _groups),
+        ("repeated-release", _repeated),
+        ("stored-account", _stored),
+    )
+)
+
+
+def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tuple[CheckedLaw, ...]:
+    """Check that an accountant obeys the laws that hold for every account, whatever its numbers rest on.
+
+    That the numbers are true no such check can tell: `check_mechanism` audits a mechanism that has this account.
+
+    Parameters
+    ----------
+    account : Accountant
+        The accountant, with parameters for which it answers quickly.
+    skip : collection of str
+        Names of laws that are not to be checked.
+
+    Returns
+    -------
+    tuple of CheckedLaw
+        The laws, in the order in which they were checked.
+
+    Raises
+    ------
+    LawBroken
+        For the first law that is broken. The message names it and says what was seen and what to do.
+    TypeError
+        If `account` is no accountant.
+    ValueError
+        If `skip` names something that is no law.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> from privsample.testing import check_accountant
+    >>> [law.law for law in check_accountant(ps.LaplaceAccountant(sensitivity=1, scale=2))][:3]
+    ['account-bounds', 'account-value', 'renyi-curve']
+    """
+    if not isinstance(account, Accountant):
+        raise TypeError(f"account must be an Accountant, got {short(account)}")
+    return check_laws(ACCOUNT_LAWS, account, short(account), check_names(skip, ACCOUNT_LAWS))

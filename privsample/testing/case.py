@@ -1,0 +1,168 @@
+"""What the laws of mechanisms look at: a mechanism, data that it takes, and how to release from them."""
+
+import copy
+import warnings
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from privsample.errors import SchemaError
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.examples import Example
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.release import Release
+from privsample.relations import ReplaceOne
+from privsample.testing.base import Broken, NotApplicable, short
+from privsample.testing.content import same_content, with_one_more, without_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A mechanism under check, with everything that the laws need.
+
+    example: the example that it comes from, if any. data: what it takes, one dataset at least. wrong: data that it must
+    refuse. samples: an audit's draws. level: the chance that a true account is called refuted. seed: of all draws.
+    """
+
+    mechanism: Mechanism
+    example: Example | None
+    data: tuple[Any, ...]
+    wrong: tuple[Any, ...]
+    samples: int
+    level: float
+    seed: int
+
+    @property
+    def datasets(self) -> tuple[Any, ...]:
+        """Copies of the data: no law sees what another one did to them."""
+        return copy.deepcopy(self.data)
+
+    def rng(self, stream: int = 0) -> np.random.Generator:
+        """A generator that is the same in every check."""
+        return np.random.default_rng([self.seed, stream])
+
+    def neighbours(self) -> tuple[Neighbours, ...]:
+        """The worst neighbours. Raises: Broken; NotApplicable, where the mechanism says why there are none."""
+        return worst_neighbours_of(self.mechanism)
+
+
+def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
+    """As `Case.neighbours`."""
+    if type(mechanism).worst_neighbours is Mechanism.worst_neighbours:
+        raise Broken(
+            "worst_neighbours is not defined, so no audit can look at the account",
+            "define worst_neighbours(group=1), which returns a tuple of Neighbours; where none are known, let it raise "
+            "a TypeError that says why",
+        )
+    try:
+        return mechanism.worst_neighbours()
+    except TypeError as reason:
+        raise NotApplicable(f"the mechanism says: {reason}") from None
+    except Exception as error:
+        raise Broken(
+            f"worst_neighbours() raised {type(error).__name__}: {error}",
+            "let worst_neighbours return a tuple of Neighbours; where none are known, raise a TypeError that says why",
+        ) from error
+
+
+def example_of(mechanism: Mechanism) -> Example | None:
+    """The example of its class that holds this mechanism, if there is one."""
+    return next((each for each in type(mechanism).examples() if each.mechanism == mechanism), None)
+
+
+def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
+    """The caller's data, and the worst neighbours' as far as `release` takes them.
+
+    Raises: TypeError, there are none; Broken, as `worst_neighbours_of`.
+    """
+    found, missing = [] if data is None else [data], None
+    pairs: tuple[Neighbours, ...] = ()
+    try:
+        pairs = worst_neighbours_of(mechanism)[:3]
+    except NotApplicable:
+        pass
+    except Broken as broken:
+        missing = broken
+    for pair in pairs:
+        for build in pair.datasets:
+            built = build()
+            if _taken(mechanism, built) and not any(same_content(built, one) for one in found):
+                found.append(built)
+    if missing is not None and not found:
+        raise missing
+    if not found:
+        raise TypeError(
+            f"data must be given for {type(mechanism).__name__}: a small dataset that release takes; there are no "
+            "worst_neighbours with such"
+        )
+    return tuple(found)
+
+
+def _taken(mechanism: Mechanism, data: Any) -> bool:
+    try:
+        mechanism._statistic(copy.deepcopy(data))
+    except SchemaError:
+        return False
+    except Exception:  # noqa: BLE001 - a law tells it
+        return True
+    return True
+
+
+def reads_records(mechanism: Mechanism, data: Any) -> bool:
+    """Whether the rows of the data are records, of which there may be one more where their number is not public."""
+    if without_records(data) is None:
+        return False
+    if isinstance(mechanism.accountant.relation, ReplaceOne):
+        return True
+    more = with_one_more(data)
+    return more is not None and _taken(mechanism, more)
+
+
+def rebuilt(mechanism: Mechanism) -> Mechanism:
+    """Another object of equal fields."""
+    if not is_dataclass(mechanism):
+        raise Broken(
+            f"{type(mechanism).__name__} is no dataclass, so nobody can tell which fields it has",
+            "write @dataclass(frozen=True, kw_only=True) above the class",
+        )
+    cls: Any = type(mechanism)
+    made: Mechanism = cls(**{field.name: getattr(mechanism, field.name) for field in fields(cls) if field.init})
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an observer sees of one release: its form, or the message of a SchemaError; and warnings."""
+
+    form: Any
+    refused: str | None
+    warned: frozenset[str]
+    finite: bool
+
+
+def form_of(release: Release) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+    """Names, shapes and types of what was drawn."""
+    return tuple((name, release[name].shape, release[name].dtype.str) for name in sorted(release.draws))
+
+
+def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: str) -> Outcome:
+    """Release once. Raises: Broken, for any error but a SchemaError."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            release = mechanism.release(copy.deepcopy(data), rng=rng)
+        except SchemaError as error:
+            return Outcome(None, str(error), _texts(caught), True)
+        except Exception as error:
+            raise Broken(
+                f"release raised {type(error).__name__}: {error}, for {words}: {short(data)}",
+                "map every value of a record into the public domain in _statistic, and let only data of a wrong "
+                "public form raise privsample.errors.SchemaError",
+            ) from error
+    finite = all(bool(np.isfinite(array).all()) for array in release.draws.values())
+    return Outcome(form_of(release), None, _texts(caught), finite)
+
+
+def _texts(caught: list[warnings.WarningMessage]) -> frozenset[str]:
+    return frozenset(str(one.message) for one in caught)

@@ -1,0 +1,119 @@
+"""Whether two values hold the same, and datasets with odd records in them."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+_NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, -1.0, 0.5, 1e-320)
+_OBJECTS = (None, "text", b"bytes", 1j, 2**2000, -(2**2000), [2], math.nan)
+
+
+def same_content(one: Any, other: Any) -> bool:
+    """Whether two values are of one type and hold the same; NaN is equal to NaN."""
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            return False
+        if one.dtype.hasobject:
+            return all(map(same_content, one.ravel().tolist(), other.ravel().tolist()))
+        return np.ma.getmaskarray(one).tobytes() == np.ma.getmaskarray(other).tobytes() and bool(
+            np.array_equal(np.ma.getdata(one), np.ma.getdata(other), equal_nan=one.dtype.kind in "fc")
+        )
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same_content(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same_content, one, other))
+    if is_dataclass(one):
+        return all(same_content(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    if isinstance(one, float) and math.isnan(one):
+        return math.isnan(other)
+    return bool(np.all(one == other))
+
+
+@dataclass(frozen=True, slots=True)
+class OddCase:
+    """A dataset with an odd record, beside one in the same container in which every record is ordinary."""
+
+    words: str
+    ordinary: Any
+    odd: Any
+
+
+def odd_cases(data: Any) -> Iterator[OddCase]:
+    """Datasets of the same schema with odd values: of arrays, lists of numbers, single numbers, and tuples of these."""
+    if isinstance(data, tuple) and not all(isinstance(part, (int, float, str)) for part in data):
+        for place, part in enumerate(data):
+            for case in odd_cases(part):
+                yield OddCase(
+                    f"{case.words} in part {place}",
+                    (*data[:place], case.ordinary, *data[place + 1 :]),
+                    (*data[:place], case.odd, *data[place + 1 :]),
+                )
+        return
+    if isinstance(data, Mapping):
+        for key, part in data.items():
+            for case in odd_cases(part) if isinstance(part, np.ndarray) else ():
+                yield OddCase(f"{case.words} in {key!r}", {**data, key: case.ordinary}, {**data, key: case.odd})
+        return
+    try:
+        array = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        return
+    if array.size:
+        yield from _odd_arrays(array)
+
+
+def _odd_arrays(array: Any) -> Iterator[OddCase]:
+    first = (0,) * array.ndim
+    for number in _NUMBERS:
+        yield OddCase(f"a record of {number!r}", array, _with(array, first, number))
+    yield OddCase("all records NaN", array, np.full(array.shape, np.nan))
+    yield OddCase("all records infinite", array, np.full(array.shape, np.inf))
+    unmasked = np.ma.array(array, mask=np.zeros(array.shape, dtype=bool))
+    masked = np.ma.array(array, mask=unmasked.mask.copy())
+    masked[first] = np.ma.masked
+    yield OddCase("a masked record", unmasked, masked)
+    if not array.ndim:
+        return  # a single number is the whole dataset: text in its place is a wrong form
+    objects = array.astype(object)
+    for item in _OBJECTS:
+        changed = _with(objects, first, item)
+        yield OddCase(f"a record {_told(item)} in an array of objects", objects, changed)
+        yield OddCase(f"a record {_told(item)} in a list", objects.tolist(), changed.tolist())
+
+
+def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
+    changed = array.copy()
+    changed[place] = item
+    return changed
+
+
+def _told(item: Any) -> str:
+    return "of 2001 bits" if isinstance(item, int) else repr(item)
+
+
+def without_records(data: Any) -> Any:
+    """The dataset without its records; None where it is no array with a record in each row, or a tuple of such."""
+    parts = data if isinstance(data, tuple) else (data,)
+    if not parts or any(not isinstance(part, np.ndarray) or part.ndim == 0 for part in parts):
+        return None
+    empty = tuple(part[:0] for part in parts)
+    return empty if isinstance(data, tuple) else empty[0]
+
+
+def with_one_more(data: Any, record: float | None = None) -> Any:
+    """The dataset with its first record once more, or with one that holds only this number; None as above."""
+    if without_records(data) is None or not all(len(part) for part in (data if isinstance(data, tuple) else (data,))):
+        return None
+
+    def longer(part: Any) -> Any:
+        row = part[:1] if record is None else np.full(part[:1].shape, record)
+        return np.concatenate([part, row])
+
+    return tuple(map(longer, data)) if isinstance(data, tuple) else longer(data)

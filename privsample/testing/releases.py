@@ -1,0 +1,239 @@
+"""Laws of one release: it takes any record, has one form, and draws from the given generator alone."""
+
+import copy
+import random
+from typing import Any
+
+import numpy as np
+
+from privsample._entropy import SystemBits
+from privsample.errors import SchemaError
+from privsample.mechanisms.notes import CuratorNotes
+from privsample.relations import AddRemove, ReplaceOne
+from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.case import Case, form_of, outcome, reads_records
+from privsample.testing.content import odd_cases, same_content, with_one_more, without_records
+
+_REPEATS, _PATIENCE = 20, 1_000
+
+
+def total_release(case: Case) -> None:
+    """No value of a record makes `release` fail, warn, refuse, or draw what is no number."""
+    looked = 0
+    for data in case.datasets:
+        for odd in odd_cases(data):
+            ordinary = outcome(case.mechanism, odd.ordinary, case.rng(), "ordinary records")
+            found = outcome(case.mechanism, odd.odd, case.rng(), odd.words)
+            looked += 1
+            seen = f"for {odd.words}, {short(odd.odd)}, release "
+            advice = (
+                "let a public rule map every value of a record into the domain in _statistic: privsample.read_column "
+                "reads a column of anything, and Domain.clean says what a value counts as"
+            )
+            require(
+                found.refused == ordinary.refused,
+                seen + f"said {found.refused or 'nothing'!r}; with ordinary records, {ordinary.refused or 'nothing'!r}",
+                advice,
+            )
+            require(found.warned <= ordinary.warned, seen + f"warned {sorted(found.warned - ordinary.warned)}", advice)
+            require(
+                found.finite or not ordinary.finite, seen + "drew NaN or an infinite number, which shows it", advice
+            )
+            require(
+                found.form == ordinary.form or not (found.form and ordinary.form),  # or nothing at all is released
+                seen + f"drew {found.form}; with ordinary records, {ordinary.form}",
+                "let the shapes of the draws depend on the fields alone",
+            )
+    if not looked:
+        raise NotApplicable("the data are no arrays of numbers: hand datasets with odd records to release yourself")
+
+
+def empty_data(case: Case) -> None:
+    """Where the number of records is not public, there may be none."""
+    if not isinstance(case.mechanism.accountant.relation, AddRemove):
+        raise NotApplicable("the number of records is public")
+    empty = [without_records(data) for data in case.datasets if reads_records(case.mechanism, data)]
+    if not empty:
+        raise NotApplicable("the data are of one shape, without a record in each row")
+    for data in empty:
+        found = outcome(case.mechanism, data, case.rng(), "no records")
+        require(
+            found.refused is None and found.finite,
+            f"for data without records release said {found.refused!r}"
+            if found.refused
+            else "for data without records release drew NaN or an infinite number",
+            "under AddRemove the number of records is private, so let no records be a dataset like any other",
+        )
+
+
+def schema_first(case: Case) -> None:
+    """Data of a wrong public form raise SchemaError before anything is drawn, in words that show no record."""
+    outcome(case.mechanism, object(), case.rng(), "an object that is no data")  # or it counts as an odd number
+    _refused(case, np.zeros((1,) * 7), "an array with seven axes")
+    for data in case.wrong:
+        _refused(case, data, "wrong_data")
+    if isinstance(case.mechanism.accountant.relation, ReplaceOne):
+        for data in case.datasets:
+            more = [with_one_more(data, record) for record in (None, 0.0, np.nan, 1e300)]
+            messages = {_refused(case, one, "one record too many") for one in more if one is not None}
+            require(
+                len(messages) <= 1,
+                f"the message for one record too many depends on the record: {short(sorted(messages), 400)}",
+                "name public facts only in a SchemaError",
+            )
+
+
+def _refused(case: Case, data: Any, words: str) -> str:
+    rng = case.rng()
+    before = copy.deepcopy(rng.bit_generator.state)
+    advice = "check the form of the data in _statistic and raise privsample.errors.SchemaError there"
+    message = None
+    try:
+        case.mechanism.release(data, rng=rng)
+    except SchemaError as error:
+        message = str(error)
+    except Exception as error:
+        seen = f"for {words}, {short(data)}, release raised {type(error).__name__}: {error}; SchemaError was expected"
+        raise Broken(seen, advice) from error
+    if message is None:
+        raise Broken(f"release took {words}, {short(data)}; SchemaError was expected", advice)
+    require(
+        same_content(before, rng.bit_generator.state),
+        f"release drew from rng before it refused {words}, {short(data)}",
+        advice,
+    )
+    return message
+
+
+def draw_shape(case: Case) -> None:
+    """Draws are arrays of one shape and type, whatever the data; the first axis is the number of draws."""
+    forms: dict[Any, Any] = {}
+    for data in case.datasets:
+        for stream in range(3):
+            release = case.mechanism.release(copy.deepcopy(data), rng=case.rng(stream))
+            if release.draws:  # where nothing at all is released, the account covers that
+                forms.setdefault(form_of(release), data)
+    require(
+        len(forms) <= 1,
+        "draws differ in name, shape or type: "
+        + "; ".join(f"{form} for {short(data, 80)}" for form, data in forms.items()),
+        "let names, shapes and types of the draws depend on the fields alone: a shape that depends on data reveals it",
+    )
+    count = getattr(case.mechanism, "draws", None)
+    if forms and isinstance(count, int):
+        sizes = {shape[0] for _, shape, _ in next(iter(forms))}
+        require(
+            sizes == {count},
+            f"draws = {count} was asked for, and the first axis has length {sorted(sizes)}",
+            "return arrays of shape (draws, ...) from _draw",
+        )
+
+
+def inputs_unchanged(case: Case) -> None:
+    """A release changes neither its data nor what `_statistic` made of them."""
+    for data in case.datasets:
+        held = copy.deepcopy(data)
+        statistic = case.mechanism._statistic(held)
+        require(
+            same_content(held, data),
+            f"_statistic changed its data, {short(data)}, to {short(held)}",
+            "work on a copy of the data",
+        )
+        before = copy.deepcopy(statistic)
+        case.mechanism._draw(statistic, case.rng())
+        require(
+            same_content(statistic, before),
+            f"_draw changed its statistic, {short(before)}, to {short(statistic)}, so a second draw would differ",
+            "add out of place in _draw: noise + statistic, not statistic += noise",
+        )
+        require(same_content(held, data), f"_draw changed the data, {short(data)}", "work on a copy of the data")
+
+
+def own_generator(case: Case) -> None:
+    """All randomness comes from the given generator."""
+    advice = "draw from the rng that _draw is given, and from nothing else"
+    data = case.datasets[0]
+
+    def drawn(stream: int) -> Any:
+        return dict(case.mechanism.release(copy.deepcopy(data), rng=case.rng(stream)).draws)
+
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    for stream in range(_REPEATS):
+        one, other = drawn(stream), drawn(stream)
+        require(
+            same_content(one, other),
+            f"two equal generators gave different draws, {short(one)} and {short(other)}",
+            advice,
+        )
+    touched = not same_content(numpy_state, np.random.get_state())  # noqa: NPY002
+    touched = touched or python_state != random.getstate()
+    np.random.set_state(numpy_state)  # noqa: NPY002
+    random.setstate(python_state)
+    require(not touched, "a release moved the global generator of numpy.random or random", advice)
+    first = drawn(0)
+    require(
+        any(not same_content(first, drawn(stream)) for stream in range(1, _PATIENCE)),
+        f"{_PATIENCE:,} different generators all gave the same draws, {short(first)}",
+        advice,
+    )
+
+
+class _FailingBits(SystemBits):
+    """The operating system's entropy, gone from the start: words that are not from it, and a flag that says so."""
+
+    words = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stand_in = np.random.default_rng(0)
+
+    def _word(self) -> int:
+        self.failed = True
+        _FailingBits.words += 1
+        return int(self._stand_in.integers(0, 1 << 64, dtype=np.uint64))
+
+    def spawn(self, count: int) -> list[SystemBits]:
+        """Others that fail, too."""
+        return [_FailingBits() for _ in range(count)]
+
+
+def entropy_failure(case: Case) -> None:
+    """Where the operating system gives no entropy, nothing is released."""
+    bits, before = _FailingBits(), _FailingBits.words
+    try:
+        case.mechanism.release(case.datasets[0], rng=np.random.Generator(bits))  # type: ignore[arg-type]
+    except OSError:
+        return
+    raise Broken(
+        f"the operating system gave no entropy for {_FailingBits.words - before} words, and release went on",
+        "draw from the rng that _draw is given itself, not from generators that it spawns; a class that sets "
+        "_checks_entropy must call draw_with_entropy_check around each draw",
+    )
+
+
+def validation(case: Case) -> None:
+    """`validate` reads data as `release` does: it takes and refuses the same, and draws nothing."""
+    advice = "let validate read the data by the same function as _statistic, and return CuratorNotes"
+    for data in case.datasets:
+        for words, one in [("these data", data), *((odd.words, odd.odd) for odd in odd_cases(data))]:
+            try:
+                case.mechanism._statistic(copy.deepcopy(one))
+            except SchemaError:
+                continue
+            try:
+                notes = case.mechanism.validate(copy.deepcopy(one))
+            except Exception as error:
+                seen = f"release takes {words}, {short(one)}, and validate raised {type(error).__name__}: {error}"
+                raise Broken(seen, advice) from error
+            require(
+                isinstance(notes, CuratorNotes),
+                f"validate returned {type(notes).__name__}; CuratorNotes were expected",
+                advice,
+            )
+    try:
+        case.mechanism.validate(np.zeros((1,) * 7))
+    except SchemaError:
+        return
+    except Exception as error:
+        raise Broken(f"validate raised {type(error).__name__} for an array with seven axes", advice) from error
+    raise Broken("validate took an array with seven axes; SchemaError was expected", advice)

@@ -1,0 +1,228 @@
+"""Laws of what is done with a mechanism: it is a value, is calibrated, composed, stored and paid for."""
+
+import copy
+import pickle
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.base import Accountant
+from privsample.accounting.ledger import Ledger
+from privsample.accounting.noise.additive import GaussianAccountant
+from privsample.accounting.targets import DP
+from privsample.errors import BudgetExceeded
+from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.release import Release
+from privsample.relations import ProfileEdge
+from privsample.testing.accounts import ORDERS, same_numbers
+from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.case import Case, rebuilt
+
+_DELTA = 1e-6
+_THE_AMOUNT_ITSELF = FreeParameter(name="amount", advice="").value
+
+
+def equal_values(case: Case) -> None:
+    """A mechanism is a frozen value: equal fields make equal mechanisms, also after pickling."""
+    mechanism, advice = case.mechanism, "write @dataclass(frozen=True, kw_only=True) above the class"
+    other = rebuilt(mechanism)
+    require(other == mechanism, f"two mechanisms of equal fields are not equal: {short(mechanism)}", advice)
+    try:
+        require(hash(other) == hash(mechanism), "two equal mechanisms have different hashes", advice)
+    except TypeError as error:
+        raise Broken(f"the mechanism cannot be hashed: {error}", "hold tuples in fields, not lists or dicts") from error
+    for name, copied in (("copy", copy.deepcopy(mechanism)), ("pickled copy", pickle.loads(pickle.dumps(mechanism)))):
+        require(copied == mechanism, f"a {name} of the mechanism is not equal to it", advice)
+    for field in fields(mechanism):  # type: ignore[arg-type]
+        try:
+            setattr(mechanism, field.name, getattr(mechanism, field.name))
+        except AttributeError:
+            continue
+        raise Broken(f"the field {field.name} can be set, and the account would change with it", advice)
+
+
+def account_of_fields(case: Case) -> None:
+    """The account is a function of the public fields alone: no data, no release and no object changes it."""
+    advice = "compute the accountant from the fields alone; _statistic and _draw must not store anything"
+    mechanism = rebuilt(case.mechanism)
+    before = mechanism.accountant
+    require(
+        isinstance(before, Accountant),
+        f"accountant is a {type(before).__name__}",
+        "return an Accountant from accountant",
+    )
+    require(
+        mechanism.accountant == before,
+        "two calls of accountant gave different accounts",
+        advice + "; and make the accountant a frozen dataclass that compares by content",
+    )
+    for data in case.datasets:
+        release = mechanism.release(copy.deepcopy(data), rng=case.rng())
+        after = mechanism.accountant
+        for name, account in (("the mechanism's account", after), ("the account of an equal mechanism", None)):
+            now = rebuilt(case.mechanism).accountant if account is None else account
+            require(
+                now == before and same_numbers(now, before),
+                f"after a release from {short(data)} {name} is {short(now)}; before, it was {short(before)}",
+                advice,
+            )
+        require(
+            release.account == before.assuming(Assumption.RNG_FRESH),
+            f"the release from {short(data)} has the account {short(release.account)}",
+            advice,
+        )
+
+
+def calibration(case: Case) -> None:
+    """`calibrate` meets its target, and as well as this very mechanism does."""
+    mechanism = case.mechanism
+    given = _fields_beside_defaults(mechanism)
+    own = mechanism.accountant
+    delta = _DELTA if own.failure <= _DELTA / 2 else min(2 * own.failure, 0.5)
+    epsilon = float(own.epsilon(delta))
+    if not 0.0 < epsilon < np.inf:
+        raise NotApplicable(f"the account has epsilon = {epsilon:g} at delta = {delta:g}: there is no target")
+    target = DP(epsilon=epsilon * (1 + 1e-6), delta=delta)
+    known = [free for free in mechanism.free_parameters if getattr(mechanism, free.decides) is not None]
+    if not mechanism.free_parameters:
+        require(
+            type(mechanism).calibrate(target=target, **given) == mechanism,
+            f"without free parameters calibrate did not give the mechanism itself, which meets {target.words}",
+            "let __post_init__ take the fields of a mechanism as they are",
+        )
+    for free in known:
+        _calibrated(case, free, given, target)
+
+
+def _fields_beside_defaults(mechanism: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults: where two exclude each other, one is left at its default."""
+    given = {field: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
+    return {field.name: item for field, item in given.items() if field.default is MISSING or field.default != item}
+
+
+def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], target: DP) -> None:
+    asked = f"calibrate(target={target.words}, by={free.name!r}) "
+    advice = f"check direction, upper, decides and value of FreeParameter(name={free.name!r})"
+    others = {name: item for name, item in given.items() if free.from_field or name != free.decides}
+    try:
+        found = type(case.mechanism).calibrate(target=target, by=free.name, **others)
+    except ValueError as error:
+        if free.decides != free.name:  # the field may be of another kind than those that the amount makes
+            return
+        raise Broken(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
+    cost = float(found.accountant.epsilon(target.delta))
+    require(
+        target.met_by(found.accountant) and cost <= target.epsilon * (1 + 1e-9),
+        f"{asked}gave {short(found)}, which costs epsilon = {cost:.9g}",
+        advice,
+    )
+    chosen, mine = getattr(found, free.decides), getattr(case.mechanism, free.decides)
+    if not (isinstance(chosen, (int, float)) and isinstance(mine, (int, float))):
+        return
+    if free.value is not _THE_AMOUNT_ITSELF:
+        return  # an amount on another scale may have another direction
+    better = chosen >= mine * (1 - 1e-6) if free.direction == "largest" else chosen <= mine * (1 + 1e-6)
+    tight = free.direction == "fewest" or chosen == free.upper or cost >= 0.99 * target.epsilon
+    require(
+        better and tight,
+        f"{asked}gave {free.decides} = {chosen!r}, which costs epsilon = {cost:.6g}; the mechanism's own "
+        f"{mine!r} meets the target, too",
+        advice,
+    )
+
+
+def composition(case: Case) -> None:
+    """The account composes with Gaussian noise, to no less than either, and keeps what it assumes."""
+    own = _independent(case.mechanism.accountant)
+    try:
+        gaussian = _independent(GaussianAccountant(sensitivity=1.0, noise_std=5.0, relation=own.relation))
+    except (TypeError, ValueError) as error:
+        raise NotApplicable(f"no Gaussian mechanism has this relation: {error}") from None
+    both = own + gaussian
+    cost, least = float(both.epsilon(_DELTA)), float(own.epsilon(_DELTA))
+    require(
+        cost >= least * (1 - 1e-9),
+        f"with a Gaussian it costs epsilon = {cost:.9g} at delta = {_DELTA:g}, and alone {least:.9g}",
+        "check the bounds of the accountant: dominating pairs must dominate every pair of neighbours",
+    )
+    require(
+        np.all(both.rdp(ORDERS) >= own.rdp(ORDERS) * (1 - 1e-9)),
+        "with a Gaussian its Renyi curve falls below its own",
+        "check the Renyi curve of the accountant's bounds",
+    )
+    require(
+        own.assumptions <= both.assumptions and both.relation == own.relation,
+        "with a Gaussian its assumptions or its relation were lost",
+        "keep relation and assumptions as fields of the accountant",
+    )
+
+
+def _independent(account: Accountant) -> Accountant:
+    """Under ProfileEdge only accounts of independent observations compose."""
+    if isinstance(account.relation, ProfileEdge):
+        return account.assuming(Assumption.INDEPENDENT_OBSERVATIONS)
+    return account
+
+
+def files(case: Case) -> None:
+    """A release is saved, and loads as an equal one with an equal account, as JSON and, where it is there, netCDF."""
+    advice = (
+        'register the classes: privsample.register(package="...") above @dataclass, for the mechanism, its accountant '
+        "and every value in their fields"
+    )
+    release = case.mechanism.release(case.datasets[0], rng=case.rng())
+    with TemporaryDirectory() as folder:
+        endings = ["json", "nc"] if find_spec("h5netcdf") is not None and release.draws else ["json"]
+        for ending in endings:
+            path = Path(folder) / f"release.{ending}"
+            try:
+                release.save(path)
+                loaded = Release.load(path)
+            except (TypeError, ValueError) as error:
+                raise Broken(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
+            require(
+                loaded == release and loaded.mechanism == case.mechanism and loaded.account == release.account,
+                f"a release that was saved as .{ending} loads as another one: {short(loaded)}",
+                advice,
+            )
+            require(
+                same_numbers(loaded.account, release.account),
+                f"the account of a release that was saved as .{ending} gives other numbers",
+                advice,
+            )
+
+
+def ledger(case: Case) -> None:
+    """A ledger pays for a release, remembers it, and refuses one that the budget does not cover."""
+    mechanism, account = case.mechanism, case.mechanism.accountant
+    if isinstance(account.relation, ProfileEdge):
+        raise NotApplicable("accounts under ProfileEdge add up only where observations are stated to be independent")
+    delta = _DELTA if account.failure <= _DELTA / 4 else min(4 * account.failure, 0.9)
+    cost = float(account.epsilon(delta / 2))
+    if not 0.0 < cost < np.inf:
+        raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no budget pays for it")
+    with TemporaryDirectory() as folder:
+        names: Any = {"relation": account.relation, "dataset": "checked"}
+        book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
+        advice = "register the accountant: privsample.register; and check relation and Renyi curve of its bounds"
+        require(book.fits(account), f"a budget of {book.budget.words} does not cover an account of {cost:g}", advice)
+        release = book.release(mechanism, case.datasets[0])
+        require(
+            release.account == account and len(book.history()) == 1 and book.spent() > 0,
+            f"after one release the ledger holds {len(book.history())} entries and {book.spent():g} spent",
+            advice,
+        )
+        again = Ledger(Path(folder) / "ledger.db")
+        require(again.spent() == book.spent(), "the ledger that was opened again tells another cost", advice)
+        poor = Ledger(Path(folder) / "poor.db", budget=DP(epsilon=cost / 100, delta=delta / 100), **names)
+        try:
+            poor.release(mechanism, case.datasets[0])
+        except BudgetExceeded:
+            return
+        raise Broken(f"a ledger with a budget of {poor.budget.words} paid for an account of {cost:g}", advice)

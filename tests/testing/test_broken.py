@@ -1,0 +1,438 @@
+"""For each law, something that breaks it and nothing else: it must be caught, and the law be named."""
+
+import pickle
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample import _registry
+from privsample.errors import SchemaError
+from privsample.testing import LawBroken, check_accountant, check_mechanism
+from privsample.testing.accounts import ACCOUNT_LAWS
+from privsample.testing.checks import _LAWS
+
+ROOT = Path(ps.__file__).parents[1]
+sys.path.append(str(ROOT / "examples" / "extension" / "src"))
+
+with mock.patch.multiple(_registry, _BY_CLASS={}, _BY_NAME={}):  # registered for the tests of this file only
+    from private_majority import MajorityAccountant, PrivateMajority
+
+EXPENSIVE = {"files", "ledger", "calibrate", "repeated-release", "composition"}
+TIE = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.75, 0.25]))
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setattr(_registry, "_BY_CLASS", {})
+    monkeypatch.setattr(_registry, "_BY_NAME", {})
+    for cls in (MajorityAccountant, PrivateMajority, ForgetsTheOther, *MECHANISMS.values(), *ACCOUNTANTS.values()):
+        if cls not in (NeverRegistered, NeverRegisteredAccountant):
+            ps.register(cls, package="laws")
+
+
+class EachIsItsOwn(PrivateMajority):
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldsAList(PrivateMajority):
+    rates: list
+
+    @classmethod
+    def examples(cls):
+        return (ps.Example.with_wrong_fields("lists", cls(rate=1.0, rates=[1.0]), bug="none", rate=1.5),)
+
+
+class PricedByTheData(PrivateMajority):
+    records: ClassVar = [0]
+
+    @property
+    def accountant(self):
+        return MajorityAccountant(rate=self.rate + self.records[0])
+
+    def _statistic(self, data):
+        self.records[0] = len(data)
+        return super()._statistic(data)
+
+
+class TakesAnyForm(PrivateMajority):
+    def _statistic(self, data):
+        return super()._statistic(np.ravel(data))
+
+
+class DrawsBeforeItReads(PrivateMajority):
+    def _check_generator(self, rng):
+        rng.random()
+
+
+class RefusesARecord(PrivateMajority):
+    def _statistic(self, data):
+        if np.isnan(ps.read_column(data)).any():
+            raise SchemaError("an answer is missing")
+        return super()._statistic(data)
+
+
+class FailsForText(PrivateMajority):
+    def _statistic(self, data):
+        return super()._statistic(np.array(data, dtype=np.float64) if isinstance(data, list) else data)
+
+
+class NeedsARecord(PrivateMajority):
+    def _statistic(self, data):
+        if len(ps.read_column(data)) == 0:
+            raise SchemaError("there are no answers")
+        return super()._statistic(data)
+
+
+class ShapedByTheData(PrivateMajority):
+    def _draw(self, lead, rng):
+        return {"majority": np.zeros((self.draws, 1 + int(lead > 0)), dtype=np.int64)}
+
+
+class ForgetsDraws(PrivateMajority):
+    def _draw(self, lead, rng):
+        return {"majority": np.append(super()._draw(lead, rng)["majority"], 0)}
+
+
+class ChangesItsStatistic(PrivateMajority):
+    def _statistic(self, data):
+        return np.array([super()._statistic(data)])
+
+    def _draw(self, lead, rng):
+        lead += 1
+        return super()._draw(lead[0], rng)
+
+
+class ChangesItsData(PrivateMajority):
+    def _statistic(self, data):
+        if isinstance(data, np.ndarray) and data.size and data.dtype == np.float64:
+            data[...] = 0
+        return super()._statistic(data)
+
+
+class OwnEntropy(PrivateMajority):
+    def _draw(self, lead, rng):
+        return super()._draw(lead, np.random.default_rng())
+
+
+class GlobalState(PrivateMajority):
+    def _draw(self, lead, rng):
+        np.random.random()  # noqa: NPY002
+        return super()._draw(lead, rng)
+
+
+class FixedSeed(PrivateMajority):
+    def _draw(self, lead, rng):
+        return super()._draw(lead, np.random.default_rng(0))
+
+
+class SpawnsGenerators(PrivateMajority):
+    def _draw(self, lead, rng):
+        return super()._draw(lead, rng.spawn(1)[0])
+
+
+class ReadsByAnotherRule(PrivateMajority):
+    def validate(self, data):
+        np.array(data, dtype=np.float64)
+        return super().validate(data)
+
+
+class SearchesTheWrongWay(PrivateMajority):
+    free_parameters = (ps.FreeParameter(name="rate", direction="smallest", advice="none"),)
+
+
+class StopsTooEarly(PrivateMajority):
+    free_parameters = (ps.FreeParameter(name="rate", upper=0.5, advice="none"),)
+
+
+class NeverRegistered(PrivateMajority):
+    pass
+
+
+class NeverRegisteredAccountant(MajorityAccountant):
+    pass
+
+
+class OfNeverRegistered(PrivateMajority):
+    @property
+    def accountant(self):
+        return NeverRegisteredAccountant(rate=self.rate)
+
+
+class ForgetsTheOther(MajorityAccountant):
+    def __add__(self, other):
+        return ps.Composed(entries=((self if isinstance(other, type(self)) else other, 1),))
+
+
+class OfForgetsTheOther(PrivateMajority):
+    @property
+    def accountant(self):
+        return ForgetsTheOther(rate=10.0)
+
+
+class NoNeighbours(PrivateMajority):
+    worst_neighbours = ps.Mechanism.worst_neighbours
+
+
+class TooFarApart(PrivateMajority):
+    def worst_neighbours(self, group=1):
+        return super().worst_neighbours(group + 1)
+
+
+class PricesAnotherPair(PrivateMajority):
+    def worst_neighbours(self, group=1):
+        (pair,) = super().worst_neighbours(group)
+        return (replace(pair, account=MajorityAccountant(rate=2 * self.rate)),)
+
+
+class Understated(PrivateMajority):
+    @property
+    def accountant(self):
+        return self.draws * MajorityAccountant(rate=self.rate / 2)
+
+    def worst_neighbours(self, group=1):
+        (pair,) = super().worst_neighbours(group)
+        return (replace(pair, account=MajorityAccountant(rate=self.rate / 2)),)
+
+
+class SubtleMutant(PrivateMajority):
+    @classmethod
+    def examples(cls):
+        return (ps.Example.with_wrong_fields("subtle", cls(rate=1.0), bug="almost none", samples=500, rate=1.001),)
+
+
+class NoExamples(PrivateMajority):
+    @classmethod
+    def examples(cls):
+        return ()
+
+
+MECHANISMS = {
+    "equal-values": EachIsItsOwn,
+    "equal-values: a list": HoldsAList,
+    "account-of-fields": PricedByTheData,
+    "schema-first": TakesAnyForm,
+    "schema-first: drawn before": DrawsBeforeItReads,
+    "total-release": RefusesARecord,
+    "total-release: text": FailsForText,
+    "empty-data": NeedsARecord,
+    "draw-shape": ShapedByTheData,
+    "draw-shape: draws": ForgetsDraws,
+    "inputs-unchanged": ChangesItsStatistic,
+    "inputs-unchanged: data": ChangesItsData,
+    "own-generator": OwnEntropy,
+    "own-generator: global": GlobalState,
+    "own-generator: fixed": FixedSeed,
+    "entropy-failure": SpawnsGenerators,
+    "validate": ReadsByAnotherRule,
+    "calibrate": SearchesTheWrongWay,
+    "calibrate: upper": StopsTooEarly,
+    "composition": OfForgetsTheOther,
+    "files": NeverRegistered,
+    "ledger": OfNeverRegistered,
+    "neighbours": NoNeighbours,
+    "neighbours: too far": TooFarApart,
+    "neighbours: account": PricesAnotherPair,
+    "audit": Understated,
+    "mutant": SubtleMutant,
+    "examples": NoExamples,
+}
+
+
+class EachAccountIsItsOwn(MajorityAccountant):
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+
+@dataclass(frozen=True, kw_only=True)
+class HidesAMethod(MajorityAccountant):
+    delta: float = 0.5
+
+
+class WithoutBounds(MajorityAccountant):
+    def _bounds(self):
+        return (TIE,)
+
+
+class CertainFailure(MajorityAccountant):
+    def _bounds(self):
+        return ps.PrivacyBounds.from_pairs([TIE, TIE.reverse()], infinity_mass=1.5)
+
+
+class FallingRenyi(MajorityAccountant):
+    def _bounds(self):
+        return ps.PrivacyBounds.from_renyi(lambda orders: 1 / orders)
+
+
+class LowCeiling(MajorityAccountant):
+    def _bounds(self):
+        return ps.PrivacyBounds.from_pairs([TIE, TIE.reverse()], pure_epsilon=0.01)
+
+
+@dataclass(frozen=True)
+class WrongPair(ps.LossPair):
+    """The tie, with one of its answers wrong."""
+
+    wrong: str
+
+    def log_delta(self, epsilon):
+        if self.wrong == "curve":
+            return 0.1 * np.asarray(epsilon) - 3.0
+        return TIE.log_delta(epsilon)
+
+    def renyi(self, orders):
+        return TIE.renyi(orders) * (1e-3 if self.wrong == "renyi" else 1.0)
+
+    def least_epsilon(self, log_delta):
+        return super().least_epsilon(log_delta) * (0.5 if self.wrong == "inverse" else 1.0)
+
+    @property
+    def max_loss(self):
+        return np.inf if self.wrong == "curve" else TIE.max_loss
+
+    def reverse(self):
+        return self if self.wrong == "reverse" else TIE.reverse()
+
+
+def bounded_by(wrong):
+    class Wrong(MajorityAccountant):
+        def _bounds(self):
+            pair = WrongPair(wrong)
+            return ps.PrivacyBounds.from_pairs([pair, pair.reverse()], curve_is_least=True)
+
+    Wrong.__name__ = Wrong.__qualname__ = f"Wrong{wrong.title()}"
+    globals()[Wrong.__name__] = Wrong
+    return Wrong
+
+
+class SameForGroups(MajorityAccountant):
+    def group(self, size):
+        return self
+
+
+class CheapForGroups(MajorityAccountant):
+    def group(self, size):
+        return replace(self, rate=self.rate / size, relation=self.relation.group(size))
+
+
+class OnceForAll(MajorityAccountant):
+    def __rmul__(self, times):
+        return ps.Composed(entries=((self, 1),))
+
+
+ACCOUNTANTS = {
+    "account-value": EachAccountIsItsOwn,
+    "account-value: hidden": HidesAMethod,
+    "account-bounds": WithoutBounds,
+    "account-bounds: mass": CertainFailure,
+    "renyi-curve": FallingRenyi,
+    "renyi-curve: ceiling": LowCeiling,
+    "privacy-curve": bounded_by("curve"),
+    "epsilon-inverts-delta": bounded_by("inverse"),
+    "one-pair-two-curves": bounded_by("renyi"),
+    "group": SameForGroups,
+    "group: cheap": CheapForGroups,
+    "repeated-release": OnceForAll,
+    "stored-account": NeverRegisteredAccountant,
+}
+
+
+@pytest.mark.parametrize("case", MECHANISMS)
+def test_a_broken_mechanism_is_told_the_law(case):
+    law = case.partition(":")[0]
+    skip = (EXPENSIVE - {law}) | ({"files", "stored-account"} if law == "ledger" else set())
+    with pytest.raises(LawBroken) as caught:
+        check_mechanism(MECHANISMS[case], skip=skip)
+    assert caught.value.law == law, str(caught.value)
+    assert caught.value.advice in str(caught.value)
+    assert f"breaks the law {law!r}: " in str(caught.value)
+    assert MECHANISMS[case].__name__ in caught.value.subject
+
+
+@pytest.mark.parametrize("case", ACCOUNTANTS)
+def test_a_broken_accountant_is_told_the_law(case):
+    with pytest.raises(LawBroken) as caught:
+        check_accountant(ACCOUNTANTS[case](rate=1.0))
+    assert caught.value.law == case.partition(":")[0], str(caught.value)
+
+
+def test_each_law_has_something_that_breaks_it():
+    named = {case.partition(":")[0] for case in MECHANISMS} - {"examples"}
+    accounts = {law.name for law in ACCOUNT_LAWS}
+    assert named == {law.name for law in _LAWS} - accounts
+    assert {case.partition(":")[0] for case in ACCOUNTANTS} == accounts
+
+
+def test_a_broken_account_is_told_through_its_mechanism():
+    class Priced(PrivateMajority):
+        @property
+        def accountant(self):
+            return ACCOUNTANTS["renyi-curve"](rate=self.rate)
+
+    with pytest.raises(LawBroken, match="rdp must not fall as the order grows") as caught:
+        check_mechanism(Priced(rate=1.0), skip=["equal-values"])
+    assert caught.value.law == "renyi-curve"
+
+
+def test_the_message_shows_the_case_and_what_to_do():
+    with pytest.raises(LawBroken) as caught:
+        check_mechanism(RefusesARecord)
+    text = str(caught.value)
+    assert "for a record of nan, array([nan])" in text
+    assert "release said 'an answer is missing'; with ordinary records, 'nothing'" in text
+    assert "What to do: let a public rule map every value" in text
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+
+
+def test_what_is_skipped_or_not_applicable_is_listed():
+    checked = check_mechanism(
+        ps.GaussianSum(bounds=(0, 1), noise_std=2, relation=ps.ReplaceOne(n=3)), skip=["files", "ledger"]
+    )
+    notes = {law.law: law.note for law in checked if not law.applied}
+    assert notes["files"] == "skipped by the caller"
+    assert notes["empty-data"] == "the number of records is public"
+    assert "mutant" in notes
+    assert [law.law for law in checked] == [law.name for law in _LAWS]
+
+
+def test_what_worst_neighbours_refuse_in_words_is_no_fault():
+    class Searched(PrivateMajority):
+        def worst_neighbours(self, group=1):
+            raise TypeError("they are searched for")
+
+    with pytest.raises(TypeError, match="data must be given for Searched"):
+        check_mechanism(Searched(rate=1.0))
+    skip = [law.name for law in _LAWS if law.name not in ("neighbours", "audit", "draw-shape")]
+    checked = check_mechanism(Searched(rate=1.0), data=np.ones(2), skip=skip)
+    notes = {law.law: law.note for law in checked if "skipped" not in law.note}
+    assert notes == {
+        "draw-shape": "",
+        "neighbours": "the mechanism says: they are searched for",
+        "audit": "the mechanism says: they are searched for",
+    }
+
+
+def test_what_must_be_refused_can_be_added():
+    check_mechanism(PrivateMajority(rate=1.0), wrong_data=[3.0, "text"], skip=EXPENSIVE)
+    with pytest.raises(LawBroken, match="release took wrong_data, "):
+        check_mechanism(PrivateMajority(rate=1.0), wrong_data=[[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: check_mechanism(3), TypeError, "subject must be a mechanism"),
+        (lambda: check_mechanism(PrivateMajority, skip="files"), TypeError, r"write skip=\['files'\]"),
+        (lambda: check_mechanism(PrivateMajority, skip=["unheard"]), ValueError, "skip must name laws, got 'unheard'"),
+        (lambda: check_mechanism(PrivateMajority, samples=0), ValueError, "samples must be at least 1"),
+        (lambda: check_accountant(PrivateMajority), TypeError, "account must be an Accountant"),
+    ],
+)
+def test_wrong_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
