@@ -20,5 +20,5 @@ def mechanism_classes() -> tuple[type[Mechanism], ...]:
     public = {getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOM)}
     installed = load_extensions()
     theirs = {cls for cls in registered_classes() if registration_of(cls).package in installed}
-    found = [cls for cls in public | theirs if isinstance(cls, type) and issubclass(cls, Mechanism) and not isabstract(cls)]
-    return tuple(sorted(found, key=lambda cls: (cls.__module__, cls.__name__)))
+    known = [cls for cls in public | theirs if isinstance(cls, type) and issubclass(cls, Mechanism)]
+    return tuple(sorted((cls for cls in known if not isabstract(cls)), key=lambda cls: (cls.__module__, cls.__name__)))
