@@ -37,22 +37,12 @@ import privsample
 LIGHT = [name for name, home in privsample._HOME.items() if not home.startswith("privsample.estimators")]
 globals().update({name: getattr(privsample, name) for name in LIGHT})
 
-made = [
-    DirectPosterior(model=BetaBernoulli(alpha=6, beta=12), n=3),
-    DiffusedPosterior(model=DirichletCategorical(alpha=(1, 2, 3)), n=3, data_weight=0.5),
-    ConcentratedPosterior(model=GammaPoisson(shape=2, rate=1, upper=4), n=3, prior_divisor=0.5, draws=2),
-    DirectPosterior(model=GammaExponential(shape=2, rate=1, upper=4), n=3),
-    DirectPosterior(model=NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(0, 1)), n=3),
-    BetaQuery(alpha=1, beta=1, bounds=(0, 1), n=3),
-    NoisyStatistics(model=BetaBernoulli(alpha=6, beta=12), n=3, scale=2),
-    TemperedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=3, temperature=2, truncation=0.1),
-    GaussianMechanism(sensitivity=1, noise_std=1, shape=(3,)),
-    RandomizedResponse(log_odds=1, relation=ReplaceOne(n=3)),
-]
-regression = LogisticPosterior(n=3, features=1, norm=1, prior_std=1)
-assert regression.release((np.ones((3, 1)), np.ones(3)))["coefficients"].shape == (1, 1)
-for mechanism in made:
-    release = mechanism.release(np.array([0, 1, 1]))
+from privsample.mechanisms.discovery import mechanism_classes
+
+examples = [example for cls in mechanism_classes() for example in cls.examples()]
+assert len(examples) > 30
+for example in examples:
+    release = example.mechanism.release(example.mechanism.worst_neighbours()[0].datasets[0]())
     assert release.account.epsilon(1e-6) > 0
     assert release.account.rdp(1.5) > 0
     assert Release.from_json(release.to_json()) == release

@@ -69,6 +69,7 @@ BESIDE = {  # public names that do not stand at the top of the package
     "testing": [f"testing.{name}" for name in ("check_mechanism", "check_accountant", "CheckedLaw", "LawBroken")],
     "errors": [f"errors.{name}" for name in vars(errors) if not name.startswith("_")],
 }
+REST = "More mechanisms"
 COMMANDS = """# Command line
 
 `pip install '.[cli]'` in a checkout installs `privsample`; `make demo` and `make test` leave it in `.venv/bin`.
@@ -128,16 +129,31 @@ def ending(name: str) -> str:
 
 
 def overview(text: str) -> str:
-    """The list of mechanisms, each with the first sentence of its page."""
+    """The page, and below it all mechanisms by theme, each with the first sentence of its page."""
+    themes: dict[str, list[Path]] = {}
+    for page in sorted((ROOT / "docs" / "mechanisms").glob("[A-Z]*.md")):
+        themes.setdefault(theme(page.stem), []).append(page)
+    titles = sorted(themes, key=lambda title: (title == REST, title))
+    return "\n".join([text, *(f"## {title}\n\n{listed(themes[title])}" for title in titles)])
 
-    def said(tree: re.Match[str]) -> str:
-        names = re.findall(r"^[A-Z]\w+$", tree[0], re.MULTILINE)
-        pages = {name: (ROOT / "docs" / "mechanisms" / f"{name}.md").read_text(encoding="utf-8") for name in names}
-        first = {name: " ".join(page.split("\n\n")[1].split()) for name, page in pages.items()}
-        lines = [f"[{name}]({name}.md)\n: {re.split(r'(?<=[.]) ', words)[0]}\n" for name, words in first.items()]
-        return tree[0].replace(":maxdepth: 1", ":hidden:") + "\n\n" + "\n".join(lines)
 
-    return re.sub(r":::\{toctree\}.*?^:::$", said, text, flags=re.DOTALL | re.MULTILINE)
+def theme(name: str) -> str:
+    """What the room of a public class is about, by what the room says of itself; the rest stands together."""
+    room = privsample._HOME[name].split(".")[1:-1]
+    if room == ["mechanisms"]:
+        return REST
+    home = import_module(".".join(["privsample", *room]))
+    return (home.__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+
+
+def listed(pages: list[Path]) -> str:
+    """Links to the pages, each with its first sentence."""
+    lines = []
+    for page in pages:
+        words = " ".join(page.read_text(encoding="utf-8").split("\n\n")[1].split())
+        lines.append(f"[{page.stem}]({page.name})\n: {re.split(r'(?<=[.]) ', words)[0]}\n")
+    tree = "\n".join([":::{toctree}", ":hidden:", "", *(page.stem for page in pages), ":::"])
+    return "\n".join([tree, "", *lines])
 
 
 def examples() -> str:

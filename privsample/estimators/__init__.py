@@ -1,1 +1,1 @@
-"""scikit-learn faces over frozen mechanisms."""
+"""Estimators for scikit-learn, made of private mechanisms."""

@@ -113,7 +113,7 @@ class NoisyProjectedSGD(Mechanism):
                 words=(f"{among} {ends[0]:g}{place}", f"{among} {ends[1]:g}{place}"),
                 datasets=(self._extreme(group, ends[0], last=last), self._extreme(group, ends[1], last=last)),
                 draw=one_by_one(self),
-                width=loss.width,
+                width=loss.width + 1,
             )
             for place, last in places.items()
         )

@@ -1,4 +1,4 @@
-"""`privsample audit`: mechanisms by name, and their broken twins."""
+"""`privsample audit`: mechanisms by name, and their mutants."""
 
 import csv
 import subprocess
@@ -35,7 +35,8 @@ def test_the_list(run):
 def test_the_list_as_json(run):
     found = run("audit", "--list", "--json").json["examples"]
     assert [one["name"] for one in found] == list(home.catalogue())
-    assert found[0]["mechanism"] == "GaussianMechanism"
+    for one, example in zip(found, home.catalogue().values(), strict=True):
+        assert (one["mechanism"], one["bug"]) == (type(example.mechanism).__name__, example.bug)
 
 
 def test_a_mechanism_that_stands(run):
@@ -46,9 +47,11 @@ def test_a_mechanism_that_stands(run):
     assert not list(Path().iterdir())
 
 
-def test_a_twin_that_falls(run):
-    ran = run("audit", "laplace", "--twin", "--samples", "20000", "--seed", "7")
+def test_a_mutant_that_falls(run):
+    ran = run("audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7")
     assert ran.code == 1
+    former = run("audit", "laplace", "--twin", "--samples", "20000", "--seed", "7")
+    assert (former.code, former.err) == (1, ran.err)
     assert "VIOLATED: 1 of 1 claims were refuted: laplace" in ran.err
     assert "show a delta of at least" in ran.out
 
@@ -116,7 +119,7 @@ def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
 
 @pytest.mark.parametrize("form", [["--json"], []])
 def test_a_reader_that_leaves_changes_neither_files_nor_exit_code(form):
-    words = ["audit", "laplace", "--twin", "--samples", "20000", "--seed", "7", "--out", "out", *form]
+    words = ["audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7", "--out", "out", *form]
     with subprocess.Popen(
         [sys.executable, "-m", "privsample", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as started:
@@ -158,7 +161,7 @@ def test_a_folder_that_holds_files(run):
         (["laplace", "--all"], "give names of mechanisms"),
         (["nothing"], "there is no example nothing; `privsample audit --list` prints all names"),
         (["laplce", "gaussian"], "there is no example laplce; did you mean laplace? "),
-        (["beta"], "did you mean beta-posterior or beta-query? "),
+        (["beta"], "did you mean beta-query or beta-posterior? "),
         (["laplace", "--level", "2"], "level must lie in "),
         (["laplace", "--samples", "0"], "expected a whole number of at least 1"),
     ],

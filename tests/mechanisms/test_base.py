@@ -15,7 +15,6 @@ from privsample.errors import SchemaError, UnreachableTarget
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.simulations.audit.catalogue import catalogue
-from privsample.simulations.audit.neighbours import neighbours
 
 EXAMPLES = {name: example.mechanism for name, example in catalogue().items()}
 BUILT: list[str] = []
@@ -51,9 +50,7 @@ class NoisyMaximum(Mechanism):
 
 def data_of(mechanism):
     """A dataset that the mechanism takes."""
-    data = neighbours(mechanism)[0].datasets[0]()
-    graph = getattr(mechanism, "graph", None)
-    return data if graph is None else {"profile": graph.names[0], "symbol": np.zeros(4)}
+    return mechanism.worst_neighbours()[0].datasets[0]()
 
 
 def test_a_mechanism_from_outside_draws_and_says_what_that_costs():
@@ -139,10 +136,9 @@ def test_what_is_not_described_is_said_to_be_unknown():
     assert mechanism.title == "Noisy maximum"
     assert "chance" in mechanism.description
     assert mechanism.quantity == "statistic"
-    assert NoisyMaximum.example() is None
+    assert NoisyMaximum.examples() == ()
     for hook, message in (
         (mechanism.worst_neighbours, "worst neighbours of NoisyMaximum are not known.*neighbouring_pairs"),
-        (mechanism.mutant, "NoisyMaximum has no broken copy: define mutant"),
         (mechanism.code_count, "NoisyMaximum does not promise"),
         (lambda: Mechanism.for_size(mechanism, 3), "NoisyMaximum does not take records that could be sampled"),
     ):

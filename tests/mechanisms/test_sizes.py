@@ -1,5 +1,6 @@
 """Sizes beyond reason are refused where a mechanism is made: nothing is drawn, nothing spent, no memory asked for."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -7,20 +8,13 @@ import pytest
 
 from privsample import (
     BernoulliAccountant,
-    BernoulliSampling,
     BetaBernoulli,
-    BetaQuery,
     BrownianMotion,
-    ClippedSum,
-    DirectPosterior,
     DirichletCategorical,
     EmissionAccountant,
     GaussianMechanism,
     LaplaceAccountant,
-    LaplaceMechanism,
-    LaplaceSum,
     LogisticLoss,
-    LogisticPosterior,
     NoisyProjectedSGD,
     NoisyStatistics,
     PosteriorAccountant,
@@ -30,36 +24,33 @@ from privsample import (
     RandomizedResponse,
     ReplaceOne,
     SGDAccountant,
-    TemperedPosterior,
 )
 from privsample._checks import LARGEST_INTEGER, holdable, positive_integer
 from privsample.mechanisms.base import Mechanism
+from tests.mechanisms.examples import EXAMPLES
 
 MODEL = BetaBernoulli(alpha=2, beta=3)
 LOSS = LogisticLoss(features=3, norm=1.0, radius=1.0, penalty=0.1)
 BASE = GaussianMechanism(sensitivity=1.0, noise_std=1.0, shape=(3,))
 PUBLIC = PublicRecords(rows=[[1.0, 2.0, 3.0]], targets=[1.0])
 CHAIN = {"states": 2, "categories": (3, 2), "entries": (4, 6), "temperature": 3.0}
+LIMITED_BY_OTHERS = {"missing", "slots", "kept", "public_tail"}  # symbols, records, sweeps, and public records
+
+
+def sizes_of_examples():
+    """Every field of an example that is a whole number, with the other fields: (class, fields, name)."""
+    for example in EXAMPLES.values():
+        mechanism = example.mechanism
+        fields = [field for field in dataclasses.fields(mechanism) if field.init and field.repr]
+        given = {field.name: getattr(mechanism, field.name) for field in fields}
+        for field in fields:
+            if field.type in (int, int | None) and field.name not in LIMITED_BY_OTHERS:
+                yield type(mechanism), {name: one for name, one in given.items() if name != field.name}, field.name
+
+
 SIZES = [
-    (DirectPosterior, {"model": MODEL, "n": 9}, "draws"),
-    (DirectPosterior, {"model": MODEL}, "n"),
-    (BetaQuery, {"alpha": 1, "beta": 1, "bounds": (0, 1), "n": 9}, "draws"),
-    (TemperedPosterior, {"model": MODEL, "n": 9, "temperature": 2.0, "truncation": 0.1}, "draws"),
-    (TemperedPosterior, {"model": MODEL, "temperature": 2.0, "truncation": 0.1}, "n"),
-    (LogisticPosterior, {"n": 9, "features": 2, "norm": 1.0, "prior_std": 1.0, "sampler": "nuts"}, "draws"),
-    (LogisticPosterior, {"n": 9, "norm": 1.0, "prior_std": 1.0, "sampler": "nuts"}, "features"),
-    (NoisyStatistics, {"model": MODEL, "n": 9, "scale": 1.0}, "draws"),
-    (NoisyStatistics, {"model": MODEL, "scale": 1.0}, "n"),
-    (GaussianMechanism, {"sensitivity": 1.0, "noise_std": 1.0}, "draws"),
-    (LaplaceMechanism, {"sensitivity": 1.0, "scale": 1.0}, "draws"),
-    (LaplaceSum, {"bounds": (0, 1), "scale": 1.0}, "draws"),
-    (ClippedSum, {"norm": 1.0, "noise_std": 1.0}, "width"),
-    (BernoulliSampling, {"base": BASE, "margin": 0.1}, "draws"),
-    (BernoulliSampling, {"base": BASE, "margin": 0.1}, "dimension"),
-    (NoisyProjectedSGD, {"loss": LOSS, "rate": 0.1, "noise_std": 1.0}, "n"),
+    *sizes_of_examples(),
     (NoisyProjectedSGD, {"loss": LOSS, "n": 9, "rate": 0.1, "noise_std": 1.0, "public": PUBLIC}, "public_tail"),
-    (RandomizedResponse, {"log_odds": 1.0, "relation": ReplaceOne(n=9)}, "categories"),
-    *((PrivateGibbsHMM, {k: v for k, v in CHAIN.items() if k != name}, name) for name in ("states", "sweeps")),
     (PrivateGibbsHMM, CHAIN | {"sweeps": LARGEST_INTEGER}, "kept"),
     (EmissionAccountant, {"n": 9, "least": 4, "prior": 1.0, "temperature": 2.0, "truncation": 1e-40}, "categories"),
     (EmissionAccountant, {"least": 4, "categories": 3, "prior": 1.0, "temperature": 2.0, "truncation": 0.1}, "n"),

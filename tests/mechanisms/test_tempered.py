@@ -40,7 +40,7 @@ def test_the_account_is_that_of_one_draw_as_often_as_one_draws(model, truncation
     assert made.accountant == (one if draws == 1 else draws * one)
     release = made.release([0, 1, 1, np.nan, 99, -5], rng=rng)
     drawn = release[model.parameter]
-    low, high = one.bounds
+    low, high = one.parameter_bounds
     assert len(drawn) == draws
     assert ((drawn >= low) & (drawn <= high + 1e-15)).all()
     assert Release.from_json(release.to_json()) == release

@@ -45,7 +45,9 @@ TOUCHED = [
     ps.LaplaceSum(bounds=(-3, 2), scale=4),
     ps.DiffusedPosterior(model=ps.GammaPoisson(shape=2, rate=1, upper=3), n=2, data_weight=0.3),
 ]
-KNOWN = {name: one.mechanism for name, one in catalogue().items() if one.mechanism.worst_neighbours()[0].loss is not None}
+KNOWN = {
+    name: one.mechanism for name, one in catalogue().items() if one.mechanism.worst_neighbours()[0].loss is not None
+}
 LOOSE = {  # upper bounds that no pair attains: docs/notes
     "logistic-posterior": 0.5,
     "poisson-sample": None,

@@ -96,11 +96,11 @@ class BernoulliSampling(Wrapper):
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)
 
-    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
         """By the chance of the rarer side, as doubles next to one would lose a small margin."""
         rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
         seldom = rng.random((self.draws, len(chances))) < rarer
-        return (seldom != (chances > 0.5)).astype(np.int8)
+        return (seldom != (chances > 0.5)).astype(np.int64)
 
 
 def _width(base: Mechanism) -> int:

@@ -25,7 +25,7 @@ from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, worst_rows
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Dataset, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profiles.repair import kept, repaired
@@ -33,6 +33,7 @@ from privsample.relations import ProfileEdge
 
 _MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
 _NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
+_PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
 _LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
 
 
@@ -77,7 +78,9 @@ class ProfileMechanism(Mechanism):
             raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
         put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
         if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
-            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {self.missing!r}")
+            given: Any = self.missing
+            found = "a huge number" if isinstance(given, int) and abs(given) > _PRINTED else repr(given)
+            raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {found}")
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
         if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
@@ -190,22 +193,26 @@ class ProfileMechanism(Mechanism):
     ) -> tuple[Neighbours, ...]:
         """The ends of the edges, or for a group of that many edges, that differ most behind the kernels.
 
-        A dataset is a profile, whose observations are drawn afresh each time.
+        A dataset names a profile. Its symbols are only examples: each draw observes the profile afresh.
         """
         graph, distributions = self.graph.within(group), through(self.laws, kernels)
         if not len(graph.ends):
             raise ValueError("the graph must have an edge: without one nothing is promised")
 
-        def draw(profile: int, count: int, rng: np.random.Generator) -> FloatArray:
-            observed = rng.choice(graph.symbols, size=count * self.observations, p=graph.laws[profile])
-            released = outer.release({"profile": graph.names[profile], "symbol": observed}, rng=rng)
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            law = graph.laws[graph.names.index(data["profile"])]
+            observed = rng.choice(graph.symbols, size=count * self.observations, p=law)
+            released = outer.release({"profile": data["profile"], "symbol": observed}, rng=rng)
             return released["symbols"][0].reshape(count, -1)
+
+        def dataset(profile: int) -> Dataset:
+            return lambda: {"profile": graph.names[profile], "symbol": np.arange(graph.symbols)}
 
         def pair(a: int, b: int) -> Neighbours:
             return Neighbours(
                 account=outer.accountant,
                 words=(f"profile {graph.names[a]}", f"profile {graph.names[b]}"),
-                datasets=(lambda: a, lambda: b),
+                datasets=(dataset(a), dataset(b)),
                 draw=draw,
                 loss=code_loss(distributions[a], distributions[b]),
                 width=self.observations,

@@ -23,6 +23,7 @@ def neighbouring_pairs(
     most: how many pairs; where there are more, a choice that is the same each time.
     The shared records are all equal, or all of `records` in turn. Raises: TypeError, ValueError.
 
+    >>> from privsample import ReplaceOne
     >>> first, second = neighbouring_pairs([0.0, 1.0], ReplaceOne(n=3))[0]
     >>> first.tolist(), second.tolist()
     ([0.0, 0.0, 0.0], [0.0, 0.0, 1.0])

@@ -1,0 +1,46 @@
+"""The accounts of all mechanisms' examples, found by themselves, obey what holds for every account."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from privsample.simulations.audit.catalogue import catalogue
+from tests.accounting import test_laws
+from tests.accounting.test_laws import EPSILONS
+
+ACCOUNTS = {name: example.mechanism.accountant for name, example in catalogue().items()}
+DELTA = 1e-3
+
+
+def laws(*names):
+    """The laws of the other file that take these arguments."""
+    tests = {name: test.hypothesis.inner_test for name, test in vars(test_laws).items() if hasattr(test, "hypothesis")}
+    return {name: law for name, law in tests.items() if tuple(inspect.signature(law).parameters) == names}
+
+
+each_account = pytest.mark.parametrize("name", ACCOUNTS)
+
+
+@each_account
+@pytest.mark.parametrize("law", laws("account"))
+def test_accounts_of_examples(name, law):
+    account = ACCOUNTS[name]
+    if law == "test_privacy_curve" and account.kind("delta") == "upper bound":
+        bound = account.delta(EPSILONS[EPSILONS >= 0])  # a bound may be looser at 0 than below
+        assert ((np.diff(bound) <= 0) & (bound[1:] >= 0) & (bound[:-1] <= 1)).all()
+    else:
+        laws("account")[law](account)
+
+
+@each_account
+@pytest.mark.parametrize("law", laws("account", "delta"))
+def test_accounts_of_examples_at_a_delta(name, law):
+    account = ACCOUNTS[name]
+    if law != "test_routes" or account.kind("epsilon") == "exact":  # to explain bounds takes seconds, and says less
+        laws("account", "delta")[law](account, DELTA)
+
+
+def test_the_laws_are_found():
+    assert {"test_renyi_curve", "test_privacy_curve", "test_round_trip"} <= set(laws("account"))
+    assert {"test_statement", "test_routes"} <= set(laws("account", "delta"))

@@ -1,0 +1,61 @@
+"""The examples of all mechanisms, found by themselves, and data for them: no test keeps a list of mechanisms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from privsample.simulations.audit.catalogue import catalogue
+
+EXAMPLES = catalogue()
+each_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+
+
+def several_draws():
+    """The examples, and those that can draw several times once more with three draws: mechanisms by name."""
+    found = {name: example.mechanism for name, example in EXAMPLES.items()}
+    more = {f"{name}-3": replace(one, draws=3) for name, one in found.items() if getattr(one, "draws", None) == 1}
+    return found | more
+
+
+MECHANISMS = several_draws()
+each_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+
+
+def data_for(mechanism):
+    """Data that the mechanism takes: the first of its worst neighbours."""
+    return mechanism.worst_neighbours()[0].datasets[0]()
+
+
+def changed(data, change):
+    """The same with all arrays of records changed; names of profiles are public, and stay."""
+    if isinstance(data, tuple):
+        return tuple(change(np.asarray(part)) for part in data)
+    if isinstance(data, dict):
+        return data | {"symbol": change(np.asarray(data["symbol"]))}
+    return change(np.asarray(data))
+
+
+ODD = [None, "x", 10**400, True, b"1", 1j, [1], {}, -0.0, np.inf, np.nan, -(10**400)]
+
+
+def odd(data, start=0):
+    """The same with values of every kind in place of numbers."""
+
+    def fill(array):
+        filled = np.empty(array.size, dtype=object)
+        filled[:] = [ODD[(start + k) % len(ODD)] for k in range(array.size)]
+        return filled.reshape(array.shape)
+
+    return changed(data, fill)
+
+
+def floats_like(data):
+    """Any floats in place of the numbers, as a strategy."""
+    if isinstance(data, tuple):
+        return st.tuples(*map(floats_like, data))
+    if isinstance(data, dict):
+        return floats_like(data["symbol"]).map(lambda symbol: data | {"symbol": symbol})
+    return hnp.arrays(st.sampled_from([np.float64, np.float32, np.float16]), np.shape(data))
