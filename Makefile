@@ -20,13 +20,27 @@ environment: ## build .venv from requirements.lock; does nothing when it is up t
 demo: environment ## private samples of a real data set, audited, with a report: demo/report.html
 	$(RUN) privsample.simulations.experiments.demo demo
 
+TESTS = check test test-generations test-statistical coverage
+# Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
+# Python keep what it has compiled: otherwise each worker, and each process that a test starts, compiles all anew.
+$(TESTS): export OPENBLAS_NUM_THREADS = 1
+$(TESTS): export OMP_NUM_THREADS = 1
+$(TESTS): export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: check
+check: lint ## the fast lane, for each small step: lint, and the tests that matter most
+	$(RUN) pytest -n auto --dist worksteal -m essential
+
 .PHONY: test
 test: environment ## the whole test suite, then the tests of the other ArviZ generation
-	$(RUN) pytest -n auto --cov --cov-report=
-	@$(RUN) coverage report
+	$(RUN) pytest -n auto --dist worksteal --cov=privsample/accounting --cov-report=
 	@echo 'privsample/accounting must be covered in full:'
 	@$(RUN) coverage report --include='privsample/accounting/*' --fail-under=100
 	@$(MAKE) --no-print-directory test-generations
+
+.PHONY: coverage
+coverage: environment ## which lines of the whole package the test suite runs
+	$(RUN) pytest -n auto --dist worksteal --cov --cov-report=term --measure-all
 
 .PHONY: test-generations
 test-generations: environment ## tests/interop on an interpreter with the other generation of PyMC and ArviZ
@@ -34,7 +48,7 @@ test-generations: environment ## tests/interop on an interpreter with the other 
 
 .PHONY: test-statistical
 test-statistical: environment ## the statistical tests, with fresh seeds that are printed
-	$(RUN) pytest -n auto -m statistical --fresh-seeds
+	$(RUN) pytest -n auto --dist worksteal -m statistical --fresh-seeds
 
 .PHONY: lint
 lint: environment ## style, format, types, and the direction of imports

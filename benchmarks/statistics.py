@@ -6,7 +6,6 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, milliseconds, paired, seconds
-from privsample.distributions.models.noise_aware import noise_aware
 from privsample.interop.opendp import exact_noise
 
 DRAWS = 1_000_000
@@ -28,9 +27,9 @@ def rows() -> Iterator[Row]:
     for n, scale in ((1000, 10.0), (1_000_000, 10.0), (1_000_000, 1000.0), (10**9, 100.0)):
         model, noise = ps.BetaBernoulli(alpha=1, beta=1), ps.DiscreteLaplaceNoise(scale=scale)
         seen = np.array([round(0.3 * n)])
-        ours = min(seconds(lambda m=model, k=n, e=noise, y=seen: noise_aware(m, k, e, y).law.mean) for _ in range(5))
+        ours = min(seconds(lambda m=model, k=n, e=noise, y=seen: m.noise_aware(k, e, y).law.mean) for _ in range(5))
         yield _alone(f"exact posterior of a count, n = {n:.0e}, noise scale {scale:g}", ours, "milliseconds")
-    law = noise_aware(ps.BetaBernoulli(alpha=1, beta=1), 10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5])).law
+    law = ps.BetaBernoulli(alpha=1, beta=1).noise_aware(10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5])).law
     yield _alone("4000 draws from it", min(seconds(lambda: law.sample(4000, rng)) for _ in range(5)), "milliseconds")
     survey = ps.DirichletCategorical(alpha=(1, 1, 1))
     for noise in ("discrete laplace", "laplace", "gaussian", "discrete gaussian"):

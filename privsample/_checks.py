@@ -12,14 +12,9 @@ LARGEST_INTEGER = 2**53  # up to here a float holds every whole number
 _MOST_NUMBERS = 400_000_000  # that are held at once
 
 
-def _single(named: dict[str, Any]) -> tuple[str, Any]:
-    ((name, item),) = named.items()
-    return name, item
-
-
 def number(**named: Any) -> float:
     """One real number as a float; a bool, text or array is refused."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     if isinstance(item, (bool, np.bool_, str, bytes)):
         raise TypeError(f"{name} must be a number, got {item!r}")
     if getattr(item, "ndim", 0) != 0:
@@ -32,7 +27,7 @@ def number(**named: Any) -> float:
 
 def positive(**named: Any) -> float:
     """A finite number above zero."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 < result < np.inf):
         raise ValueError(f"{name} must be finite and > 0, got {item!r}")
@@ -41,7 +36,7 @@ def positive(**named: Any) -> float:
 
 def nonnegative(**named: Any) -> float:
     """A finite number, zero or above."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 <= result < np.inf):
         raise ValueError(f"{name} must be finite and >= 0, got {item!r}")
@@ -50,7 +45,7 @@ def nonnegative(**named: Any) -> float:
 
 def finite(**named: Any) -> float:
     """A finite number."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     result = number(**named)
     if not (-np.inf < result < np.inf):
         raise ValueError(f"{name} must be finite, got {item!r}")
@@ -64,7 +59,7 @@ def how_many(count: int, noun: str) -> str:
 
 def share(**named: Any) -> float:
     """A number in (0, 1]."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 < result <= 1.0):
         raise ValueError(f"{name} must lie in (0, 1], got {item!r}")
@@ -73,7 +68,7 @@ def share(**named: Any) -> float:
 
 def probability(**named: Any) -> float:
     """A number in [0, 1): the range of a failure probability."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 <= result < 1.0):
         raise ValueError(f"{name} must lie in [0, 1), got {item!r}")
@@ -82,7 +77,7 @@ def probability(**named: Any) -> float:
 
 def positive_integer(**named: Any) -> int:
     """A whole number from 1 to 2**53; a float that is whole is refused, to keep counts and measures apart."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     try:
         if isinstance(item, (bool, np.bool_)):
             raise TypeError
@@ -113,7 +108,7 @@ def _told(count: int) -> str:
 
 def listed(**named: Any) -> tuple[Any, ...]:
     """What a list, tuple or array holds; text and single numbers are refused."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     if isinstance(item, (str, bytes)) or not np.iterable(item):
         raise TypeError(f"{name} must be a list, got {item!r}")
     return tuple(item)
@@ -121,7 +116,7 @@ def listed(**named: Any) -> tuple[Any, ...]:
 
 def interval(**named: Any) -> tuple[float, float]:
     """Two finite numbers, the first below the second."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     try:
         low, high = item
     except (TypeError, ValueError):
@@ -136,7 +131,7 @@ def interval(**named: Any) -> tuple[float, float]:
 
 def real_array(**named: ArrayLike) -> FloatArray:
     """An array of floats without NaN."""
-    name, item = _single(named)
+    ((name, item),) = named.items()
     try:
         result = np.asarray(item, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

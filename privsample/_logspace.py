@@ -28,12 +28,16 @@ def log1mexp(x: Real) -> FloatArray:
 def expm1_excess(x: Real) -> FloatArray:
     """e^x - 1 - x, never negative; +inf where it overflows."""
     x = np.asarray(x, dtype=np.float64)
+    near = np.abs(x) < 0.5
+    with np.errstate(over="ignore"):
+        far = np.expm1(x) - x
+    if not near.any():  # the series is most of the work
+        return far
     small = np.clip(x, -0.5, 0.5)
     series = np.zeros_like(small)
     for k in range(17, 1, -1):
         series = (series * small + 1.0) / k
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(x) < 0.5, small * small * series, np.expm1(x) - x)
+    return np.where(near, small * small * series, far)
 
 
 def log1p_excess(x: Real) -> FloatArray:
@@ -105,13 +109,17 @@ def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
     return np.where(np.abs(z) >= 16.0, series * inverse, direct)
 
 
-def complex_log_gamma_growth(x: float, w: ComplexArray) -> ComplexArray:
-    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp."""
+def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray | None = None) -> ComplexArray:
+    """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp.
+
+    `remainder`: `complex_stirling_remainder` of x, where it is at hand.
+    """
     ratio = w / x
     excess = complex_log1p_excess(ratio)
     logarithm = np.where(np.abs(ratio) < 0.1, ratio - excess, np.log(1.0 + ratio))
     leading = (w - 0.5) * logarithm - x * excess
-    return leading + complex_stirling_remainder(x + w) - complex_stirling_remainder(np.array(x + 0j))
+    own = complex_stirling_remainder(np.asarray(x) + 0j) if remainder is None else remainder
+    return leading + complex_stirling_remainder(x + w) - own
 
 
 def resolved(loss: float) -> float:
@@ -133,17 +141,14 @@ def ratio_up(a: float, b: float) -> float:
     return math.nextafter(ratio, math.inf)
 
 
-def exact_product(x: Real, y: Real) -> tuple[FloatArray, FloatArray]:
+def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """x * y in two parts: the rounded product and what it lacks, which is exact where the product is above 1e-290.
 
     The second part is NaN where either number or the product is beyond 1e300. Source: Dekker 1971; Veltkamp 1968.
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        product = x * y
-        (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
-        lost = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-    return product, lost
+    product = x * y
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,6 +160,8 @@ def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def product_up(x: Real, y: Real) -> FloatArray:
     """x * y for x, y >= 0, never below it, and equal to it where a double is."""
-    product, lost = exact_product(x, y)
-    exact = (lost <= 0) & ((product > _PARTS_HELD) | (product == 0) & ((np.asarray(x) == 0) | (np.asarray(y) == 0)))
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product, lost = exact_product(x, y)
+    exact = (lost <= 0) & ((product > _PARTS_HELD) | (x == 0) | (y == 0))
     return np.where(exact, product, np.nextafter(product, np.inf))

@@ -71,7 +71,12 @@ def _content(item: Any) -> Hashable:
 
 
 def _key(value: Any) -> tuple[Hashable, ...]:
-    return tuple(_content(getattr(value, field.name)) for field in fields(value) if field.compare)
+    found = []
+    for field in fields(value):
+        if field.compare:
+            item = getattr(value, field.name)
+            found.append(_content(item) if isinstance(item, (np.ndarray, dict)) else item)
+    return tuple(found)
 
 
 def _equal(self: Any, other: object) -> bool:

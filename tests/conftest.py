@@ -3,13 +3,29 @@
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 SUITE_FALSE_ALARM_RATE = 1e-6
+# The tests that, with the examples in docstrings, must cover privsample/accounting in full.
+MEASURED = ("tests/accounting/", "tests/mechanisms/")
+# What `make check` runs, by what kind of test it is; a single test joins by the marker `essential`.
+ESSENTIAL = (
+    "accounting/golden/*",
+    "*/test_brute_force.py",
+    "*/test_laws.py",
+    "*/test_contract.py",
+    "*/test_totality.py",
+    "*/ledger/test_spending.py",
+    "mechanisms/test_files.py",
+    "mechanisms/test_release.py",
+    "test_imports.py",
+)
 _COUNT = pytest.StashKey[int]()
 
 settings.register_profile(
@@ -29,10 +45,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fresh-seeds", action="store_true", help="seed the statistical tests from the system, and print the seeds"
     )
+    parser.addoption("--measure-all", action="store_true", help="with --cov: measure coverage in all tests, slowly")
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure coverage in the tests of `MEASURED` only, because measuring adds a third to the time of a test."""
+    coverage = getattr(item.config.pluginmanager.getplugin("_cov"), "cov_controller", None)
+    if coverage is None or item.nodeid.startswith(MEASURED) or item.config.getoption("--measure-all"):
+        return (yield)
+    coverage.pause()
+    try:
+        return (yield)
+    finally:
+        coverage.resume()
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Count what the false-alarm rate is shared by; a worker of a parallel run collects the whole suite too."""
+    """Mark the essential tests, and count what shares the false-alarm rate; each worker collects the whole suite."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            place = item.path.relative_to(here).as_posix()
+            if any(fnmatchcase(place, pattern) for pattern in ESSENTIAL):
+                item.add_marker("essential")
     config.stash[_COUNT] = sum(item.get_closest_marker("statistical") is not None for item in items)
 
 

@@ -57,6 +57,11 @@ def test_guides_run(guide):
     assert executed(guide, (DOCS / "guides" / f"{guide}.md").read_text(encoding="utf-8"))[1] == ""
 
 
+def test_the_guide_to_stated_accounts_runs():
+    pytest.importorskip("dp_accounting")
+    assert executed("accounts", (DOCS / "guides" / "accounts.md").read_text(encoding="utf-8"))[1] == ""
+
+
 def test_an_example_that_fails_is_reported():
     assert "Expected" in executed("broken", ">>> 1 + 1\n3\n")[1]
 

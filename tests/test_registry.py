@@ -57,12 +57,12 @@ def contraction(step=None):
 
 
 def test_a_registered_value_goes_there_and_back():
-    assert ps.register(Shift, package="hospital-units") is Shift
-    ps.register(package="hospital-units", name="Paint", version=3)(Colour)
+    assert ps.register(Shift, package="clinic-shifts") is Shift
+    ps.register(package="clinic-shifts", name="Paint", version=3)(Colour)
     document = json.loads(json.dumps(encode((Shift(hours=math.inf), Colour.RED))))
     assert document == [
-        {"type": ["hospital-units", "Shift", 1], "hours": {"type": "float", "name": "inf"}, "place": "ward"},
-        {"type": ["hospital-units", "Paint", 3], "name": "RED"},
+        {"type": ["clinic-shifts", "Shift", 1], "hours": {"type": "float", "name": "inf"}, "place": "ward"},
+        {"type": ["clinic-shifts", "Paint", 3], "name": "RED"},
     ]
     assert decode(document) == (Shift(hours=math.inf), Colour.RED)
     assert _registry.registered_classes()[-2:] == (Shift, Colour)

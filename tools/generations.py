@@ -55,7 +55,8 @@ def main() -> int:
     built = subprocess.run([interpreter, "tools/environment.py", folder], cwd=ROOT, check=False)
     if built.returncode:
         return built.returncode
-    return subprocess.run([f"{folder}/bin/python", "-m", "pytest", "tests/interop"], cwd=ROOT, check=False).returncode
+    tests = [f"{folder}/bin/python", "-m", "pytest", "-n", "auto", "tests/interop"]
+    return subprocess.run(tests, cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

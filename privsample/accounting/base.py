@@ -57,7 +57,7 @@ class Accountant(Memo, ABC):
     def _bounds(self) -> PrivacyBounds:
         """What is known of the privacy loss between neighbours, from the fields alone.
 
-        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Renyi curve.
+        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Rényi curve.
         """
 
     @cached
@@ -73,7 +73,7 @@ class Accountant(Memo, ABC):
 
     @property
     def failure(self) -> float:
-        """Probability mass of infinite privacy loss. The Renyi curve holds conditional on that event not happening."""
+        """Probability mass of infinite privacy loss. The Rényi curve holds conditional on that event not happening."""
         return self.bounds.infinity_mass
 
     @property
@@ -129,8 +129,18 @@ class Accountant(Memo, ABC):
         Raises: ValueError, for NaN, delta < 0 or delta >= 1.
         """
         d = deltas(delta)
-        least = [max(min(route.epsilon for route in views.routes(self.bounds, float(x))), 0.0) + 0.0 for x in d.ravel()]
-        return np.array(least).reshape(d.shape)[()]
+        return np.array([self._least_epsilon(float(x)) for x in d.ravel()]).reshape(d.shape)[()]
+
+    def _least_epsilon(self, delta: float) -> float:
+        """The least over all routes, computed once for each delta."""
+        known = self._known_epsilons
+        if delta not in known:
+            known[delta] = max(min(route.epsilon for route in views.routes(self.bounds, delta)), 0.0) + 0.0
+        return known[delta]
+
+    @cached
+    def _known_epsilons(self) -> dict[float, float]:
+        return {}
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
@@ -175,6 +185,8 @@ class Accountant(Memo, ABC):
 
     def assuming(self, *more: Assumption) -> Self:
         """The same account with further assumptions."""
+        if self.assumptions.issuperset(more):
+            return self
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
 
     def __add__(self, other: object) -> "Composed":
@@ -220,9 +232,9 @@ class SizeFreeAccountant(Accountant):
 
 @value
 class Composed(Accountant):
-    """Accounts of releases from the same records, each with how often. Renyi curves add; dominating pairs multiply.
+    """Accounts of releases from the same records, each with how often. Rényi curves add; dominating pairs multiply.
 
-    Valid for mechanisms fixed beforehand and, by Renyi curve, for ones chosen adaptively within fixed curves.
+    Valid for mechanisms fixed beforehand and, by Rényi curve, for ones chosen adaptively within fixed curves.
     Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs);
     docs/notes/composition.md.
     """

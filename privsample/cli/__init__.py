@@ -9,7 +9,7 @@ from privsample.cli.errors import DataProblem, Stop, UsageProblem
 from privsample.cli.options import Parser, joined
 from privsample.errors import SchemaError
 
-_COMMANDS = ("release", "account", "compare", "validate", "ledger", "audit", "reproduce")
+_COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce")
 _DESCRIPTION = """\
 Draw from Bayesian posteriors so that nobody can tell much about any one record from the draws,
 and know exactly how much. Start with `compare` to choose a mechanism, `account` to see its price

@@ -1,6 +1,7 @@
 """`privsample account`: what a release would cost. No data are read."""
 
 from argparse import Namespace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,35 +11,39 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.accounting.targets import RDP, Target
 from privsample.cli import build
-from privsample.cli.options import add_draws, add_mechanism, add_model, add_target
+from privsample.cli.choice import add_mechanism
+from privsample.cli.options import add_json, add_target
 from privsample.cli.output import Page, check_tables, odds, print_json, up
+from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
-from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 
 _DELTAS = (1e-4, 1e-6, 1e-8, 1e-10)
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 ABOUT = "price a release without touching any data"
 DESCRIPTION = """\
-Price a release without touching any data: how much records may count so that the limit is met,
-and what the release can then reveal about one record."""
+Price a release of any mechanism without touching any data: what its free parameter must be so that the limit is
+met, and what the release can then reveal about one record."""
 EXAMPLE = """\
 example:
   privsample account --n 1000 --model beta-bernoulli --prior 6,12 \\
-      --mechanism diffused --epsilon 1 --delta 1e-6 --draws 4"""
+      --mechanism diffused --epsilon 1 --delta 1e-6 --draws 4
+  privsample account --mechanism gaussian --sensitivity 1 --noise-std 2
+  privsample account --mechanism subsampled \\
+      --scheme 'poisson-sampling rate=0.1' \\
+      --base 'gaussian-sum noise-std=2 bounds=0,1'"""
 
 
 def add(parser: Any) -> None:
     """The command's options."""
-    add_model(parser)
     add_mechanism(parser)
     add_target(parser)
-    add_draws(parser)
+    add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Print the account."""
     check_tables(args)
-    made = build.mechanism(args, build.model(args), limit_needed=False)
+    made = build.mechanism(args, build.fields(args), limit_needed=False)
     goal, delta = build.target(args), build.stated_delta(args)
     cost = costs(made.accountant, goal, delta)
     if args.json:
@@ -77,42 +82,50 @@ def described(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
     return {"mechanism": encode(mechanism), "target": None if goal is None else goal.words}
 
 
-def named(mechanism: ConjugateMechanism, goal: Target | None) -> list[tuple[str, str]]:
+def named(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
     """The mechanism and what it was calibrated to, for people."""
-    weights = ((f, getattr(mechanism, f, None)) for f in build.FREE)
     facts = [("mechanism", type(mechanism).__name__)]
-    facts += [(_WEIGHTS[f][0], f"{w:.6g}   {_WEIGHTS[f][1](w)}") for f, w in weights if w is not None]
-    facts += [(f, _short(getattr(mechanism, f))) for f in ("noise", "truncation") if hasattr(mechanism, f)]
-    public = encode(mechanism.model)
-    kind = public.pop("type")
-    facts.append(("model", f"{kind}: " + ", ".join(f"{key} {_short(item)}" for key, item in public.items())))
-    meant = "" if mechanism.unit == "record" else f", one record being one {mechanism.unit}"
-    facts.append(("draws", f"{mechanism.draws} from n = {mechanism.n} records{meant}"))
+    size = getattr(mechanism, "n", None) or getattr(mechanism.accountant.relation, "n", None)
+    free = [parameter.decides for parameter in mechanism.free_parameters]
+    listed = [item.name for item in fields(mechanism) if item.init]  # type: ignore[arg-type]
+    for name in sorted(listed, key=lambda name: name not in free):
+        found = getattr(mechanism, name)
+        if name not in _SAID and found is not None and np.size(found):
+            words = meaning(name, found) if isinstance(found, float) else ""
+            facts.append((name.replace("_", " "), "   ".join([_short(encode(found)), *([words] if words else [])])))
+    unit = unit_of(mechanism)
+    meant = "" if unit == "record" else f", one record being one {unit}"
+    records = "" if size is None else f" from n = {size} records"
+    facts.append(("draws", f"{getattr(mechanism, 'draws', 1)}{records}{meant}"))
     return facts if goal is None else [*facts, ("limit met", goal.words)]
 
 
+_SAID = ("n", "draws", "unit", "relation")  # fields that stand in another line
+
+
+def unit_of(mechanism: Mechanism) -> str:
+    """What one record is."""
+    return str(getattr(mechanism.accountant.relation, "unit", "record"))
+
+
 def _short(item: Any) -> str:
+    if isinstance(item, dict) and "type" in item:
+        kind = item["type"] if isinstance(item["type"], str) else item["type"][1]
+        return f"{kind}: " + ", ".join(f"{key} {_short(part)}" for key, part in item.items() if key != "type")
     if isinstance(item, (list, tuple)):
         return "(" + ", ".join(map(_short, item[:20])) + (", ...)" if len(item) > 20 else ")")
-    return f"{item:g}" if isinstance(item, float) else str(item)
+    return f"{item:.6g}" if isinstance(item, float) else str(item)
 
 
-_WEIGHTS: dict[str, tuple[str, Any]] = {
-    "data_weight": ("data weight", lambda w: f"(every record counts {w:.3g} times; the prior counts once)"),
-    "prior_divisor": ("prior divisor", lambda w: f"(the prior counts {1 / w:.3g} times; every record once)"),
-    "temperature": ("temperature", lambda t: f"(prior and records count {1 / t:.3g} times)"),
-    "scale": ("scale", lambda _: "(of the noise, in the statistic's unit)"),
-}
-
-
-def show_costs(page: Page, mechanism: ConjugateMechanism, cost: dict[str, Any]) -> None:
+def show_costs(page: Page, mechanism: Mechanism, cost: dict[str, Any]) -> None:
     """What can be learnt about one record, in two tables."""
+    draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
     rows = [[f"{row['delta']:g}", up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
     page.table(
-        f"What all {mechanism.draws} draws together can reveal about one {mechanism.unit}"
-        if mechanism.draws > 1
-        else f"What the draw can reveal about one {mechanism.unit}",
-        ("except with probability (delta)", "epsilon", f"shift in the odds between two versions of a {mechanism.unit}"),
+        f"What all {draws} draws together can reveal about one {unit}"
+        if draws > 1
+        else f"What the draw can reveal about one {unit}",
+        ("except with probability (delta)", "epsilon", f"shift in the odds between two versions of a {unit}"),
         rows,
         numbers=(0, 1),
     )

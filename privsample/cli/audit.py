@@ -1,32 +1,42 @@
 """`privsample audit`: try to refute the accounts of this library by Monte Carlo."""
 
 from argparse import SUPPRESS, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+import numpy as np
+
+from privsample.cli import build
 from privsample.cli.build import checked
+from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import Stop, UsageProblem, require, require_known
-from privsample.cli.options import add_json, number, seed, whole
+from privsample.cli.options import add_json, add_target, number, seed, whole
 from privsample.cli.output import Page, check_tables, print_json, progress, read_or_not
 from privsample.cli.reproduce import empty_folder
 from privsample.cli.spread import add_jobs, spread
+from privsample.mechanisms.base import Mechanism
 
 ABOUT = "try to refute the accounts by drawing from neighbouring datasets"
 DESCRIPTION = """\
 Draw from two neighbouring datasets, chosen as bad as they are known to be, and try to refute what a mechanism
-says it costs. An audit can refute a claim; it cannot prove one. No file is read. To audit a mechanism or a
-function of your own, call privsample.audit in Python."""
+says it costs. An audit can refute a claim; it cannot prove one. No file is read. Names are those of examples;
+--mechanism audits a mechanism with options of its own. To audit a function of your own, call privsample.audit in
+Python."""
 EXAMPLE = """\
 example:
   privsample audit laplace beta-posterior
+  privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
+      --samples 20000
 
-One that is broken on purpose, to see it caught: privsample audit laplace --mutant
+One that is broken on purpose, to see it caught: audit laplace --mutant
 All of them, with a picture: privsample audit --all --jobs 2 --out audits
 All names: privsample audit --list"""
 
 
+_SAMPLES = 20_000  # from each dataset, for a mechanism with options of its own
 _READING = """\
 claimed, at least: delta at this epsilon, as it is claimed and as the draws prove it.
 p: such draws are at most this likely, if the claim is true. CONSISTENT is no proof that it is.
@@ -47,7 +57,10 @@ def add(parser: Any) -> None:
     parser.add_argument("--mutant", action="store_true", help="audit the mutants (broken copies), which must be caught")
     parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # its former name
     parser.add_argument(
-        "--samples", type=whole, metavar="N", help="draws from each dataset (default: what the mutant is caught with)"
+        "--samples",
+        type=whole,
+        metavar="N",
+        help="draws from each dataset (default: what the mutant is caught with; 20000 with --mechanism)",
     )
     parser.add_argument(
         "--level", type=number, default=1e-6, metavar="P", help="the chance of refuting a true claim (default: 1e-6)"
@@ -55,18 +68,24 @@ def add(parser: Any) -> None:
     parser.add_argument("--seed", type=seed, metavar="SEED", help="repeat the same audits")
     parser.add_argument("--out", metavar="DIR", help="a folder for audits.png and audits.csv")
     parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
+    add_mechanism(parser, required=False, words="in place of names: the mechanism of these options")
+    add_target(parser)
     add_jobs(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Print the list, or audit, print and write. Raises: Refuted."""
-    if bool(args.names) + args.all + args.list != 1:
-        raise UsageProblem("give names of mechanisms, or --all, or --list (see privsample audit --help)")
+    if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
+        raise UsageProblem(
+            "give names of mechanisms, or --mechanism, or --all, or --list (see privsample audit --help)"
+        )
+    if args.mutant and args.mechanism is not None:
+        raise UsageProblem("--mutant audits the broken copies of the examples: leave it out, or give names")
     check_tables(args)
     from privsample.simulations.audit.audited import Audited, audited
 
-    names = _names(args)
+    names = _names(args) if args.mechanism is None else [args.mechanism]
     if args.list:
         _listed(names, args)
         return 0
@@ -74,10 +93,11 @@ def run(args: Namespace) -> int:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
     options = {"seed": args.seed, "mutant": args.mutant, "samples": args.samples, "level": args.level}
+    own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
     done: list[Audited] = []
     try:
         with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
-            for one in audited(names, **options):
+            for one in audited(names, **options) if own is None else _own(own, args):
                 done.append(one)
                 advance(1)
     finally:  # what was done is kept and told also where the rest failed or was stopped
@@ -93,12 +113,24 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _own(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
+    """The audit of a mechanism that the command line describes, with the options given."""
+    from privsample.simulations.audit.audit import audit
+    from privsample.simulations.audit.audited import Audited
+
+    start = perf_counter()
+    rng = np.random.default_rng(args.seed)
+    settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
+    verdict = audit(mechanism, **settings)
+    yield Audited(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
+
+
 def _names(args: Namespace) -> list[str]:
     """The examples that are meant, each once. Raises: UsageProblem."""
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
-    require_known("example", args.names, known, "privsample audit")
+    require_known("example", args.names, known, "privsample audit --list")
     return list(dict.fromkeys(args.names)) or list(known)
 
 

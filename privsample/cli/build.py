@@ -1,63 +1,24 @@
-"""From options to models, targets and mechanisms; nothing here sees a record."""
+"""From options to limits and mechanisms; nothing here sees a record."""
 
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
+from privsample.cli.choice import dest, limit_options, option
 from privsample.cli.errors import UsageProblem
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
-from privsample.mechanisms.noise.statistics import NoisyStatistics
-from privsample.mechanisms.posterior.conjugate import (
-    BetaQuery,
-    ConcentratedPosterior,
-    ConjugateMechanism,
-    DiffusedPosterior,
-    DirectPosterior,
-)
-from privsample.mechanisms.posterior.tempered import TemperedPosterior
+from privsample.cli.models import model
+from privsample.cli.syntax import assemble
+from privsample.distributions.models.base import Model
+from privsample.mechanisms.arguments import arguments, field_of_kind, free_argument
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.calibration import FreeParameter
 
 STATED_DELTA = 1e-6
-_EXTRAS = ("upper", "bounds", "noise_variance", "fractional", "categories")
-_PRIORS = {
-    "beta-bernoulli": "alpha,beta",
-    "dirichlet-categorical": "",
-    "gamma-poisson": "shape,rate",
-    "gamma-exponential": "shape,rate",
-    "normal-known-variance": "mean,variance",
-}
-_TAKES = {
-    "beta-bernoulli": ("fractional",),
-    "dirichlet-categorical": ("categories",),
-    "gamma-poisson": ("upper",),
-    "gamma-exponential": ("upper",),
-    "normal-known-variance": ("noise_variance", "bounds"),
-}
-MECHANISMS = {
-    "direct": DirectPosterior,
-    "diffused": DiffusedPosterior,
-    "concentrated": ConcentratedPosterior,
-    "tempered": TemperedPosterior,
-    "noisy": NoisyStatistics,
-}
-_FREE: dict[str, tuple[str, ...]] = {
-    "direct": (),
-    "diffused": ("data_weight",),
-    "concentrated": ("prior_divisor",),
-    "tempered": ("temperature",),
-    "noisy": ("scale",),
-    "beta-query": ("data_weight", "prior_divisor"),
-}
-FREE = ("data_weight", "prior_divisor", "temperature", "scale")
-_OWN = {"tempered": ("truncation",), "noisy": ("noise",)}
+_NO_LIMIT = "no limit was given: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
 
 
 @contextmanager
@@ -67,70 +28,6 @@ def checked(words: str = "") -> Iterator[None]:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
         raise UsageProblem(f"{words}: {error}" if words else str(error)) from None
-
-
-def is_query(args: Namespace) -> bool:
-    """Whether the mean of a bounded column is asked for."""
-    return getattr(args, "mechanism", None) == "beta-query"
-
-
-def model(args: Namespace) -> Model:
-    """The model with its prior. Raises: UsageProblem."""
-    if is_query(args):
-        if args.model not in (None, "beta-bernoulli"):
-            raise UsageProblem(f"--mechanism beta-query brings its own model; leave out --model {args.model}")
-        _check_extras(args, "--mechanism beta-query", ("bounds",))
-        alpha, beta = _prior(args, "beta-query", "alpha,beta")
-        with checked("--prior"):
-            return BetaBernoulli(alpha=alpha, beta=beta, fractional=True)
-    if args.model is None:
-        raise UsageProblem(f"--model is missing; expected one of {', '.join(_PRIORS)}")
-    _check_extras(args, f"--model {args.model}", _TAKES[args.model])
-    prior = _prior(args, args.model, _PRIORS[args.model])
-    with checked(f"--model {args.model}"):
-        return _made(args, prior)
-
-
-def _made(args: Namespace, prior: tuple[float, ...]) -> Model:
-    match args.model:
-        case "beta-bernoulli":
-            return BetaBernoulli(alpha=prior[0], beta=prior[1], fractional=args.fractional)
-        case "dirichlet-categorical":
-            if args.categories and len(args.categories) != len(prior):
-                raise UsageProblem(
-                    f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
-                    "they must be as many, one number for each name"
-                )
-            return DirichletCategorical(alpha=prior)
-        case "gamma-poisson":
-            if args.upper != int(args.upper if abs(args.upper) < 2**53 else 0):
-                raise UsageProblem(f"--upper must be a whole number for counts, got {args.upper:g}")
-            return GammaPoisson(shape=prior[0], rate=prior[1], upper=int(args.upper))
-        case "gamma-exponential":
-            return GammaExponential(shape=prior[0], rate=prior[1], upper=args.upper)
-        case _:
-            fixed: dict[str, Any] = {"noise_variance": args.noise_variance, "bounds": args.bounds}
-            return NormalKnownVariance(mean=prior[0], variance=prior[1], **fixed)
-
-
-def _prior(args: Namespace, name: str, parts: str) -> tuple[float, ...]:
-    found: tuple[float, ...] = args.prior
-    if parts and len(found) != 2:
-        raise UsageProblem(f"--prior for {name} is two numbers, {parts}; got {len(found)}")
-    return found
-
-
-def _option(field: str) -> str:
-    return "--" + field.replace("_", "-")
-
-
-def _check_extras(args: Namespace, words: str, takes: tuple[str, ...]) -> None:
-    for field in _EXTRAS:
-        given = getattr(args, field) is not None and getattr(args, field) is not False
-        if given and field not in takes:
-            raise UsageProblem(f"{_option(field)} is not an option of {words}; leave it out")
-        if not given and field in takes and field not in ("fractional", "categories"):
-            raise UsageProblem(f"{words} needs {_option(field)}")
 
 
 def target(args: Namespace) -> Target | None:
@@ -154,7 +51,7 @@ def required_target(args: Namespace) -> Target:
     """The limit asked for. Raises: UsageProblem, also where there is none."""
     found = target(args)
     if found is None:
-        raise UsageProblem("no limit was given: --epsilon with --delta, or --order with --rdp-epsilon, or --rho")
+        raise UsageProblem(_NO_LIMIT)
     return found
 
 
@@ -166,46 +63,67 @@ def stated_delta(args: Namespace) -> float:
     return delta
 
 
-def mechanism(args: Namespace, family: Model, *, limit_needed: bool) -> ConjugateMechanism:
-    """The mechanism, calibrated to the target or with the parameter given. Raises: UsageProblem, UnreachableTarget."""
-    goal = target(args)
-    stated_delta(args)
-    free = _FREE[args.mechanism]
-    given = {f: getattr(args, f) for f in FREE if getattr(args, f) is not None}
-    for field in given:
-        if field not in free:
-            raise UsageProblem(f"{_option(field)} is not an option of --mechanism {args.mechanism}; leave it out")
-        if goal is not None:
-            raise UsageProblem(f"give a limit or {_option(field)}, not both: the limit decides it")
-    if goal is None and not given and (limit_needed or free):
-        instead = f"; or {' or '.join(map(_option, free))}" if free else ""
-        raise UsageProblem(
-            f"no limit was given: --epsilon with --delta, or --order with --rdp-epsilon, or --rho{instead}"
-        )
-    fixed: dict[str, Any] = {"n": args.n, "draws": args.draws, "unit": args.unit}
-    if isinstance(family, BetaBernoulli) and is_query(args):
-        kind: Any = BetaQuery
-        fixed |= {"alpha": family.alpha, "beta": family.beta, "bounds": args.bounds}
-    else:
-        kind = MECHANISMS[args.mechanism]
-        fixed |= {"model": family} | _own(args)
+def fields(args: Namespace) -> dict[str, Any]:
+    """The mechanism's fields as they were given; those that a limit decides may be missing. Raises: UsageProblem."""
+    cls = args.kind
+    given = {one.name: found for one in arguments(cls) if (found := getattr(args, dest(one.name), None)) is not None}
+    name = field_of_kind(cls, Model)
+    if name is not None:
+        given[name] = model(args)
+    decided = [free.decides for free in cls.free_parameters if not free.from_field]
     with checked():
-        made: ConjugateMechanism = kind(**fixed, **given) if goal is None else kind.calibrate(**fixed, target=goal)
+        return assemble(cls, given, lambda name: option(name, cls), decided, who=_who(args))
+
+
+def _who(args: Namespace) -> str:
+    return f"privsample {args.command}" if args.mechanism is None else f"--mechanism {args.mechanism}"
+
+
+def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> Mechanism:
+    """The mechanism of these fields, calibrated to the limit or with the free parameter given.
+
+    Raises: UsageProblem, also where the limit cannot be met.
+    """
+    cls, goal = args.kind, target(args)
+    stated_delta(args)
+    settings = limit_options(args)
+    chosen = [free for free in cls.free_parameters if free.decides in given]
+    if goal is None:
+        if settings:
+            raise UsageProblem(f"{option(next(iter(settings)), cls)} belongs to a limit, and {_NO_LIMIT}")
+        missing = [free for free in cls.free_parameters if (one := free_argument(cls, free)) and one.required]
+        if not chosen and (limit_needed or missing):
+            names = [option(free.decides, cls) for free in cls.free_parameters]
+            raise UsageProblem(_NO_LIMIT + (f"; or {' or '.join(names)}" if names else ""))
+        with checked():
+            made: Mechanism = cls(**given)
+        return made
+    free = _decided(cls, settings.get("by"))
+    if free is not None and free in chosen and not free.from_field:
+        raise UsageProblem(f"give a limit or {option(free.decides, cls)}, not both: the limit decides it")
+    with checked():
+        calibrated: Mechanism = cls.calibrate(**given, **settings, target=goal)
+    return calibrated
+
+
+def any_mechanism(args: Namespace, given: dict[str, Any]) -> Mechanism:
+    """A mechanism of these fields with any free parameter, for what does not depend on it. Raises: UsageProblem."""
+    cls = args.kind
+    free = _decided(cls, None)
+    with checked():
+        if free is None or any(one.decides in given for one in cls.free_parameters):
+            made: Mechanism = cls(**given)
+        else:
+            made = cls(**given, **{free.decides: _any_value(cls, free, given)})
     return made
 
 
-def _own(args: Namespace) -> dict[str, Any]:
-    """The options that only one mechanism has. Raises: UsageProblem."""
-    for name, fields in _OWN.items():
-        for field in fields:
-            if name != args.mechanism and getattr(args, field) is not None:
-                raise UsageProblem(f"{_option(field)} is an option of --mechanism {name}; leave it out")
-    match args.mechanism:
-        case "tempered":
-            if args.truncation is None:
-                raise UsageProblem("--mechanism tempered needs --truncation: a least share such as 0.05, or LOW,HIGH")
-            return {"truncation": args.truncation[0] if len(args.truncation) == 1 else args.truncation}
-        case "noisy":
-            return {"noise": None if args.noise is None else args.noise.replace("-", " ")}
-        case _:
-            return {}
+def _any_value(cls: Any, free: FreeParameter, given: dict[str, Any]) -> Any:
+    """A value that the free parameter may have, whatever it costs."""
+    defaults = {item.name: item.default for item in dataclass_fields(cls) if item.default is not MISSING}
+    return free.value(free.upper if free.direction == "largest" else 1.0, defaults | dict(free.options) | given)
+
+
+def _decided(cls: Any, by: str | None) -> FreeParameter | None:
+    """The free parameter that a limit decides."""
+    return next((free for free in cls.free_parameters if by in (None, free.name)), None)

@@ -7,47 +7,58 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build
-from privsample.cli.options import add_draws, add_model, add_target, seed, whole
+from privsample.cli.choice import add_mechanisms, mechanisms
+from privsample.cli.errors import UsageProblem
+from privsample.cli.options import add_json, add_target, seed, whole
 from privsample.cli.output import Page, check_tables, print_json
+from privsample.errors import UnreachableTarget
+from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
 ABOUT = "compare the mechanisms at one limit, on simulated data"
 DESCRIPTION = """\
-Compare the mechanisms at one limit: how far each would be from the true posterior, and from the truth,
-with this many records. Parameters are simulated from the prior and data from the model; no file is read.
-For beta-query, compare with --model beta-bernoulli --fractional and the same prior."""
+Compare mechanisms at one limit on simulated data; no file is read. With --model: how far each posterior
+mechanism would be from the true posterior, and from the truth, with this many records; parameters are
+simulated from the prior and data from the model. For beta-query, compare with --model beta-bernoulli
+--fractional and the same prior. With --mechanism: how far what each releases is from the statistic or the sum."""
 EXAMPLE = """\
 example:
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
+      --epsilon 1 --delta 1e-6
+  privsample compare --mechanism gaussian-sum,laplace-sum --bounds 0,1 \\
       --epsilon 1 --delta 1e-6"""
 
 
 def add(parser: Any) -> None:
     """The command's options."""
-    add_model(parser)
+    add_mechanisms(parser, without=DirectPosterior)
     add_target(parser)
     group = parser.add_argument_group("the simulations")
     group.add_argument("--simulations", type=whole, default=200, metavar="S", help="how many data sets (default: 200)")
     group.add_argument(
         "--seed", type=seed, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
     )
-    add_draws(parser)
+    add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Simulate and print."""
     check_tables(args)
-    family, goal, delta = build.model(args), build.required_target(args), build.stated_delta(args)
+    if args.kinds is not None:
+        return _noise(args)
+    fields = build.fields(args)
+    goal, delta = build.required_target(args), build.stated_delta(args)
     from privsample.simulations.experiments.compare import compare
 
-    settings: dict[str, Any] = {"model": family, "n": args.n, "target": goal, "draws": args.draws}
+    family, n, draws = fields["model"], fields["n"], fields.get("draws", 1)
+    settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws}
     with build.checked():
         rows = compare(**settings, simulations=args.simulations, rng=np.random.default_rng(args.seed))
     reached = [row for row in rows if not row.reason]
-    offered = [row for row in reached if row.name in build.MECHANISMS]
+    offered = [row for row in reached if row.name in mechanisms()]
     best = min(offered, key=lambda row: (round(row.ratio, 2), row.relative_entropy)).name if offered else None
     if args.json:
         rows_ = [asdict(row) | {"ratio": row.ratio, "reached": not row.reason} for row in rows]
-        settings_ = {"target": goal.words, "n": args.n, "draws": args.draws, "simulations": args.simulations}
+        settings_ = {"target": goal.words, "n": n, "draws": draws, "simulations": args.simulations}
         print_json(
             {"command": "compare", "delta": delta, **settings_, "simulated": True, "best": best, "mechanisms": rows_}
         )
@@ -63,9 +74,9 @@ def run(args: Namespace) -> int:
         ]
         for row in reached
     ]
-    times = f"{args.draws} draws" if args.draws > 1 else "one draw"
+    times = f"{draws} draws" if draws > 1 else "one draw"
     page.table(
-        f"{goal.words}, {times} from n = {args.n} simulated records",
+        f"{goal.words}, {times} from n = {n} simulated records",
         ("mechanism", "set to", "distance", "error", "times"),
         table,
         numbers=(2, 3, 4),
@@ -77,6 +88,55 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _noise(args: Namespace) -> int:
+    """Compare mechanisms that release a noisy statistic or sum."""
+    from privsample.simulations.experiments.compare_noise import noise_error
+
+    goal, delta = build.required_target(args), build.stated_delta(args)
+    rows: list[dict[str, Any]] = []
+    for name, cls in args.kinds.items():
+        own = Namespace(**vars(args) | {"kind": cls, "mechanism": name})
+        fields = build.fields(own)
+        row: dict[str, Any] = {"name": name, "parameter": "", "amount": np.nan, "error": np.nan, "reason": ""}
+        try:
+            made = cls.calibrate(**fields, target=goal)
+        except UnreachableTarget as error:
+            rows.append(row | {"reason": str(error)})
+            continue
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise UsageProblem(f"{name}: {error}") from None
+        rng = np.random.default_rng(args.seed)
+        with build.checked(name):
+            row["error"] = noise_error(made, simulations=args.simulations, rng=rng)
+        free = cls.free_parameters[0].decides if cls.free_parameters else ""
+        amount = getattr(made, free, np.nan) if free else np.nan
+        rows.append(row | {"parameter": free, "amount": amount if isinstance(amount, float) else np.nan})
+    best = min((row for row in rows if not row["reason"]), key=lambda row: row["error"], default={"name": None})["name"]
+    if args.json:
+        settings = {"target": goal.words, "simulations": args.simulations, "simulated": True, "best": best}
+        print_json({"command": "compare", "delta": delta, **settings, "mechanisms": rows})
+        return 0
+    page = Page()
+    table = [
+        [
+            row["name"] + (" *" if row["name"] == best else ""),
+            f"{row['parameter'].replace('_', ' ')} {row['amount']:.4g}" if np.isfinite(row["amount"]) else "",
+            f"{row['error']:.4g}",
+        ]
+        for row in rows
+        if not row["reason"]
+    ]
+    page.table(goal.words, ("mechanism", "set to", "error"), table, numbers=(2,))
+    for row in rows:
+        if row["reason"]:
+            page.text(f"{row['name']}: {row['reason']}")
+    page.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
+    return 0
+
+
+_NOISE_LEGEND = """\
+error: how far one released number is from the statistic or the sum without noise, on average over
+{count} releases from simulated data; no private data were used. * the least error."""
 _LEGEND = """\
 Averages over {count} simulated data sets; no private data were used.
 distance: relative entropy (nats) from the true posterior to what is released.

@@ -38,9 +38,14 @@ def require_known(what: str, names: Collection[str], known: Collection[str], com
     unknown = [name for name in names if name not in known]
     if not unknown:
         return
-    near = dict.fromkeys(other for name in unknown for other in _near(name.lower(), known))
-    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    raise UsageProblem(f"there is no {what} {', '.join(unknown)}{hint} `{command} --list` prints all names")
+    hint = nearest(unknown, known) or ";"
+    raise UsageProblem(f"there is no {what} {', '.join(unknown)}{hint} `{command}` prints all names")
+
+
+def nearest(names: Collection[str], known: Collection[str]) -> str:
+    """A question about the known names that are most like these, to stand after a statement; empty where none are."""
+    near = dict.fromkeys(other for name in names for other in _near(name.lower(), known))
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _near(name: str, known: Collection[str]) -> list[str]:

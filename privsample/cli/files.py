@@ -30,6 +30,11 @@ class Column:
         if categories or ending(self.path) not in TEXT:
             check_type(kind, name, categories=bool(categories))
 
+    @property
+    def words(self) -> str:
+        """The column."""
+        return f"column {self.name!r}"
+
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator["Column"]:
         """Tell `advance` the rows of each chunk; an error or interrupt inside the stream comes out as it was."""

@@ -3,17 +3,47 @@
 import argparse
 import math
 import textwrap
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from privsample.cli.errors import UsageProblem
 
-MODELS = ("beta-bernoulli", "dirichlet-categorical", "gamma-poisson", "gamma-exponential", "normal-known-variance")
-MECHANISMS = ("direct", "diffused", "concentrated", "tempered", "noisy", "beta-query")
-NOISES = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
-_SIGNED = (  # options whose numbers may begin with a sign
-    *("--n", "--draws", "--prior", "--bounds", "--upper", "--noise-variance", "--truncation"),
-    *("--epsilon", "--delta", "--order", "--rdp-epsilon", "--rho"),
-    *("--data-weight", "--prior-divisor", "--temperature", "--scale"),
+# Options of the commands themselves: a field of the same name is an option with "mechanism-" before it.
+OWN = frozenset(
+    [
+        "all",
+        "by",
+        "clip",
+        "column",
+        "columns",
+        "dask",
+        "delta",
+        "epsilon",
+        "file",
+        "force",
+        "help",
+        "jobs",
+        "json",
+        "label",
+        "ledger",
+        "level",
+        "list",
+        "mechanism",
+        "names",
+        "order",
+        "out",
+        "progress",
+        "public-data",
+        "rdp-epsilon",
+        "report",
+        "rho",
+        "samples",
+        "seed",
+        "separator",
+        "simulations",
+        "mutant",
+        "twin",
+    ]
 )
 
 
@@ -27,7 +57,13 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose options cannot be shortened."""
+    """A parser whose errors are one line, and whose options cannot be shortened.
+
+    `further` adds options that depend on what the command line says, before it is read.
+    """
+
+    further: "Callable[[Parser, Sequence[str]], None] | None" = None
+    unknown: "Callable[[str], str | None] | None" = None
 
     def __init__(self, **settings: Any) -> None:
         fixed: dict[str, Any] = {"allow_abbrev": False, "formatter_class": Formatter}
@@ -35,9 +71,13 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse what is unknown here: a command would leave it to the main parser, whose help is about commands."""
+        if self.further is not None:
+            further, self.further = self.further, None
+            further(self, args or ())
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            known = self.unknown(unknown[0].partition("=")[0]) if self.unknown is not None else None
+            self.error(known or f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
@@ -49,7 +89,8 @@ def joined(words: list[str]) -> list[str]:
     """`--bounds -5,5` as `--bounds=-5,5`: argparse would take -5,5 for an option."""
     result: list[str] = []
     for word in words:
-        if result and result[-1] in _SIGNED and word[:1] == "-" and word[1:2] in set("0123456789.i"):
+        named = bool(result) and result[-1].startswith("--") and "=" not in result[-1]
+        if named and word[:1] == "-" and word[1:2] in set("0123456789.i"):
             result[-1] += "=" + word
         else:
             result.append(word)
@@ -88,14 +129,6 @@ def numbers(text: str) -> tuple[float, ...]:
     return tuple(number(part.strip()) for part in text.split(","))
 
 
-def pair(text: str) -> tuple[float, float]:
-    """Two numbers with a comma between them."""
-    found = numbers(text)
-    if len(found) != 2:
-        raise argparse.ArgumentTypeError(f"expected two numbers such as 0,10, got {text!r}")
-    return found[0], found[1]
-
-
 def names(text: str) -> tuple[str, ...]:
     """Different names with commas between them."""
     found = tuple(part.strip() for part in text.split(","))
@@ -111,47 +144,18 @@ def phrase(text: str) -> str:
     return text.strip()
 
 
-def add_model(parser: argparse.ArgumentParser, *, n: bool = True) -> None:
-    """What the records are and what was believed of them before."""
-    group = parser.add_argument_group("the data and the model")
-    if n:
-        group.add_argument("--n", type=whole, required=True, metavar="N", help="how many records there are (public)")
-    group.add_argument("--model", choices=MODELS, metavar="MODEL", help="one of " + ", ".join(MODELS))
-    group.add_argument(
-        "--prior",
-        type=numbers,
-        required=True,
-        metavar="A,B",
-        help="the prior's numbers: alpha,beta (beta-bernoulli, beta-query); one number for each category (dirichlet-"
-        "categorical); shape,rate (both gammas); mean,variance (normal-known-variance). A larger prior makes "
-        "stronger guarantees possible",
-    )
-    group.add_argument("--upper", type=number, metavar="B", help="gamma models: larger values count as B")
-    group.add_argument(
-        "--bounds",
-        type=pair,
-        metavar="LO,HI",
-        help="normal-known-variance, beta-query: values outside count as the nearer bound",
-    )
-    group.add_argument(
-        "--noise-variance", type=number, metavar="V", help="normal-known-variance: variance of one record"
-    )
-    group.add_argument("--fractional", action="store_true", help="beta-bernoulli: records are numbers from 0 to 1")
-    group.add_argument(
-        "--categories",
-        type=names,
-        metavar="A,B,C",
-        help="dirichlet-categorical: the public list of names in the column; missing and unknown names count as "
-        "the first. Without it the column holds 0, 1, 2, ...",
-    )
-    group.add_argument("--unit", type=phrase, default="record", metavar="WORD", help="what one record is, e.g. patient")
+_TABLE = "CSV (with a header, also .gz), Parquet, Feather or Arrow file"
 
 
-def add_file(parser: argparse.ArgumentParser) -> None:
+def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
     """Where the records are."""
-    parser.add_argument("file", metavar="FILE", help="CSV (with a header, also .gz), Parquet, Feather or Arrow file")
+    parser.add_argument("file", metavar="FILE", help=what)
     group = parser.add_argument_group("the file")
-    group.add_argument("--column", required=True, metavar="C", help="the column to use, by name; no other is read")
+    group.add_argument("--column", metavar="C", help="the column to use, by name; no other is read")
+    group.add_argument(
+        "--columns", type=names, metavar="A,B,C", help="several columns, for a mechanism whose records are rows"
+    )
+    group.add_argument("--label", metavar="Y", help="beside --columns: the column of labels or targets")
     group.add_argument(
         "--separator", type=_separator, metavar="S", help="between the fields of a CSV file (default: comma)"
     )
@@ -170,37 +174,6 @@ def _separator(text: str) -> str:
     return found
 
 
-def add_mechanism(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """How to draw."""
-    group = parser.add_argument_group("the mechanism")
-    text = (
-        "direct: the posterior as it is; diffused: every record counts less; concentrated: the prior counts more; "
-        "tempered: both count less, inside bounds; noisy: the statistic with noise, for an analyst to infer from; "
-        "beta-query: the mean of a bounded column"
-    )
-    group.add_argument("--mechanism", choices=MECHANISMS, required=required, metavar="M", help=text)
-    group.add_argument(
-        "--data-weight", type=number, metavar="R", help="in place of a limit: how much a record counts, in (0, 1]"
-    )
-    group.add_argument(
-        "--prior-divisor", type=number, metavar="M", help="in place of a limit: divides the prior, in (0, 1]"
-    )
-    group.add_argument("--temperature", type=number, metavar="T", help="tempered, in place of a limit: at least 1")
-    group.add_argument(
-        "--truncation",
-        type=numbers,
-        metavar="A",
-        help="tempered: the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean",
-    )
-    group.add_argument("--scale", type=number, metavar="S", help="noisy, in place of a limit: the spread of the noise")
-    group.add_argument(
-        "--noise",
-        choices=NOISES,
-        metavar="LAW",
-        help=f"noisy: {', '.join(NOISES)} (default: discrete-laplace for counts, laplace for other sums)",
-    )
-
-
 def add_target(parser: argparse.ArgumentParser) -> None:
     """What it may cost."""
     group = parser.add_argument_group("the limit to meet (one of three)")
@@ -214,14 +187,6 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--order", type=number, metavar="A", help="Renyi differential privacy: its order, above 1")
     group.add_argument("--rdp-epsilon", type=number, metavar="E", help="Renyi differential privacy at --order")
     group.add_argument("--rho", type=number, metavar="RHO", help="zero-concentrated differential privacy")
-
-
-def add_draws(parser: argparse.ArgumentParser) -> None:
-    """How many draws, and the form of the answer."""
-    parser.add_argument(
-        "--draws", type=whole, default=1, metavar="K", help="how many draws to release; each costs (default: 1)"
-    )
-    add_json(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

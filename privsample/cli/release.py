@@ -1,4 +1,4 @@
-"""`privsample release`: draw from a file's posterior, write the draws with their account, and say what they cost."""
+"""`privsample release`: draw from a file's records, write the draws with their account, and say what they cost."""
 
 import os
 from argparse import Namespace
@@ -9,37 +9,48 @@ from typing import Any
 
 import numpy as np
 
-from privsample._data import chunks
-from privsample.cli import build
+from privsample.cli import build, data
 from privsample.cli.account import costs, described, named, show_costs
+from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
 from privsample.cli.ledger import opened, released
-from privsample.cli.options import add_draws, add_file, add_mechanism, add_model, add_target
+from privsample.cli.options import add_file, add_json, add_target
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.cli.validate import in_words, problems, public_problems, tell_curator
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
+from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.posterior.conjugate import BetaQuery
 from privsample.mechanisms.release import Release, writable, write_whole
 
-ABOUT = "draw from the posterior of a file, and write the draws with their account"
+ABOUT = "draw from a file's posterior, or a noisy sum of it, and write the draws with their account"
 DESCRIPTION = """\
-Draw from the posterior of one column of a file, with noise from the operating system, and write the
-draws together with what they cost. The file is checked first: if records are missing or out of range,
-nothing is drawn unless --clip is given, which goes on by the public rule (a missing record counts as
-the default, one out of range as the nearer bound, a fraction as the nearest whole number)."""
+Draw from the records of a file, with noise from the operating system, and write the draws together with
+what they cost: from the posterior of a column, a noisy sum of one, answers of a randomized response, or what
+else --mechanism names; it says whether it takes --column, --columns, or a statistic. The file is checked
+first: if records are missing or out of range, nothing is drawn unless --clip is given, which goes on by the
+public rule (a missing record counts as the default, one out of range as the nearer bound, a fraction as the
+nearest whole number)."""
 EXAMPLE = """\
 example:
   privsample release patients.csv --column success --n 1000 --unit patient \\
       --model beta-bernoulli --prior 6,12 --mechanism diffused \\
-      --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html"""
-_MOST_ROWS, _MOST_DRAWS = 20, 4
+      --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
+  privsample release patients.csv --column age --mechanism gaussian-sum \\
+      --bounds 0,100 --epsilon 1 --delta 1e-6 --out sum.json
+  privsample release patients.csv --columns age,dose --label success \\
+      --mechanism logistic --n 1000 --features 2 --norm 1 --prior-std 2 \\
+      --epsilon 1 --delta 1e-6 --out coefficients.json"""
+_FILE = (
+    "CSV (with a header, also .gz), Parquet, Feather or Arrow file; or .json or .npy with a statistic, for a "
+    "mechanism that takes one"
+)
+_MOST_ROWS, _MOST_DRAWS, _MOST_NUMBERS = 20, 4, 1000
 
 
 def add(parser: Any) -> None:
     """The command's options."""
-    add_file(parser)
-    add_model(parser)
+    add_file(parser, _FILE)
     add_mechanism(parser)
     add_target(parser)
     group = parser.add_argument_group("the outputs")
@@ -51,26 +62,27 @@ def add(parser: Any) -> None:
     )
     parser.add_argument("--ledger", metavar="FILE", help="a budget: what fits is written down there before the draw")
     parser.add_argument("--clip", action="store_true", help="go on by the public rule where records have problems")
-    add_draws(parser)
+    add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Build, check, validate, draw, write: in this order, so that nothing is spent on a mistake."""
     check_tables(args)
-    family = build.model(args)
+    fields = build.fields(args)
     goal, delta = build.target(args), build.stated_delta(args)
     out, report, render = _outputs(args)
     ledger = None if args.ledger is None else opened(args.ledger)
-    column = Column(args.file, args.column, categories=args.categories or (), separator=args.separator)
+    source = data.opened(args, fields, args.file)
     if args.public_data is not None:
-        family = _with_public_data(args, family)
-    made = build.mechanism(args, family, limit_needed=True)
+        fields = _with_public_data(args, fields)
+    made = build.mechanism(args, fields, limit_needed=True)
     cost = costs(made.accountant, goal, delta)
-    found = problems(made, column, args.progress)
+    size = getattr(made, "n", None)
+    found = problems(made, source, size, args.progress)
     if any(found.values()):
-        _go_on_or_stop(args, f"column {args.column!r} of {column.path.name} has {in_words(found, made.domain)}")
-    with progress("reading and drawing", made.n, args.progress) as advance, column.reading(advance):
-        release = made.release(column) if ledger is None else released(ledger, made, column)
+        _go_on_or_stop(args, f"{source.words} of {source.path.name} has {in_words(found, made)}")
+    with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
+        release = made.release(records) if ledger is None else released(ledger, made, records)
     _write(release, out, report, render, delta, args.force)
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:
@@ -80,7 +92,10 @@ def run(args: Namespace) -> int:
     page = Page()
     page.facts(named(made, goal))
     head, rows = _drawn(release, args)
-    page.table("The draws", head, rows, numbers=range(1, len(head)))
+    if rows:
+        page.table("The draws", head, rows, numbers=range(1, len(head)))
+    else:
+        page.text("Nothing was drawn: the mechanism stopped before any run.")
     show_costs(page, made, cost)
     page.paragraph("To publish beside the release", cost["statement"])
     page.paragraph("Written", "\n".join(files.values()))
@@ -112,25 +127,24 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     return path
 
 
-def _with_public_data(args: Namespace, family: Model) -> Model:
-    """The model with the public file folded into its prior."""
-    column = Column(args.public_data, args.column, categories=args.categories or (), separator=args.separator)
+def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with the public file folded into the prior: the model's, or the mechanism's own."""
+    name = field_of_kind(args.kind, Model)
+    owner: Any = fields[name] if name is not None else build.any_mechanism(args, fields)
+    if not hasattr(owner, "with_public_data"):
+        raise UsageProblem(f"--public-data has no prior to go into: --mechanism {args.mechanism} has none")
+    column = data.opened(args, fields, args.public_data)
     if column.path.samefile(args.file):
         raise UsageProblem(
             "--public-data is the private file itself; only data that everybody may see can be folded in"
         )
-    query = BetaQuery(alpha=1.0, beta=1.0, bounds=args.bounds, n=1) if build.is_query(args) else None
-    domain = family.domain if query is None else query.domain
-    found = public_problems(domain, column)
-    if any(found.values()):
-        _go_on_or_stop(args, f"column {args.column!r} of the public {column.path.name} has {in_words(found, domain)}")
-    with column.reading():
-        if query is None:
-            return family.with_public_data(column)
-        low, high = query.bounds
-        shares = ((domain.clean(chunk).astype(np.float64) - low) / (high - low) for chunk in chunks(column))
-        sums = [(float(share.sum()), len(share)) for share in shares]
-    return family.absorb(np.asarray(sum(total for total, _ in sums)), sum(count for _, count in sums))
+    if isinstance(column, Column):
+        found = public_problems(owner.domain, column)
+        if any(found.values()):
+            _go_on_or_stop(args, f"{column.words} of the public {column.path.name} has {in_words(found, owner)}")
+    with column.reading() as records:
+        richer = owner.with_public_data(records)
+    return fields | ({name: richer} if name is not None else {key: getattr(richer, key) for key in fields})
 
 
 def _go_on_or_stop(args: Namespace, words: str) -> None:
@@ -161,25 +175,33 @@ def _write(
 
 
 def _summary(array: Any) -> dict[str, Any]:
+    if array.size > _MOST_NUMBERS * len(array):
+        return {"count": len(array), "shape": array.shape[1:]}
     return {"count": len(array), "mean": array.mean(0), "std": array.std(0), "min": array.min(0), "max": array.max(0)}
 
 
 def _drawn(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[list[str]]]:
     """Head and rows of a table: each draw where they are few, else their summary."""
-    ((name, array),) = release.draws.items()
-    series = {name: array}
-    if array.ndim == 2:
-        labels = args.categories or range(array.shape[1])
-        series = {f"{name}[{label}]": array[:, i] for i, label in enumerate(labels) if i < _MOST_ROWS}
-    elif build.is_query(args):
-        low, high = args.bounds
-        series[f"mean of {args.column}"] = low + (high - low) * array
-    if len(array) <= _MOST_DRAWS:
-        head = ("", *(f"draw {i + 1}" for i in range(len(array))))
+    series: dict[str, Any] = {}
+    more = 0
+    for name, array in release.draws.items():
+        labels = getattr(args, "categories", None) if array.ndim == 2 else None
+        places = list(np.ndindex(array.shape[1:]))
+        more += max(len(places) - _MOST_ROWS, 0)
+        for place in places[:_MOST_ROWS]:
+            shown = labels[place[0]] if labels else ",".join(map(str, place))
+            series[f"{name}[{shown}]" if place else name] = array[(slice(None), *place)]
+    mechanism = release.mechanism
+    if isinstance(mechanism, BetaQuery):
+        low, high = mechanism.bounds
+        series[f"mean of {args.column}"] = low + (high - low) * release[mechanism.parameter]
+    count = max(map(len, series.values()), default=0)
+    if count <= _MOST_DRAWS:
+        head = ("", *(f"draw {i + 1}" for i in range(count)))
         rows = [[key, *(f"{x:.6g}" for x in values)] for key, values in series.items()]
     else:
         head = ("", "mean", "standard deviation", "least", "greatest")
         rows = [[key, *(f"{x:.6g}" for x in (v.mean(), v.std(), v.min(), v.max()))] for key, v in series.items()]
-    if array.ndim == 2 and array.shape[1] > _MOST_ROWS:
-        rows.append([f"and {array.shape[1] - _MOST_ROWS} more", *[""] * (len(head) - 1)])
+    if more:
+        rows.append([f"and {more} more", *[""] * (len(head) - 1)])
     return head, rows

@@ -80,7 +80,7 @@ def _names(args: Namespace) -> list[str]:
     """The experiments that are meant, each once. Raises: UsageProblem."""
     from privsample.simulations.experiments import NAMES, SHARED
 
-    require_known("experiment", args.names, [*NAMES, *SHARED], "privsample reproduce")
+    require_known("experiment", args.names, [*NAMES, *SHARED], "privsample reproduce --list")
     if args.names:
         return list(dict.fromkeys(SHARED.get(name, name) for name in args.names))
     found = [name for name in NAMES if name.startswith(args.only or "")]

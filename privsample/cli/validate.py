@@ -7,11 +7,14 @@ from typing import Any
 
 from privsample._data import chunks
 from privsample.cli import build
+from privsample.cli.choice import add_mechanism
+from privsample.cli.data import Source, opened
 from privsample.cli.files import Column
-from privsample.cli.options import add_file, add_json, add_model
+from privsample.cli.options import add_file, add_json
 from privsample.cli.output import Page, check_tables, print_json, progress
 from privsample.distributions.domains import Domain
-from privsample.mechanisms.posterior.conjugate import BetaQuery, ConjugateMechanism, DirectPosterior
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
 ABOUT = "check a file against what is declared, before anything is drawn"
 DESCRIPTION = """\
@@ -22,61 +25,58 @@ EXAMPLE = """\
 example:
   privsample validate patients.csv --column success --n 1000 \\
       --model beta-bernoulli --prior 6,12
+  privsample validate patients.csv --column age --mechanism laplace-sum \\
+      --bounds 0,100
 
 exit code 0: clean; 1: there are problems"""
+_REASONS = ("missing", "outside", "fractional")
 
 
 def add(parser: Any) -> None:
     """The command's options."""
     add_file(parser)
-    add_model(parser)
-    parser.add_argument(
-        "--mechanism", choices=("beta-query",), metavar="M", help="beta-query: needs --bounds, and no --model"
-    )
+    words = "which mechanism's data to check (default: a model's column)"
+    add_mechanism(parser, without=DirectPosterior, required=False, words=words)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Print what the public rule would change."""
     check_tables(args)
-    family = build.model(args)
-    fixed: dict[str, Any] = {"n": args.n, "unit": args.unit}
-    with build.checked():
-        made: ConjugateMechanism = (
-            BetaQuery(**fixed, alpha=args.prior[0], beta=args.prior[1], bounds=args.bounds)
-            if build.is_query(args)
-            else DirectPosterior(**fixed, model=family)
-        )
-    column = Column(args.file, args.column, categories=args.categories or (), separator=args.separator)
-    found = problems(made, column, args.progress)
+    fields = build.fields(args)
+    made, source = build.any_mechanism(args, fields), opened(args, fields, args.file)
+    size, domain = getattr(made, "n", None), getattr(made, "domain", None)
+    found = problems(made, source, size, args.progress)
     clean = not any(found.values())
+    expected = domain.words if isinstance(domain, Domain) else source.words
     if args.json:
-        answer = {"command": "validate", "clean": clean, "n": args.n, "expected": made.domain.words, "problems": found}
+        answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
         print_json(answer | {"for_the_curator_only": True})
     elif clean:
-        Page().text(f"{args.n} records, each {made.domain.words}: nothing to mend.")
+        records = "the records" if size is None else f"{size} records"
+        each = f"each {expected}" if isinstance(domain, Domain) else expected
+        Page().text(f"{records}, {each}: nothing to mend.")
     else:
         page = Page()
-        rows = [[reason, str(count), rule(reason, made.domain)] for reason, count in found.items() if count]
-        page.table(
-            f"{args.n} records, expected {made.domain.words}",
-            ("records", "how many", "with --clip"),
-            rows,
-            numbers=(1,),
-        )
+        rows = [[reason, str(count), rule(reason, domain)] for reason, count in found.items() if count]
+        title = f"expected {expected}" if size is None else f"{size} records, expected {expected}"
+        page.table(title, ("records", "how many", "with --clip"), rows, numbers=(1,))
         page.text("For the curator only: these counts depend on the data; do not publish them.")
     return 0 if clean else 1
 
 
-def problems(mechanism: ConjugateMechanism, column: Column, wanted: bool | None) -> dict[str, int]:
+def problems(mechanism: Mechanism, source: Source, size: int | None, wanted: bool | None) -> dict[str, int]:
     """How many records the public rule would change, by reason; reads the file once. Raises: SchemaError."""
-    with progress("checking the file", mechanism.n, wanted) as advance, column.reading(advance):
-        facts = mechanism.validate(column).facts
-    return {reason: int(str(facts.get(reason, 0))) for reason in ("missing", "outside", "fractional")}
+    with progress("checking the file", size, wanted) as advance, source.reading(advance) as records:
+        facts = mechanism.validate(records).facts
+    known = dict.fromkeys(_REASONS, 0) if isinstance(getattr(mechanism, "domain", None), Domain) else {}
+    return known | {reason: int(str(count)) for reason, count in facts.items() if str(count).isdecimal()}
 
 
-def rule(reason: str, domain: Domain) -> str:
+def rule(reason: str, domain: Any) -> str:
     """What becomes of such records under the public rule."""
+    if not isinstance(domain, Domain) or reason not in _REASONS:
+        return "are changed by the mechanism's public rule"
     if reason == "missing" or (reason == "outside" and domain.outside_is_missing):
         return f"count as {domain.missing:g}"
     if reason == "outside":
@@ -84,10 +84,11 @@ def rule(reason: str, domain: Domain) -> str:
     return "are rounded to the nearest whole number"
 
 
-def in_words(found: Mapping[str, int], domain: Domain) -> str:
-    """The problems in one phrase, without any record."""
-    parts = [f"{count} {reason}" for reason, count in found.items() if count]
-    return f"{', '.join(parts)} (expected {domain.words})"
+def in_words(found: Mapping[str, int], owner: Any) -> str:
+    """The problems in one phrase, without any record; `owner` may have a domain, where records are expected."""
+    listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
+    domain = getattr(owner, "domain", None)
+    return f"{listed} (expected {domain.words})" if isinstance(domain, Domain) else listed
 
 
 def tell_curator(words: str) -> None:

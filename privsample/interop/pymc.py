@@ -8,9 +8,9 @@ from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
 from privsample.interop.arviz import summary
 from privsample.interop.pymc_fits import fit
-from privsample.interop.pymc_models import NoisyRelease, Seen, Term, count_term, in_pymc
+from privsample.interop.pymc_models import LikelihoodTerm, NoisyRelease, ObservedRelease, count_term, spec_of
 from privsample.interop.pymc_sampling import libraries, run, sampler
-from privsample.interop.pymc_terms import Place
+from privsample.interop.pymc_terms import TermSite
 
 _TUNE, _KEPT, _FEWEST = 1000, 500, 4
 
@@ -37,11 +37,11 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
     """Put a private release into the open PyMC model, as a likelihood term that knows of the noise.
 
     Parameters: name, of the term; release, a PrivateStatistics, or whatever has its model, n, noise and observed;
-    parameters, the variables of your model that the records follow, by the names that the release's model gives them:
-    theta of BetaBernoulli and DirichletCategorical, rate of GammaPoisson and GammaExponential, mean of
-    NormalKnownVariance, mean and variance of NormalUnknownVariance, coefficients, intercept, variance, feature_mean and
-    feature_root (lower triangular, times its transpose the covariance) of LinearRegression. The release's prior plays
-    no part. Laplace noise on several sums adds latent variables, `{name}_noise`.
+    parameters, the variables of your model that the records follow, by the names that the release's model gives them
+    (`ModelSpec.parameters`): its `parameter`, where it has one; mean and variance of NormalUnknownVariance;
+    coefficients, intercept, variance, feature_mean and feature_root (lower triangular, times its transpose the
+    covariance) of LinearRegression. The release's prior plays no part. Laplace noise on several sums adds latent
+    variables, `{name}_noise`.
 
     Returns: what the likelihood is, in words: exact, or the central limit.
     Raises: ImportError, PyMC is not installed; TypeError, no such release, other names, or no PyMC model is open;
@@ -54,15 +54,15 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
             f"release must be a PrivateStatistics, which a Release of NoisyStatistics becomes by "
             f"PrivateStatistics(release=...), or have its {', '.join(missing)}; got {type(release).__name__}"
         )
-    entry = in_pymc(type(release.model))
-    if sorted(parameters) != sorted(entry.parameters):
+    spec = spec_of(type(release.model))
+    if sorted(parameters) != sorted(spec.parameters):
         raise TypeError(
-            f"noisy_observation needs the parameters {', '.join(entry.parameters)} of "
+            f"noisy_observation needs the parameters {', '.join(spec.parameters)} of "
             f"{type(release.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
         )
-    width = entry.width(release.model)
-    given = [_shaped(tensor, what, parameters[what], (width,) * axes) for what, axes in entry.parameters.items()]
-    return _put(name, entry.term(Seen.of(release)), *given)
+    width = spec.width(release.model)
+    given = [_shaped(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()]
+    return _put(name, spec.term(ObservedRelease.of(release)), *given)
 
 
 def noisy_count(
@@ -101,20 +101,20 @@ def noise_aware(
     libraries("noise-aware inference")
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
     chosen = release.model if model is None else model
-    entry = in_pymc(type(chosen))
-    term = entry.term(Seen.of(release))
+    spec = spec_of(type(chosen))
+    term = spec.term(ObservedRelease.of(release))
     trace = fit(chosen, term, draws=draws, tune=tune, chains=chains, rng=generator(rng))
-    found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in entry.parameters}
+    found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in spec.parameters}
     told = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
     return flat, f"{term.words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
 
 
-def _put(name: str, term: Term, *parameters: Any) -> str:
+def _put(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
     """Into the open model, the numbers as constants. Returns: what the likelihood is, in words."""
     pm, tensor = libraries("noisy_observation")
     numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}
-    pm.Potential(name, term.build(Place(name, term.laplace), numbers, *parameters))
+    pm.Potential(name, term.build(TermSite(name, term.laplace), numbers, *parameters))
     return term.words
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.interop.pymc_models import Term, in_pymc
+from privsample.interop.pymc_models import LikelihoodTerm, spec_of
 from privsample.interop.pymc_sampling import finished, quiet, run, sampler
-from privsample.interop.pymc_terms import Build, Place, tools
+from privsample.interop.pymc_terms import LikelihoodGraph, TermSite, import_pymc
 
 _OPEN = {"seen_weights", "seen_counts"}
 
@@ -23,22 +23,22 @@ class Structure(NamedTuple):
 
     kind: type
     width: int
-    build: Build
+    build: LikelihoodGraph
     laplace: bool
     shapes: tuple[tuple[str, tuple[int | None, ...]], ...]
 
 
-def fit(model: Any, term: Term, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:
+def fit(model: Any, term: LikelihoodTerm, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:
     """Chains from the posterior of this likelihood with the prior of `model`, by the fastest NUTS that is installed.
 
     Returns: an InferenceData or, with ArviZ 1, a DataTree. Raises: KeyboardInterrupt, the run was stopped.
     """
-    entry = in_pymc(type(model))
-    given = {f"prior_{name}": at for name, at in entry.numbers(model).items()}
+    spec = spec_of(type(model))
+    given = {f"prior_{name}": at for name, at in spec.prior_numbers(model).items()}
     given |= {f"seen_{name}": at for name, at in term.numbers.items()}
     numbers = {name: np.asarray(at, dtype=np.float64) for name, at in given.items()}
     shapes = tuple((name, (None,) if name in _OPEN else at.shape) for name, at in numbers.items())
-    structure = Structure(type(model), entry.width(model), term.build, term.laplace, shapes)
+    structure = Structure(type(model), spec.width(model), term.build, term.laplace, shapes)
     if sampler() == "pymc":
         return run(_graph(structure, numbers), draws=draws, tune=tune, chains=chains, rng=rng)
     seed = int(rng.integers(2**31))
@@ -64,13 +64,13 @@ def _compiled(structure: Structure) -> Any:
 
 def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> Any:
     """The model in PyMC, all its numbers replaceable."""
-    pm, _ = tools()
-    entry = in_pymc(structure.kind)
+    pm, _ = import_pymc()
+    spec = spec_of(structure.kind)
     with pm.Model() as model:
         data = {name: pm.Data(name, numbers[name], shape=shape) for name, shape in structure.shapes}
-        parameters = entry.prior(_named(data, "prior_"), structure.width)
-        place = Place("released", structure.laplace)
-        pm.Potential("released", structure.build(place, _named(data, "seen_"), *parameters.values()))
+        parameters = spec.prior(_named(data, "prior_"), structure.width)
+        site = TermSite("released", structure.laplace)
+        pm.Potential("released", structure.build(site, _named(data, "seen_"), *parameters.values()))
     return model
 
 

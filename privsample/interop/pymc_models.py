@@ -1,25 +1,28 @@
-"""Each model in PyMC: its prior, and the log likelihood of its noisy statistic. docs/notes/moments.md."""
+"""How PyMC sees each model: its prior, and the log likelihood of its noisy statistic. docs/notes/moments.md.
 
-from collections.abc import Callable
+No other file of this room names a model. A model of another package is made known by `register_pymc`.
+"""
+
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    NormalKnownVariance,
-)
+from privsample._value import value
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.moments import NormalUnknownVariance
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.models.regression import LinearRegression
 from privsample.distributions.noise import DiscreteGaussianNoise, GaussianNoise, Noise
 from privsample.interop import pymc_noise as noisy
 from privsample.interop import pymc_terms as terms
-from privsample.interop.pymc_terms import Build, Numbers, tools
+from privsample.interop.pymc_terms import LikelihoodGraph, Numbers, import_pymc
 
 _NODES = 1024  # half of them mirror images of the others
 _SUMMED = "exact: the latent count is summed out"
@@ -47,16 +50,16 @@ class NoisyRelease(Protocol):
         """The statistic with its noise, (copies, ...)."""
 
 
-class Term(NamedTuple):
+class LikelihoodTerm(NamedTuple):
     """A log likelihood: the graph, whether its noise has Laplace tails, the numbers in it, and its kind in words."""
 
-    build: Build
+    build: LikelihoodGraph
     laplace: bool
     numbers: Numbers
     words: str
 
 
-class Seen(NamedTuple):
+class ObservedRelease(NamedTuple):
     """A release as the likelihoods take it: copies of a count stay apart, others become one."""
 
     model: Any
@@ -65,50 +68,102 @@ class Seen(NamedTuple):
     copies: FloatArray
 
     @classmethod
-    def of(cls, release: NoisyRelease) -> "Seen":
+    def of(cls, release: NoisyRelease) -> "ObservedRelease":
         """The mean of normal copies says all that they say. Raises: ValueError, for several that are not normal."""
         copies, noise = np.asarray(release.observed, dtype=np.float64), release.noise
         one = np.shape(release.model.empty)
         if copies.ndim != 1 + len(one) or copies.shape[1:] != one or not len(copies):
             raise ValueError(f"observed must be of shape (copies, *{one}), got {copies.shape}")
-        counted = isinstance(release.model, BetaBernoulli | DirichletCategorical) and copies[0].size <= 2
-        if len(copies) > 1 and not counted:
+        if len(copies) > 1 and not spec_of(type(release.model)).separate_copies(release.model):
             if not isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
                 raise ValueError(f"the release must hold one copy where its noise is {noise.name}, got {len(copies)}")
             noise = GaussianNoise(noise_std=(noise.variance / len(copies)) ** 0.5)
             copies = copies.mean(axis=0, keepdims=True)
         return cls(model=release.model, n=release.n, noise=noise, copies=copies)
 
-    def limit(self, build: Build, **numbers: Any) -> Term:
+    def limit(self, build: LikelihoodGraph, **numbers: Any) -> LikelihoodTerm:
         """The central limit of the one copy, with the noise of its statistic and numbers of the model."""
         own = {"observed": self.copies.mean(axis=0), "n": self.n, "noise_variance": self.noise.variance}
-        return Term(build, noisy.laplacian(self.noise), own | numbers, _LIMIT)
+        return LikelihoodTerm(build, noisy.laplacian(self.noise), own | numbers, _LIMIT)
 
 
-class InPyMC(NamedTuple):
-    """A model in PyMC.
+def _one(_model: Any) -> int:
+    return 1
 
-    parameters: number of axes, by name. width: how many categories or features. numbers: those of the prior, by name.
-    prior: (their tensors, width) -> variables by name. term: what the likelihood of a release is.
+
+def _never(_model: Any) -> bool:
+    return False
+
+
+@value
+class ModelSpec:
+    """How PyMC sees a class of models.
+
+    Parameters
+    ----------
+    parameters : mapping of str to int
+        The number of axes of each parameter that the records follow, by name, each axis of length `width`.
+    prior_numbers : callable
+        From a model to the numbers of its prior, by name.
+    prior : callable
+        From these numbers as tensors, and the width, to the variables of the parameters, by name, in the order of
+        `parameters`; called inside a PyMC model.
+    term : callable
+        From an `ObservedRelease` to the `LikelihoodTerm` of its noisy statistic: `release.limit(graph, **numbers)` is
+        the central limit, and graph(site, numbers, *parameters) its log likelihood.
+    width : callable, optional
+        From a model to its number of categories or features; by default 1.
+    separate_copies : callable, optional
+        Whether several noisy copies of a statistic say more than their mean, as those of a count do, to a `term` that
+        takes them all. By default they become one.
     """
 
-    parameters: dict[str, int]
-    width: Callable[[Any], int]
-    numbers: Callable[[Any], Numbers]
+    parameters: Mapping[str, int]
+    prior_numbers: Callable[[Any], Numbers]
     prior: Callable[[Numbers, int], dict[str, Any]]
-    term: Callable[[Seen], Term]
+    term: Callable[[ObservedRelease], LikelihoodTerm]
+    width: Callable[[Any], int] = _one
+    separate_copies: Callable[[Any], bool] = _never
 
 
-def in_pymc(kind: type) -> InPyMC:
-    """The entry for a class of models. Raises: TypeError, for one that has none."""
-    try:
-        return _MODELS[kind]
-    except KeyError:
-        known = ", ".join(each.__name__ for each in _MODELS)
-        raise TypeError(f"the release must be of one of the models {known}, got {kind.__name__}") from None
+def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
+    """Make a model of another package known to PyMC: for `PrivateStatistics.mcmc` and `noisy_observation`.
+
+    Parameters
+    ----------
+    model_class : type
+        A subclass of Model.
+    spec : ModelSpec
+        How PyMC sees its models.
+
+    Raises
+    ------
+    TypeError
+        If the arguments are of other types.
+    ValueError
+        If the class has another specification already.
+    """
+    if not issubclass(model_class, Model):
+        raise TypeError(f"model_class must be a subclass of Model, got {model_class!r}")
+    if not isinstance(spec, ModelSpec):
+        raise TypeError(f"spec must be a ModelSpec, got {type(spec).__name__}")
+    if _SPECS.setdefault(model_class, spec) != spec:
+        raise ValueError(f"{model_class.__name__} has a specification already, which compiled models rely on")
 
 
-def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> Term:
+def spec_of(kind: type) -> ModelSpec:
+    """The specification of a class of models. Raises: TypeError, for one that has none."""
+    found = _SPECS.get(kind)
+    if found is None:
+        known = ", ".join(each.__name__ for each in _SPECS)
+        raise TypeError(
+            f"the release must be of one of the models {known}, got {kind.__name__}; make a model of another package "
+            "known by register_pymc"
+        )
+    return found
+
+
+def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> LikelihoodTerm:
     """Copies (k,) of one count with noise: Binomial(n, p) or, n None, Poisson(mean).
 
     Raises: ValueError, for more than one copy where the count can only have its central limit.
@@ -120,31 +175,31 @@ def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> Term:
         if len(copies) > 1:
             raise ValueError(f"the noise leaves too many counts possible for {len(copies)} copies: release one")
         numbers |= {"observed": copies[0], "noise_variance": noise.variance}
-        build: Build = terms.poisson_limit if n is None else terms.binomial_limit
-        return Term(build, noisy.laplacian(noise), numbers, _LIMIT)
+        build: LikelihoodGraph = terms.poisson_limit if n is None else terms.binomial_limit
+        return LikelihoodTerm(build, noisy.laplacian(noise), numbers, _LIMIT)
     own = noisy.poisson_weights(counts) if n is None else noisy.binomial_weights(counts, n)
     numbers |= {"weights": own + np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0), "first": counts[0]}
     build = terms.poisson_count if n is None else terms.binomial_count
-    return Term(build, False, numbers, _SUMMED if len(counts) == most + 1 else _WINDOW)
+    return LikelihoodTerm(build, False, numbers, _SUMMED if len(counts) == most + 1 else _WINDOW)
 
 
 def _beta_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = tools()
+    pm, _ = import_pymc()
     return {"theta": pm.Beta("theta", numbers["alpha"], numbers["beta"])}
 
 
-def _beta(release: Seen) -> Term:
+def _beta(release: ObservedRelease) -> LikelihoodTerm:
     if release.model.fractional:
         raise TypeError("fractional records have no likelihood to be aware of: use .posterior(), the plug-in one")
     return count_term(release.copies, release.noise, n=release.n)
 
 
 def _dirichlet_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, _ = tools()
+    pm, _ = import_pymc()
     return {"theta": pm.Dirichlet("theta", numbers["alpha"], shape=(width,))}
 
 
-def _dirichlet(release: Seen) -> Term:
+def _dirichlet(release: ObservedRelease) -> LikelihoodTerm:
     if release.copies.shape[1] == 2:  # the second count is n less the first: one more view of it
         views = np.concatenate([release.copies[:, 0], release.n - release.copies[:, 1]])
         if noisy.window(views, release.noise, release.n) is not None:
@@ -155,18 +210,18 @@ def _dirichlet(release: Seen) -> Term:
 
 
 def _gamma_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = tools()
+    pm, _ = import_pymc()
     unit = pm.Gamma("rate_scaled", numbers["shape"], 1.0)
     return {"rate": pm.Deterministic("rate", unit / numbers["rate"])}
 
 
 def _normal_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = tools()
+    pm, _ = import_pymc()
     unit = pm.Normal("mean_scaled")
     return {"mean": pm.Deterministic("mean", numbers["mean"] + numbers["deviation"] * unit)}
 
 
-def _normal(release: Seen) -> Term:
+def _normal(release: ObservedRelease) -> LikelihoodTerm:
     (low, high), deviation = release.model.bounds, release.model.noise_variance**0.5
     return release.limit(terms.clipped_normal, low=low, high=high, deviation=deviation)
 
@@ -180,7 +235,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
     """Variance and coefficients (size,). Scaled, none depends on a unit: every chain begins near the prior's middle."""
-    pm, tensor = tools()
+    pm, tensor = import_pymc()
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
     off = pm.Normal("coefficients_scaled", shape=size)
@@ -188,7 +243,7 @@ def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
 
 
 def _unknown_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
-    pm, _ = tools()
+    pm, _ = import_pymc()
     variance, own = _conjugate_prior(numbers, 1)
     return {"mean": pm.Deterministic("mean", own[0]), "variance": variance}
 
@@ -199,7 +254,7 @@ def _regression_numbers(model: LinearRegression) -> Numbers:
 
 
 def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
-    pm, tensor = tools()
+    pm, tensor = import_pymc()
     variance, own = _conjugate_prior(numbers, width + 1)
     middles, halves, size = numbers["middles"], numbers["halves"], numbers["spread"]
     spread = tensor.diag(size * pm.HalfNormal("feature_scale_scaled", shape=width))
@@ -218,8 +273,8 @@ def _regression_prior(numbers: Numbers, width: int) -> dict[str, Any]:
     }
 
 
-def _moments(build: Build) -> Callable[[Seen], Term]:
-    def term(release: Seen) -> Term:
+def _moments(build: LikelihoodGraph) -> Callable[[ObservedRelease], LikelihoodTerm]:
+    def term(release: ObservedRelease) -> LikelihoodTerm:
         own = release.model.moments
         numbers = {"middles": own.middles, "units": own.units, "radius": own.radius, "weights": own.weights}
         return release.limit(build, nodes=_nodes(len(own.bounds)), **numbers)
@@ -238,48 +293,57 @@ def _nodes(width: int) -> FloatArray:
     return np.asarray(points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / len(points))).T)
 
 
-def _one(_model: Any) -> int:
-    return 1
-
-
 def _fields(*names: str) -> Callable[[Any], Numbers]:
     return lambda model: {name: getattr(model, name) for name in names}
 
 
-_MODELS: dict[type, InPyMC] = {
-    BetaBernoulli: InPyMC({"theta": 0}, _one, _fields("alpha", "beta"), _beta_prior, _beta),
-    DirichletCategorical: InPyMC(
-        {"theta": 1}, lambda model: len(model.alpha), _fields("alpha"), _dirichlet_prior, _dirichlet
+_SPECS: dict[type, ModelSpec] = {
+    BetaBernoulli: ModelSpec(
+        parameters={"theta": 0},
+        prior_numbers=_fields("alpha", "beta"),
+        prior=_beta_prior,
+        term=_beta,
+        separate_copies=lambda _: True,
     ),
-    GammaPoisson: InPyMC(
-        {"rate": 0},
-        _one,
-        _fields("shape", "rate"),
-        _gamma_prior,
-        lambda seen: seen.limit(terms.clipped_poisson, upper=seen.model.upper, counts=np.arange(seen.model.upper)),
+    DirichletCategorical: ModelSpec(
+        parameters={"theta": 1},
+        width=lambda model: len(model.alpha),
+        prior_numbers=_fields("alpha"),
+        prior=_dirichlet_prior,
+        term=_dirichlet,
+        separate_copies=lambda model: len(model.alpha) == 2,
     ),
-    GammaExponential: InPyMC(
-        {"rate": 0},
-        _one,
-        _fields("shape", "rate"),
-        _gamma_prior,
-        lambda seen: seen.limit(terms.clipped_exponential, upper=seen.model.upper),
+    GammaPoisson: ModelSpec(
+        parameters={"rate": 0},
+        prior_numbers=_fields("shape", "rate"),
+        prior=_gamma_prior,
+        term=lambda release: release.limit(
+            terms.clipped_poisson, upper=release.model.upper, counts=np.arange(release.model.upper)
+        ),
     ),
-    NormalKnownVariance: InPyMC(
-        {"mean": 0},
-        _one,
-        lambda model: {"mean": model.mean, "deviation": model.variance**0.5},
-        _normal_prior,
-        _normal,
+    GammaExponential: ModelSpec(
+        parameters={"rate": 0},
+        prior_numbers=_fields("shape", "rate"),
+        prior=_gamma_prior,
+        term=lambda release: release.limit(terms.clipped_exponential, upper=release.model.upper),
     ),
-    NormalUnknownVariance: InPyMC(
-        {"mean": 0, "variance": 0}, _one, _conjugate_numbers, _unknown_prior, _moments(terms.normal_moments)
+    NormalKnownVariance: ModelSpec(
+        parameters={"mean": 0},
+        prior_numbers=lambda model: {"mean": model.mean, "deviation": model.variance**0.5},
+        prior=_normal_prior,
+        term=_normal,
     ),
-    LinearRegression: InPyMC(
-        {"coefficients": 1, "intercept": 0, "variance": 0, "feature_mean": 1, "feature_root": 2},
-        lambda model: len(model.feature_bounds),
-        _regression_numbers,
-        _regression_prior,
-        _moments(terms.regression_moments),
+    NormalUnknownVariance: ModelSpec(
+        parameters={"mean": 0, "variance": 0},
+        prior_numbers=_conjugate_numbers,
+        prior=_unknown_prior,
+        term=_moments(terms.normal_moments),
+    ),
+    LinearRegression: ModelSpec(
+        parameters={"coefficients": 1, "intercept": 0, "variance": 0, "feature_mean": 1, "feature_root": 2},
+        width=lambda model: len(model.feature_bounds),
+        prior_numbers=_regression_numbers,
+        prior=_regression_prior,
+        term=_moments(terms.regression_moments),
     ),
 }

@@ -12,7 +12,7 @@ from privsample.interop import pymc_noise as noisy
 from privsample.interop.pymc_sampling import libraries
 
 
-class Place(NamedTuple):
+class TermSite(NamedTuple):
     """Where a term goes: its name in the model, and whether the noise has Laplace tails."""
 
     name: str
@@ -20,72 +20,72 @@ class Place(NamedTuple):
 
 
 Numbers = Mapping[str, Any]
-Build = Callable[..., Any]  # (place, numbers, *parameters) -> the log likelihood
+LikelihoodGraph = Callable[..., Any]  # (site, numbers, *parameters) -> the log likelihood
 
 
-def tools() -> tuple[Any, Any]:
+def import_pymc() -> tuple[Any, Any]:
     """PyMC and its tensors."""
     return libraries("noise-aware inference")
 
 
-def binomial_count(_place: Place, numbers: Numbers, p: Any) -> Any:
+def binomial_count(_site: TermSite, numbers: Numbers, p: Any) -> Any:
     """A latent count of n records, summed out."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     return noisy.binomial(tensor, numbers["weights"], numbers["first"], numbers["n"], p)
 
 
-def binomial_limit(place: Place, numbers: Numbers, p: Any) -> Any:
+def binomial_limit(site: TermSite, numbers: Numbers, p: Any) -> Any:
     """The central limit of a count of n records."""
     n = numbers["n"]
-    return _normal(place, numbers, n * p, n * p * (1 - p))
+    return _normal(site, numbers, n * p, n * p * (1 - p))
 
 
-def poisson_count(_place: Place, numbers: Numbers, mean: Any) -> Any:
+def poisson_count(_site: TermSite, numbers: Numbers, mean: Any) -> Any:
     """A latent Poisson count, summed out."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     return noisy.poisson(tensor, numbers["weights"], numbers["first"], mean)
 
 
-def poisson_limit(place: Place, numbers: Numbers, mean: Any) -> Any:
+def poisson_limit(site: TermSite, numbers: Numbers, mean: Any) -> Any:
     """The central limit of a Poisson count."""
-    return _normal(place, numbers, mean, mean)
+    return _normal(site, numbers, mean, mean)
 
 
-def first_share(place: Place, numbers: Numbers, theta: Any) -> Any:
+def first_share(site: TermSite, numbers: Numbers, theta: Any) -> Any:
     """Two categories: the count of the first."""
-    return binomial_count(place, numbers, theta[0])
+    return binomial_count(site, numbers, theta[0])
 
 
-def multinomial_limit(place: Place, numbers: Numbers, theta: Any) -> Any:
+def multinomial_limit(site: TermSite, numbers: Numbers, theta: Any) -> Any:
     """Counts of several categories."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     observed = numbers["observed"]
-    return noisy.multinomial(tensor, observed, numbers["n"], theta, _noise_variances(place, numbers, theta.shape[0]))
+    return noisy.multinomial(tensor, observed, numbers["n"], theta, _noise_variances(site, numbers, theta.shape[0]))
 
 
-def clipped_poisson(place: Place, numbers: Numbers, rate: Any) -> Any:
+def clipped_poisson(site: TermSite, numbers: Numbers, rate: Any) -> Any:
     """Sum of counts, each clipped: numbers["counts"] are those below `upper`."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     counts, upper = numbers["counts"], numbers["upper"]
     masses = tensor.exp(counts * tensor.log(rate) - rate - tensor.gammaln(counts + 1))
     clipped = upper - counts
     below = (clipped * masses).sum()  # upper - E[record]
-    return _sum(place, numbers, upper - below, (clipped**2 * masses).sum() - below**2)
+    return _sum(site, numbers, upper - below, (clipped**2 * masses).sum() - below**2)
 
 
-def clipped_exponential(place: Place, numbers: Numbers, rate: Any) -> Any:
+def clipped_exponential(site: TermSite, numbers: Numbers, rate: Any) -> Any:
     """Sum of waiting times, each clipped."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     reach = rate * numbers["upper"]
     near, wide = tensor.minimum(reach, 0.01), tensor.maximum(reach, 0.01)
     by_series = near**3 * (1 / 3 - near / 3 + near**2 * 11 / 60 - near**3 * 13 / 180)
     spread = tensor.switch(reach < 0.01, by_series, 1 - tensor.exp(-2 * wide) - 2 * wide * tensor.exp(-wide))
-    return _sum(place, numbers, -tensor.expm1(-reach) / rate, spread / rate**2)
+    return _sum(site, numbers, -tensor.expm1(-reach) / rate, spread / rate**2)
 
 
-def clipped_normal(place: Place, numbers: Numbers, mean: Any) -> Any:
+def clipped_normal(site: TermSite, numbers: Numbers, mean: Any) -> Any:
     """Sum of normal records of known variance, each clipped: its first two moments in closed form."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     deviation = numbers["deviation"]
     low, high = (numbers["low"] - mean) / deviation, (numbers["high"] - mean) / deviation
     below, above = tensor.erfc(-low / 2**0.5) / 2, tensor.erfc(high / 2**0.5) / 2
@@ -93,38 +93,38 @@ def clipped_normal(place: Place, numbers: Numbers, mean: Any) -> Any:
     first = low * below + high * above + at_low - at_high
     second = low**2 * below + high**2 * above + 1 - below - above + low * at_low - high * at_high
     spread = tensor.maximum(second - first**2, 1e-12)  # beyond the bounds no digits are left
-    return _sum(place, numbers, mean + deviation * first, deviation**2 * spread)
+    return _sum(site, numbers, mean + deviation * first, deviation**2 * spread)
 
 
-def normal_moments(place: Place, numbers: Numbers, mean: Any, variance: Any) -> Any:
+def normal_moments(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
     """First two moments of normal records, each clipped."""
-    return _moments(place, numbers, (mean + variance**0.5 * numbers["nodes"][:, 0])[:, None], 1)
+    return _moments(site, numbers, (mean + variance**0.5 * numbers["nodes"][:, 0])[:, None], 1)
 
 
-def regression_moments(place: Place, numbers: Numbers, *parameters: Any) -> Any:
+def regression_moments(site: TermSite, numbers: Numbers, *parameters: Any) -> Any:
     """Second moments of features and target, each clipped."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     coefficients, intercept, variance, feature_mean, feature_root = parameters
     nodes, width = numbers["nodes"], feature_root.type.shape[0]
     features = feature_mean + tensor.dot(nodes[:, :width], feature_root.T)
     target = intercept + tensor.dot(features, coefficients) + variance**0.5 * nodes[:, width]
-    return _moments(place, numbers, tensor.concatenate([features, target[:, None]], axis=1), width + 1)
+    return _moments(site, numbers, tensor.concatenate([features, target[:, None]], axis=1), width + 1)
 
 
-def _normal(place: Place, numbers: Numbers, mean: Any, variance: Any) -> Any:
-    _, tensor = tools()
-    return noisy.normal(tensor, numbers["observed"], mean, variance, numbers["noise_variance"], place.laplace)
+def _normal(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
+    _, tensor = import_pymc()
+    return noisy.normal(tensor, numbers["observed"], mean, variance, numbers["noise_variance"], site.laplace)
 
 
-def _sum(place: Place, numbers: Numbers, mean: Any, variance: Any) -> Any:
+def _sum(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
     """The central limit of the sum of n records with this mean and variance."""
-    _, tensor = tools()
-    return _normal(place, numbers, numbers["n"] * mean, numbers["n"] * tensor.maximum(variance, 1e-300))
+    _, tensor = import_pymc()
+    return _normal(site, numbers, numbers["n"] * mean, numbers["n"] * tensor.maximum(variance, 1e-300))
 
 
-def _moments(place: Place, numbers: Numbers, records: Any, width: int) -> Any:
+def _moments(site: TermSite, numbers: Numbers, records: Any, width: int) -> Any:
     """The central limit of the second moments of clipped records, given one record at each node, (nodes, width)."""
-    _, tensor = tools()
+    _, tensor = import_pymc()
     scaled = tensor.clip((records - numbers["middles"]) / numbers["units"], -numbers["radius"], numbers["radius"])
     augmented = tensor.concatenate([tensor.ones_like(scaled[:, :1]), scaled], axis=1)
     # Products with constant matrices: gradients of indices would take a minute to compile.
@@ -133,13 +133,13 @@ def _moments(place: Place, numbers: Numbers, records: Any, width: int) -> Any:
     mean = terms.mean(axis=0)
     off = terms - mean
     covariance = tensor.dot(off.T, off) / terms.shape[0]
-    n, variances = numbers["n"], _noise_variances(place, numbers, first.shape[1])
+    n, variances = numbers["n"], _noise_variances(site, numbers, first.shape[1])
     return noisy.correlated(tensor, numbers["observed"], n * mean, n * covariance, variances)
 
 
-def _noise_variances(place: Place, numbers: Numbers, size: Any) -> Any:
+def _noise_variances(site: TermSite, numbers: Numbers, size: Any) -> Any:
     """Variances (size,) given which the noise is normal: of Laplace noise they are exponential, and latent."""
-    pm, tensor = tools()
-    if not place.laplace:
+    pm, tensor = import_pymc()
+    if not site.laplace:
         return tensor.ones(size) * numbers["noise_variance"]
-    return numbers["noise_variance"] * pm.Exponential(f"{place.name}_noise", 1.0, shape=size)
+    return numbers["noise_variance"] * pm.Exponential(f"{site.name}_noise", 1.0, shape=size)

@@ -14,6 +14,7 @@ from privsample._value import Memo, cached, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.notes import CuratorNotes
@@ -46,10 +47,13 @@ class Mechanism(Memo, ABC):
         What `calibrate` may choose; the first is its default. Without any, `calibrate` only checks.
     unreachable_advice : str
         What to do where a mechanism without free parameters misses its target: the last words of the error.
+    command : CommandLine
+        How the mechanism appears on the command line, where its fields do not say enough.
     """
 
     __slots__ = ()
     free_parameters: ClassVar[tuple[FreeParameter, ...]] = ()
+    command: ClassVar[CommandLine] = CommandLine()
     unreachable_advice: ClassVar[str] = "nothing is left to choose: change the parameters"
     # True where `_draw` itself calls `draw_with_entropy_check` around each of its draws, because it does long work
     # between them, as Markov chains are, that an interrupt must be able to end.

@@ -1,5 +1,6 @@
-"""Which mechanisms there are, found by themselves: nobody keeps a list of them."""
+"""Which classes of values there are: privsample's public ones, and those that other packages register."""
 
+from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from typing import Any
@@ -7,18 +8,31 @@ from typing import Any
 from privsample._registry import load_extensions, registered_classes, registration_of
 from privsample.mechanisms.base import Mechanism
 
-_ROOM = "privsample.mechanisms."
+_ROOMS = ("privsample.mechanisms.", "privsample.distributions.")
 
 
 def mechanism_classes() -> tuple[type[Mechanism], ...]:
     """All concrete classes of mechanisms: public ones of privsample, and those that installed packages register.
 
-    Ordered by module and name.
     Raises: ImportError, where an installed package that extends privsample cannot be imported.
     """
-    package: Any = import_module("privsample")  # which knows the modules of its lazy names
-    public = {getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOM)}
     installed = load_extensions()
-    theirs = {cls for cls in registered_classes() if registration_of(cls).package in installed}
-    known = [cls for cls in public | theirs if isinstance(cls, type) and issubclass(cls, Mechanism)]
-    return tuple(sorted((cls for cls in known if not isabstract(cls)), key=lambda cls: (cls.__module__, cls.__name__)))
+    return tuple(cls for cls in classes_of(Mechanism) if _is_own(cls) or registration_of(cls).package in installed)
+
+
+def classes_of(kind: type) -> tuple[type[Any], ...]:
+    """The concrete classes at or below a class: public ones, then registered ones, each by module and name."""
+    return _classes_of(kind, registered_classes())
+
+
+@cache
+def _classes_of(kind: type, registered: tuple[type, ...]) -> tuple[type[Any], ...]:
+    package: Any = import_module("privsample")  # which knows the modules of its lazy names
+    public = [getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOMS)]
+    classes = [cls for cls in (*public, *registered, kind) if isinstance(cls, type) and issubclass(cls, kind)]
+    named = {(not _is_own(cls), cls.__module__, cls.__name__): cls for cls in classes}
+    return tuple(named[name] for name in sorted(named) if not isabstract(named[name]))
+
+
+def _is_own(cls: type) -> bool:
+    return cls.__module__.startswith("privsample.")

@@ -12,6 +12,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, with_innermost, worst_rows
@@ -38,6 +39,14 @@ class RandomizedResponse(Mechanism):
     categories: int = 2
     slots: int | None = None
     free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="any log odds cost something"),)
+    command = CommandLine(
+        data=("column",),
+        help={
+            "log_odds": "log of how many times likelier the truth is than any one other category",
+            "categories": "how many categories there are, coded 0, 1, ... (default: 2)",
+            "slots": "under add-remove: how many answers come out, whatever the data hold",
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.log_odds > _MOST:

@@ -10,6 +10,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.sgd import SGDAccountant
 from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descended
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
@@ -68,6 +69,17 @@ class NoisyProjectedSGD(Mechanism):
     unit: str = "record"
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_gradient, advice=_ADVICE),
+    )
+    command = CommandLine(
+        data=("labelled rows",),
+        help={
+            "loss": 'e.g. "logistic-loss features=2 norm=1 radius=5"',
+            "rate": "the step's length",
+            "batch": "how many records a step reads (default: 1)",
+            "hidden_order": "shuffle the records in secret, or not (default: shuffle)",
+            "public_tail": "how many steps on public records follow (default: 0)",
+            "public": "a JSON file with the public records: rows and targets",
+        },
     )
 
     def __post_init__(self) -> None:

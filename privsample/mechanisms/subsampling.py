@@ -13,6 +13,7 @@ from privsample._value import put, value
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one, one_draw
@@ -47,6 +48,12 @@ class Subsampled(Wrapper):
         FreeParameter(name="rate", decides="scheme", value=_poisson, advice="the base itself must cost less"),
     )
     _account: SubsampledAccountant = field(init=False, repr=False, compare=False)
+    command = CommandLine(
+        help={
+            "base": 'what runs on the sample, e.g. "gaussian-sum noise-std=2 bounds=0,1"',
+            "scheme": 'how records are drawn, e.g. "poisson-sampling rate=0.1"',
+        }
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Mechanism):

@@ -12,6 +12,7 @@ from privsample import (
     BoundedRangeAccountant,
     Composed,
     ContractionAccountant,
+    CurveAccountant,
     Differences,
     DirichletCategorical,
     DiscreteGaussianNoise,
@@ -27,6 +28,7 @@ from privsample import (
     LogisticAccountant,
     LogisticLoss,
     NormalKnownVariance,
+    PairAccountant,
     Parallel,
     PoissonSampling,
     PosteriorAccountant,
@@ -37,6 +39,7 @@ from privsample import (
     StatisticsAccountant,
     SubsampledAccountant,
     TemperedAccountant,
+    TradeoffAccountant,
     ZCDPAccountant,
 )
 from privsample._value import value
@@ -133,6 +136,25 @@ def processed(relation):
         st.builds(KernelAccountant, base=noisy, matrix=rows),
         st.builds(BernoulliAccountant, base=noisy, margin=st.floats(0.0, 0.49), draws=st.just(2), dimension=st.just(1)),
     )
+
+
+def tables(*, failing):
+    """Two distributions on two or three outcomes; zeros where an infinite loss is allowed."""
+    mass = st.floats(0.05, 1.0) if not failing else st.one_of(st.just(0.0), st.floats(0.05, 1.0))
+    rows = st.lists(st.tuples(mass, mass), min_size=2, max_size=3).filter(lambda r: any(p * q > 0 for p, q in r))
+    return rows.map(lambda r: tuple([x / sum(column) for x in column] for column in zip(*r, strict=True)))
+
+
+def stated(relation, *, failing):
+    """Accounts that a user states."""
+    at = {"relation": st.just(relation)}
+    knot = st.floats(0.05, 0.4).flatmap(lambda x: st.tuples(st.just(x), st.floats(0.05, 0.95 - x)))
+    points = st.lists(st.tuples(positive(0.1, 3.0), st.floats(1e-6, 0.2)), min_size=1, max_size=3)
+    kinds = [
+        tables(failing=failing).map(lambda pq: PairAccountant(p=pq[0], q=pq[1], relation=relation)),
+        knot.map(lambda knot: TradeoffAccountant(knots=[(0, 1), knot, (1, 0)], relation=relation)),
+    ]
+    return st.one_of([*kinds, st.builds(CurveAccountant, points=points, **at)] if failing else kinds)
 
 
 def descents():

@@ -86,9 +86,9 @@ def test_joined_lines_meet_the_curve_at_the_nodes(pair):
     log_p, infinite = joined(pair.log_delta, pair.reverse().log_delta, nodes)
     own = np.exp(pair.log_delta(nodes).astype(np.longdouble))
     assert np.abs(curve(log_p, infinite, nodes, nodes) - own).max() <= 1e-12
-    # below the first node the line has slope -1 in e^epsilon: all of Q
-    assert np.exp(log_p - nodes).sum() == pytest.approx(1.0, abs=1e-12)
-    assert np.exp(log_p).sum() + np.exp(infinite) == pytest.approx(float(own[0] + np.exp(nodes[0])), abs=1e-12)
+    # below the first node the line leads to one at e^epsilon = 0: all of P, and of Q what is not at a loss of -infinity
+    assert np.exp(log_p).sum() + np.exp(infinite) == pytest.approx(1.0, abs=1e-12)
+    assert np.exp(log_p - nodes).sum() == pytest.approx(float((1.0 - own[0]) / np.exp(nodes[0])), abs=1e-12)
 
 
 def test_what_rounding_takes_from_a_change_of_slope_is_given_back():

@@ -17,6 +17,7 @@ from privsample import (
     GaussianAccountant,
     Group,
     LaplaceAccountant,
+    NormalUnknownVariance,
     Parallel,
     PosteriorAccountant,
     PureAccountant,
@@ -28,7 +29,6 @@ from privsample._serial import encode
 from privsample.accounting.curves.conversion import crossing, epsilon_from_renyi, log_delta_from_renyi, safe_side
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import DiscretePair, checked_divergence
-from privsample.accounting.posterior import conjugate as posterior
 from privsample.accounting.posterior import family
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.targets import require
@@ -95,7 +95,7 @@ def test_models_without_an_account():
     with pytest.raises(TypeError, match="must be one of"):
         PosteriorAccountant(model="beta", n=3)
     with pytest.raises(TypeError, match="no account is known"):
-        posterior.extreme_pairs("beta", 1, 1.0, 1.0)
+        PosteriorAccountant(model=NormalUnknownVariance.example(), n=3)
 
 
 def test_numbers_that_cannot_be_are_failures():

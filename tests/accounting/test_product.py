@@ -90,7 +90,7 @@ def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
 
 
 def test_a_modulus_that_does_not_fall_has_no_cut():
-    assert _cut([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], 1e12) == np.inf
+    assert _cut([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0])) == np.inf
 
 
 def test_noise_and_a_posterior_below_zero():

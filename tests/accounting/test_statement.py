@@ -40,6 +40,11 @@ def test_what_is_shown_is_certified(noise_std):
     assert account.log_delta(shown_epsilon(account, 1e-6)) <= np.log(1e-6)
 
 
+def test_an_infinite_cost_promises_nothing():
+    account = GaussianAccountant(sensitivity=1, noise_std=2)
+    assert privacy_statement(account, 0.0).startswith("At delta = 0 nothing is promised.")
+
+
 def test_a_calibrated_mechanism_shows_its_target():
     target = DP(epsilon=1.0, delta=1e-6)
     for draws in (1, 3):

@@ -125,7 +125,7 @@ ERRORS = [
     ([*N, *BETA, "--mechanism", "concentrated", "--prior-divisor", "-1"], "prior_divisor must lie in (0, 1]"),
     ([*N, *BETA, *DIFFUSED, "--prior-divisor", "0.5"], "--prior-divisor is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0.5", *LIMIT], "not both"),
-    ([*N, *BETA, *DIFFUSED, "--noise", "gaussian", *LIMIT], "--noise is an option of --mechanism noisy"),
+    ([*N, *BETA, *DIFFUSED, "--noise", "gaussian", *LIMIT], "--noise is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--scale", "2"], "--scale is not an option of --mechanism diffused"),
     ([*N, *BETA, "--mechanism", "tempered", *LIMIT], "needs --truncation"),
     ([*N, *BETA, "--mechanism", "tempered", "--truncation", "0.5", *LIMIT], "truncation must lie in (0, 1/2)"),
@@ -134,7 +134,7 @@ ERRORS = [
     ([*N, "--prior", "6,12", "--mechanism", "beta-query", *LIMIT], "needs --bounds"),
     (
         [*N, "--model", "gamma-poisson", "--prior", "6,12", "--mechanism", "beta-query", "--bounds", "0,1", *LIMIT],
-        "beta-query brings its own model",
+        "invalid choice: 'gamma-poisson' (choose from beta-bernoulli)",
     ),
     ([*N, *BETA, *DIFFUSED, *LIMIT, "--unit", "a\nb"], "expected a word or two"),
     ([*N, *BETA, *DIFFUSED, *LIMIT, "--eps", "1"], "unrecognized arguments: --eps"),

@@ -157,7 +157,7 @@ def test_a_folder_that_holds_files(run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give names of mechanisms, or --all, or --list"),
+        ([], "give names of mechanisms, or --mechanism, or --all, or --list"),
         (["laplace", "--all"], "give names of mechanisms"),
         (["nothing"], "there is no example nothing; `privsample audit --list` prints all names"),
         (["laplce", "gaussian"], "there is no example laplce; did you mean laplace? "),

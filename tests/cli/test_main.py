@@ -101,7 +101,7 @@ def test_a_defect_shows_no_record(capsys, monkeypatch, clean):
     def broken(*args, **settings):
         raise ValueError("Zaphod has 987654321012.25")
 
-    monkeypatch.setattr("privsample.distributions.models.families.chunks", broken)
+    monkeypatch.setattr("privsample.distributions.models.base.chunks", broken)
     assert main(["validate", clean, "--column", "x", "--n", "500", *MODEL]) == 2
     printed = capsys.readouterr()
     assert "Zaphod" not in printed.out + printed.err

@@ -17,11 +17,11 @@ from privsample import (
     GaussianNoise,
     LaplaceNoise,
     NormalKnownVariance,
+    NormalUnknownVariance,
 )
 from privsample.distributions.laws.conjugate import Normal
 from privsample.distributions.models import noise_aware as module
 from privsample.distributions.models.mixtures import FAMILIES, ConjugateMixture, TwoShares
-from privsample.distributions.models.noise_aware import noise_aware
 
 NOISES = [
     LaplaceNoise(scale=3.0),
@@ -43,7 +43,7 @@ def enumerated(log_prior, noise, seen, values):
 @each_noise
 @pytest.mark.parametrize("seen", [[7.0], [-20.0], [45.0], [3.0, 8.0]], ids=str)
 def test_a_count_of_successes_by_enumeration(noise, seen):
-    law, method = noise_aware(BetaBernoulli(alpha=0.5, beta=2.0), 20, noise, np.array(seen))
+    law, method = BetaBernoulli(alpha=0.5, beta=2.0).noise_aware(20, noise, np.array(seen))
     s = np.arange(21.0)
     weights = enumerated(stats.betabinom(20, 0.5, 2.0).logpmf(s), noise, seen, s)
     peer = stats.beta(0.5 + s, 22.0 - s)
@@ -60,7 +60,7 @@ def test_a_count_of_successes_by_enumeration(noise, seen):
 @pytest.mark.parametrize("seen", [400.0, 1003.0, -30.0])
 def test_a_window_loses_no_more_than_it_says(scale, seen):
     noise = DiscreteLaplaceNoise(scale=scale)
-    law, method = noise_aware(BetaBernoulli(alpha=2.0, beta=1.0), 1000, noise, np.array([seen]))
+    law, method = BetaBernoulli(alpha=2.0, beta=1.0).noise_aware(1000, noise, np.array([seen]))
     s = np.arange(1001.0)
     weights = enumerated(stats.betabinom(1000, 2.0, 1.0).logpmf(s), noise, [seen], s)
     kept = np.isin(s + 2.0, law.first)
@@ -72,7 +72,7 @@ def test_a_window_loses_no_more_than_it_says(scale, seen):
 def test_large_counts_have_the_right_weights():
     """Against fifty digits, where differences of log Gamma would lose all."""
     noise, n, seen = DiscreteLaplaceNoise(scale=2.0), 10**12, 3e11
-    law, _ = noise_aware(BetaBernoulli(alpha=2.5, beta=0.5), n, noise, np.array([seen]))
+    law, _ = BetaBernoulli(alpha=2.5, beta=0.5).noise_aware(n, noise, np.array([seen]))
     with mp.workdps(50):
         s = [mp.mpf(a) - mp.mpf("2.5") for a in law.first]
         logs = [
@@ -87,13 +87,13 @@ def test_large_counts_have_the_right_weights():
 def test_windows_have_an_end(monkeypatch):
     monkeypatch.setattr(module, "LARGEST", 1000)
     with pytest.raises(ValueError, match="more than 1000 counts possible"):
-        noise_aware(BetaBernoulli(alpha=1, beta=1), 10**6, NOISES[2], np.array([5e5]) * np.array([1, 1.5]))
+        BetaBernoulli(alpha=1, beta=1).noise_aware(10**6, NOISES[2], np.array([5e5]) * np.array([1, 1.5]))
 
 
 @each_noise
 def test_two_categories_are_two_looks_at_one_count(noise):
     seen = np.array([[4.0, 9.0]])
-    law, _ = noise_aware(DirichletCategorical(alpha=(0.5, 2.0)), 12, noise, seen)
+    law, _ = DirichletCategorical(alpha=(0.5, 2.0)).noise_aware(12, noise, seen)
     s = np.arange(13.0)
     prior = stats.betabinom(12, 0.5, 2.0).logpmf(s) + noise.log_mass(4.0 - s)
     weights = enumerated(prior, noise, [9.0], 12 - s)
@@ -111,7 +111,7 @@ def test_two_categories_are_two_looks_at_one_count(noise):
 
 @each_noise
 def test_a_sum_of_counts_by_enumeration(noise):
-    law, method = noise_aware(GammaPoisson(shape=3, rate=1, upper=9), 5, noise, np.array([7.0]))
+    law, method = GammaPoisson(shape=3, rate=1, upper=9).noise_aware(5, noise, np.array([7.0]))
     t = np.arange(600.0)
     weights = enumerated(stats.nbinom(3, 1 / 6).logpmf(t), noise, [7.0], t)
     assert law.mean == pytest.approx(weights @ ((3 + t) / 6), rel=1e-10)
@@ -124,7 +124,7 @@ def test_a_sum_of_counts_by_enumeration(noise):
     ("shape", "rate", "n", "seen"), [(2, 1, 10, 5.0), (2, 1, 10, -15.0), (2000, 1000, 1000, 500.0), (2, 1, 1, 3.0)]
 )
 def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
-    law, method = noise_aware(GammaExponential(shape=shape, rate=rate, upper=9), n, noise, np.array([seen]))
+    law, method = GammaExponential(shape=shape, rate=rate, upper=9).noise_aware(n, noise, np.array([seen]))
 
     def log_integrand(s):
         return (n - 1) * np.log(s) - (n + shape) * np.log(rate + s) + noise.log_mass(seen - s)
@@ -148,7 +148,7 @@ def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
 def test_a_normal_mean_in_closed_form_and_by_quadrature():
     model = NormalKnownVariance(mean=0.3, variance=2.0, noise_variance=4.0, bounds=(-3, 3))
     seen = np.array([11.0, 4.0])
-    exact, method = noise_aware(model, 5, GaussianNoise(noise_std=7.0), seen)
+    exact, method = model.noise_aware(5, GaussianNoise(noise_std=7.0), seen)
     assert isinstance(exact, Normal)
     assert "not clipped" in method
     theta = np.linspace(-12, 12, 200_001)
@@ -157,7 +157,7 @@ def test_a_normal_mean_in_closed_form_and_by_quadrature():
     mean = (theta * joint).sum() / joint.sum()
     assert exact.mean == pytest.approx(mean, rel=1e-8)
     assert exact.variance == pytest.approx(((theta - mean) ** 2 * joint).sum() / joint.sum(), rel=1e-7)
-    law, _ = noise_aware(model, 5, LaplaceNoise(scale=7.0), seen[:1])
+    law, _ = model.noise_aware(5, LaplaceNoise(scale=7.0), seen[:1])
     s = np.linspace(-200, 200, 4001)
     likelihood = np.array(
         [np.trapezoid(stats.norm.pdf(s, 5 * t, 20**0.5) * np.exp(-np.abs(11 - s) / 7), s) for t in theta[::200]]
@@ -200,4 +200,4 @@ def test_mixtures_agree_with_themselves(family):
 
 def test_unknown_models_are_pointed_to_chains():
     with pytest.raises(TypeError, match=r"\.mcmc\(\)"):
-        noise_aware("a model", 3, NOISES[0], np.array([1.0]))
+        NormalUnknownVariance.example().noise_aware(3, NOISES[0], np.ones((1, 2)))

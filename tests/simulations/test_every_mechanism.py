@@ -14,6 +14,7 @@ EXAMPLES = catalogue()
 FEW = 2_000  # where a score is learned, each draw is a release of its own
 
 
+@pytest.mark.essential
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_accounts_stand(name, rng, alpha):

@@ -1,6 +1,7 @@
 """From Renyi curves to (epsilon, delta), minimised over a continuous order, and roots that end on the safe side."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -84,22 +85,32 @@ def _log_share(orders: FloatArray) -> FloatArray:
     return np.where(orders < 2.0, np.log(orders - 1.0) - np.log(orders), np.log1p(-1.0 / np.maximum(orders, 2.0)))
 
 
-def closed(
-    bound: Curve, orders: FloatArray, order_limit: float, max_loss: float, higher: Curve | None = None
-) -> FloatArray:
-    """The bound at each order or, where less, at some higher one, where `higher` is tried; at most `max_loss`.
+@dataclass(frozen=True, slots=True)
+class HigherOrders:
+    """A Rényi bound at many orders below a limit, and the least value at each of them or higher."""
 
-    +inf from `order_limit` on. Source: Renyi divergences do not decrease in the order (Van Erven and Harremos 2014,
+    orders: FloatArray
+    least: FloatArray
+
+    @staticmethod
+    def of(bound: Curve, order_limit: float) -> "HigherOrders":
+        """Of one bound: computed once for all the orders that are then asked for."""
+        top = 1e6 if np.isinf(order_limit) else (order_limit - 1.0) * (1 - 1e-9)
+        orders = 1.0 + np.geomspace(top * 1e-9, top, _TRIED)
+        return HigherOrders(orders, np.minimum.accumulate(np.append(bound(orders), np.inf)[::-1])[::-1])
+
+
+def closed(bound: Curve, orders: FloatArray, order_limit: float, max_loss: float, higher: HigherOrders) -> FloatArray:
+    """The bound at each order or, where less, `higher` at some higher one; at most `max_loss`.
+
+    +inf from `order_limit` on. Source: Rényi divergences do not decrease in the order (Van Erven and Harremos 2014,
     Theorem 3; Papernot and Steinke 2022, Remark 5).
     """
     at = np.ravel(orders)
-    top = 1e6 if np.isinf(order_limit) else (order_limit - 1.0) * (1 - 1e-9)
-    known = 1.0 + np.geomspace(top * 1e-9, top, _TRIED)
-    least_above = np.minimum.accumulate(np.append((higher or bound)(known), np.inf)[::-1])[::-1]
     inside = at < order_limit
     result = np.full(at.shape, np.inf)
     result[inside] = np.minimum(bound(at[inside]), max_loss)
-    result[inside] = np.minimum(result[inside], least_above[np.searchsorted(known, at[inside])])
+    result[inside] = np.minimum(result[inside], higher.least[np.searchsorted(higher.orders, at[inside])])
     return result.reshape(orders.shape)
 
 

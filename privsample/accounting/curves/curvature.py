@@ -60,7 +60,8 @@ def _along(
     s = (edges[:, :-1, None] + half * (_NODES + 1)).reshape(len(base), -1)
     values = weight(s) * curvature(base + step * s)
     total = (values * (half * _WEIGHTS).reshape(len(base), -1)).sum(axis=1)
-    result: FloatArray = step[:, 0] * (step[:, 0] * total)  # the square alone could underflow
+    width = step[:, 0]
+    result: FloatArray = width * (width * total)  # the square alone could underflow
     return result
 
 
@@ -75,8 +76,8 @@ def rising(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvatu
 
 def _least_blend(base: FloatArray, s: FloatArray, step: FloatArray) -> FloatArray:
     """base - s * step, rounded down; it all but cancels near the order limit, so the product is formed exactly."""
-    order = np.where(s < _WHOLE, s, np.nextafter(s, np.inf))  # beyond, s itself is rounded
-    product, lost = exact_product(order, step)
+    product, lost = exact_product(s, step)
+    lost = lost + (s > _WHOLE) * product * _ULP  # an order beyond, less one, is rounded itself
     return ((base - product) - lost) * (1.0 - 2 * _ULP) - _UNDERFLOW
 
 

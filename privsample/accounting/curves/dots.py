@@ -15,8 +15,8 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 def joined(curve: Curve, reverse: Curve, nodes: FloatArray) -> tuple[FloatArray, float]:
     """log P masses at increasing losses `nodes`, at least two, and the log mass at an infinite loss; rounded up.
 
-    `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. Losses below the
-    first node are moved up to it. Below zero the masses come from the reversed curve, so that nothing cancels.
+    `curve` and `reverse` give log delta of (P, Q) and of (Q, P), rounded up, at any real epsilon. P's mass at losses
+    below the first node is moved up to it. Below zero the masses come from the reversed curve, so that nothing cancels.
     """
     gaps, zero = np.diff(nodes), int(np.searchsorted(nodes, 0.0))
     log_p = np.empty_like(nodes)
@@ -66,7 +66,7 @@ def _below(reverse: Curve, nodes: FloatArray, gaps: FloatArray, zero: int) -> Fl
     before, after = np.append(np.inf, np.diff(used)[:-1]), np.diff(used)
     fall = _fall(log_r[::-1])[::-1]
     ratio = np.exp(np.minimum(_difference(log_r[:-1], log_r[1:]), 0.0))
-    earlier = np.append(0.0, fall[:-1]) * ratio
+    earlier = np.append(1.0, fall[:-1]) * ratio  # r is zero at e^e = 0: what Q alone has stays at a loss of -infinity
     with np.errstate(over="ignore"):
         share = fall / np.expm1(after) - earlier / -np.expm1(-before)
     return log_r[1:] + _log_share(share, before, after)

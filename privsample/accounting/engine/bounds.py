@@ -36,7 +36,7 @@ class CurveBound:
 
 @dataclass(frozen=True, slots=True)
 class RenyiBound:
-    """An upper bound on the Renyi divergence conditional on no failure, named by how it is derived.
+    """An upper bound on the Rényi divergence conditional on no failure, named by how it is derived.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class RenyiBound:
 
 @dataclass(frozen=True, slots=True)
 class RenyiTable:
-    """A Renyi bound that is computed at a few orders only, because each value is expensive.
+    """A Rényi bound that is computed at a few orders only, because each value is expensive.
 
     Parameters
     ----------
@@ -81,14 +81,14 @@ class PrivacyBounds:
     directions
         Dominating pairs. One group where a pair may stand for either order of the neighbours; under AddRemove, when
         removal and addition are told apart, two groups in this order. Two accounts can be worst for the same
-        neighbours only in the same group, so composition multiplies pairs within a group. Empty where only a Renyi
+        neighbours only in the same group, so composition multiplies pairs within a group. Empty where only a Rényi
         curve is known.
     renyi
-        Renyi curve conditional on no failure: orders, any shape, > 1, to nats. +inf from `order_limit` on.
+        Rényi curve conditional on no failure: orders, any shape, > 1, to nats. +inf from `order_limit` on.
     order_limit
         `renyi` is finite below it.
     infinity_mass
-        Probability mass of infinite privacy loss, in [0, 1). The Renyi curve and the pure guarantee hold conditional on
+        Probability mass of infinite privacy loss, in [0, 1). The Rényi curve and the pure guarantee hold conditional on
         that event not happening.
     pure_epsilon
         Max divergence conditional on no failure, in nats; +inf where there is no pure guarantee.
@@ -100,9 +100,9 @@ class PrivacyBounds:
         Further bounds, by name. They are used in every view where there are no pairs; beside pairs
         they are listed by `explain` only. Compositions do not use them.
     curve_is_least
-        True where no conversion of the Renyi curve can be below the privacy curve.
+        True where no conversion of the Rényi curve can be below the privacy curve.
     composes_by_pairs
-        False where one value of the pairs' privacy curve is so expensive that compositions add Renyi curves instead.
+        False where one value of the pairs' privacy curve is so expensive that compositions add Rényi curves instead.
     inverts_exactly
         True if `epsilon` inverts `delta` exactly; numerical composition rounds each of the two up separately.
     curve_name
@@ -144,7 +144,7 @@ class PrivacyBounds:
         groups
             As `directions`; at least one pair in all.
         known
-            Any other field, where it is better known than from the pairs. Without: the Renyi curve is the largest of
+            Any other field, where it is better known than from the pairs. Without: the Rényi curve is the largest of
             the pairs', the pure guarantee their largest max divergence, zCDP what the pure guarantee implies, and
             every view is exact.
 
@@ -168,14 +168,14 @@ class PrivacyBounds:
 
     @classmethod
     def from_renyi(cls, renyi: Curve, **known: Any) -> Self:
-        """Bounds of which only a Renyi curve is known.
+        """Bounds of which only a Rényi curve is known.
 
         Parameters
         ----------
         renyi
             As the field of this name.
         known
-            Any other field. Without: no order limit, no pure guarantee, and the Renyi curve is exact.
+            Any other field. Without: no order limit, no pure guarantee, and the Rényi curve is exact.
 
         Examples
         --------
@@ -194,7 +194,7 @@ class PrivacyBounds:
 
     @property
     def has_curve(self) -> bool:
-        """Whether a privacy curve is known beside what the Renyi curve implies."""
+        """Whether a privacy curve is known beside what the Rényi curve implies."""
         return bool(self.pairs or self.curve_bounds)
 
     @property

@@ -1,6 +1,6 @@
 """Bounds of accounts put together: one after the other on the same records, or side by side on parts of them.
 
-Source: Mironov 2017, Proposition 1 (Renyi curves add); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu,
+Source: Mironov 2017, Proposition 1 (Rényi curves add); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu,
 Dong and Wang 2022, Proposition 10 and Theorem 9 (dominating pairs multiply); McSherry 2009, Theorem 4 (parallel
 composition). Proofs: docs/notes/composition.md.
 """
@@ -17,6 +17,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
 Members = Sequence[tuple[PrivacyBounds, int]]
+_ULP = float(np.finfo(np.float64).eps)
 
 
 def compose(members: Members) -> PrivacyBounds:
@@ -29,7 +30,6 @@ def compose(members: Members) -> PrivacyBounds:
         return members[0][0]
     groups, closed_form = _directions(members)
     pairs = [pair for group in groups for pair in group]
-    parts = [part for pair in pairs for part, _ in _factors(pair)]
     exact: frozenset[View] = frozenset()
     if len(members) == 1:
         exact = members[0][0].exact & (VIEWS if closed_form else frozenset({"rdp"}))
@@ -42,8 +42,8 @@ def compose(members: Members) -> PrivacyBounds:
         pure_epsilon=sum(times * bounds.pure_epsilon for bounds, times in members),
         zcdp=sum(times * bounds.zcdp for bounds, times in members),
         exact=exact,
-        # an envelope's Renyi curve, which is exact, may compose to less than its privacy curve does
-        curve_is_least=bool(groups) and not any(part.joint for part in parts),
+        # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
+        curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
     )
@@ -54,11 +54,13 @@ def _name(*, closed_form: bool) -> str:
 
 
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
-    return sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
+    """Rounded up: a product and a sum lose at most half a unit in the last place; of one, its own margin covers it."""
+    total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
+    return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
-    """Products, one group for each direction, and whether all are in closed form; none where a Renyi curve rules.
+    """Products, one group for each direction, and whether all are in closed form; none where a Rényi curve rules.
 
     Two members with several pairs, even equal ones, may be worst for opposite neighbours: their pairs do not
     compose one by one, so each is first dominated by one pair, in each direction that is told apart. Where only one

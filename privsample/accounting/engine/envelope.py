@@ -56,7 +56,7 @@ class BoundsEnvelope(Envelope):
 
 
 def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...] | None:
-    """Pairs each of which dominates one direction of every two neighbours; None where only a Renyi curve is known."""
+    """Pairs each of which dominates one direction of every two neighbours; None where only a Rényi curve is known."""
     if bounds.single_pairs is not None:
         return bounds.single_pairs
     return (BoundsEnvelope(bounds=bounds),) if bounds.has_curve else None

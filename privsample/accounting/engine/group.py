@@ -9,6 +9,7 @@ from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
+_UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # more than a few roundings take away
 _SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])
 
 
@@ -27,7 +28,7 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
 class GroupEnvelope(Envelope):
     """Dominates all neighbours that are `size` steps apart, each step bounded by `base`.
 
-    Three routes. Renyi: the weak triangle inequality along a chain of neighbours, its free order chosen so that zCDP
+    Three routes. Rényi: the weak triangle inequality along a chain of neighbours, its free order chosen so that zCDP
     comes out as size^2 rho exactly. Privacy curve: delta_k(e) <= (e^e - 1) delta(e/k)/(e^(e/k) - 1). Pure: the pair
     that dominates every mechanism with size times the pure guarantee.
     Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2; Kairouz, Oh and Viswanath 2015,
@@ -39,7 +40,7 @@ class GroupEnvelope(Envelope):
 
     @property
     def _chains(self) -> bool:
-        """Renyi curves chain along neighbours only where they hold without an infinity mass."""
+        """Rényi curves chain along neighbours only where they hold without an infinity mass."""
         return self.base.infinity_mass == 0.0
 
     @property
@@ -76,9 +77,11 @@ class GroupEnvelope(Envelope):
             inside = (low < high) & (a < limit_second)
         best = second / first * (a - 1) / a * splits
         x = np.where(inside, np.clip(best, low * (1 + 1e-9), np.where(np.isinf(high), best, high * (1 - 1e-9))), 1.0)
-        share = (a - 1 / (1 + x)) / (a - 1)
+        share = 1 + x / ((1 + x) * (a - 1))  # (a - 1/p)/(a - 1) at p = 1 + x, without cancellation
         middle = np.array([1.0])
-        bound = share * self._chain(a * (1 + x), first, middle) + self._chain(1 + (a - 1) * (1 + 1 / x), second, middle)
+        # Rényi curves do not fall with the order: both orders are rounded up, and so is the sum
+        ahead, behind = a * (1 + x) * _UP, (1 + (a - 1) * (1 + 1 / x)) * _UP
+        bound = (share * self._chain(ahead, first, middle) + self._chain(behind, second, middle)) * _UP
         result: FloatArray = np.where(inside, bound, np.inf).min(axis=-1)
         return result
 

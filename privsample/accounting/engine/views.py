@@ -1,4 +1,4 @@
-"""Every view of an account, from its privacy bounds alone: Renyi curve, privacy curve, and its inverse by route."""
+"""Every view of an account, from its privacy bounds alone: Rényi curve, privacy curve, and its inverse by route."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class Route:
 
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
-    """Renyi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
+    """Rényi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
     if bounds.infinity_mass > 0:
         return np.full(orders.shape, np.inf)
     found = bounds.renyi(orders)
@@ -128,7 +128,7 @@ def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
 
 
 def _by_order(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """log delta by the best order of the Renyi curve, with the infinity mass."""
+    """log delta by the best order of the Rényi curve, with the infinity mass."""
     found = [log_delta_from_renyi(bounds.renyi, bounds.order_limit, float(e)) for e in epsilon.ravel()]
     return beside_failure(bounds, np.array(found).reshape(epsilon.shape), epsilon)
 
@@ -148,7 +148,7 @@ def _least_listed(bounds: PrivacyBounds, epsilon: float) -> float:
 
 
 def least_curve(bounds: PrivacyBounds) -> Curve:
-    """The least of the listed Renyi bounds at each order."""
+    """The least of the listed Rényi bounds at each order."""
     curves = [bound.renyi for bound in _renyi_bounds(bounds) if not bound.explained_only]
     if len(curves) == 1:
         return curves[0]

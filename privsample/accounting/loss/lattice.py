@@ -114,8 +114,11 @@ def _compose(ranges: Sequence[Range], c: float, centre: float, log_delta: float)
     from scipy.fft import next_fast_len
 
     first, count = int(np.floor(low / step)), sum(member.times for member in ranges)
-    size, whole = int((high - low) / step) + 2, _last(dotted) - first + 1
-    size = next_fast_len(whole if size <= whole <= size + count else size, real=True)  # each member's end is rounded up
+    size, last, least = int((high - low) / step) + 2, _last(dotted), sum(d.times * d.first for d in dotted)
+    if least < first and last - least < size + count:  # each member's start is rounded down, its end up
+        first = least
+    whole = last - first + 1
+    size = next_fast_len(whole if size <= whole <= size + count else size, real=True)
     masses, lost = _convolved(dotted, size, first)
     nodes = step * (first + np.arange(size))
     masses = (masses + lost) * (1.0 + 2 * _EPS * (2.0 + c * (np.abs(nodes) + abs(centre))))

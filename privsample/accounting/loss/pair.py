@@ -24,7 +24,7 @@ ComplexArray = NDArray[np.complex128]
 class LossPair(Memo, ABC):
     """A dominating pair of distributions (P, Q): what a guarantee says about one ordered pair of neighbours.
 
-    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Renyi curve, the max divergence and the
+    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Rényi curve, the max divergence and the
     reversed pair; everything else has a default that is valid for every pair.
     """
 
@@ -61,8 +61,13 @@ class LossPair(Memo, ABC):
         return self == other
 
     @property
+    def alternatives(self) -> "tuple[LossPair, ...]":
+        """Pairs of which one dominates each ordered pair of neighbours that this stands for; itself where it is one."""
+        return (self,)
+
+    @property
     def joint(self) -> bool:
-        """Whether this stands for several pairs at once: their Renyi curves may then compose to less than its own."""
+        """Whether this stands for several pairs at once: their Rényi curves may then compose to less than its own."""
         return False
 
     @property
@@ -104,7 +109,7 @@ class LossPair(Memo, ABC):
 class Envelope(LossPair):
     """An upper bound on both curves of many ordered pairs at once, of either order of the neighbours; its own reverse.
 
-    In a composition its members may be worst for different neighbours, so that its Renyi curve, which composes exactly,
+    In a composition its members may be worst for different neighbours, so that its Rényi curve, which composes exactly,
     may give less than its privacy curve does.
     """
 
@@ -159,9 +164,34 @@ class SmoothPair(LossPair):
         fall: FloatArray = self.log_mgf(c + 1j * np.append(0.0, widths)).real
         return fall[1:] - fall[0]
 
+    @property
+    def rows(self) -> "SmoothPair | SmoothRows":
+        """The same pair in every row, where its values are computed for several rows at once; by default, itself."""
+        return self
+
     @abstractmethod
     def reverse(self) -> "SmoothPair":
         """(Q, P), smooth too."""
+
+
+class SmoothRows(ABC):
+    """Smooth pairs of one kind, one in each row, whose privacy curves are computed together."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """`SmoothPair.log_mgf` of each row's pair at its t, (rows, points)."""
+
+    @abstractmethod
+    def of_rows(self, rows: NDArray[np.bool_]) -> Self:
+        """The pairs of some rows."""
+
+    def log_fall(self, c: FloatArray, widths: FloatArray) -> FloatArray:
+        """`SmoothPair.log_fall` of each row's pair, c of shape (rows,), widths of shape (rows, widths)."""
+        along = np.concatenate([np.zeros((len(c), 1)), widths], axis=1)
+        fall: FloatArray = self.log_mgf(c[:, None] + 1j * along).real
+        return fall[:, 1:] - fall[:, :1]
 
 
 def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:
@@ -202,7 +232,7 @@ class DiscretePair(LossPair):
     """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
 
     `loss` is log_p - log_q; give it where it is known better than that difference.
-    Source: definitions; the Renyi form is log1p of positive terms, so tiny losses keep full precision.
+    Source: definitions; the Rényi form is log1p of positive terms, so tiny losses keep full precision.
     """
 
     log_p: FloatArray

@@ -6,17 +6,25 @@ Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md
 """
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, Real, positive
-from privsample._logspace import log1mexp, log_gamma_growth, stirling_remainder
-from privsample._value import put, value
+from privsample._logspace import (
+    complex_log_gamma_growth,
+    complex_stirling_remainder,
+    log1mexp,
+    log_gamma_growth,
+    stirling_remainder,
+)
+from privsample._value import cached, put, value
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
-from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
+from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
+from privsample.accounting.posterior.pairs import by_rows, deep_tail, rounded
 
 
 def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
@@ -108,7 +116,12 @@ class BetaPair(SmoothPair):
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """Of log-Gamma functions, which are largest on the real line."""
-        return rising_mgf(self.a, self.step, t) + falling_mgf(self.b, self.step, t)
+        return self.rows.log_mgf(t.reshape(1, -1)).reshape(t.shape)
+
+    @cached
+    def rows(self) -> "BetaRows":
+        """One row, which serves for any number of rows."""
+        return BetaRows(a=np.array([self.a]), b=np.array([self.b]), step=self.step)
 
     def reverse(self) -> "BetaPair":
         """The mirror image."""
@@ -125,6 +138,36 @@ class BetaPair(SmoothPair):
         """All pairs in one call."""
         a, b, step = _stacked(pairs, np.ndim(epsilon))
         return beta_log_delta(a, b, step, epsilon).max(axis=0)
+
+
+@value
+class BetaRows(SmoothRows):
+    """BetaPair(a=a[i], b=b[i], step=step) in row i; a, b of shape (rows,), or (1,) for the same pair in all rows."""
+
+    a: FloatArray
+    b: FloatArray
+    step: float
+    _bases: FloatArray = field(init=False, repr=False, compare=False)
+    _remainders: ComplexArray = field(init=False, repr=False, compare=False)
+    _whole_steps: ComplexArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bases = np.stack([self.a, self.b])[:, :, None]
+        own = complex_stirling_remainder(bases.astype(np.complex128))
+        whole = complex_log_gamma_growth(bases, np.full(bases.shape, self.step + 0j), own)
+        put(self, _bases=bases, _remainders=own, _whole_steps=whole)
+
+    def log_mgf(self, t: ComplexArray) -> ComplexArray:
+        """The first base is a + step under P, a under Q; the second is b under P, b + step under Q."""
+        up = t + 1
+        steps = np.stack([up * self.step, -t * self.step])
+        rising, falling = complex_log_gamma_growth(self._bases, steps, self._remainders)
+        of_a, of_b = self._whole_steps
+        return (rising - up * of_a) + (falling + t * of_b)
+
+    def of_rows(self, rows: NDArray[np.bool_]) -> "BetaRows":
+        """Some rows."""
+        return self if len(self.a) == 1 else BetaRows(a=self.a[rows], b=self.b[rows], step=self.step)
 
 
 def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:

@@ -4,8 +4,9 @@ Source: Geumlek, Song and Chaudhuri 2017 (thesis of Geumlek, chapter 5): Algorit
 Proofs beyond the source are in docs/notes/posterior.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import singledispatch
+from typing import TypeVar, cast
 
 from privsample._checks import positive_integer, share
 from privsample._logspace import half_square
@@ -27,25 +28,28 @@ from privsample.accounting.posterior.pairs import (
     upper_ratio,
     upper_sum,
 )
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
+from privsample.distributions.models.base import Model
+from privsample.distributions.shifts import (
+    BetaShift,
+    BetaShifts,
+    GammaRateShift,
+    GammaShapeShift,
+    NormalShift,
+    Shift,
 )
 from privsample.relations import ReplaceOne
 
 _LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
 _UP = 1.0 + 2.0**-49  # more than rounding takes away from the Normal's shift: at most 9 units of 2^-53
 _PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
+P = TypeVar("P", bound=LossPair)
 
 
 @value
 class PosteriorAccountant(Accountant):
     """`draws` draws from one posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
 
+    The model says which posteriors lie farthest apart, by its `neighbouring_posteriors`; what it says is not checked.
     rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
     for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
     With `group_size` k, k records are replaced at once: as exact, for Dirichlet with three or more categories where
@@ -70,14 +74,16 @@ class PosteriorAccountant(Accountant):
         )
         if not self.data_weight >= _LEAST_WEIGHT:
             raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
-        for prior in _priors(self.model):
+        self._shifts  # noqa: B018 - refuses a model that states none
+        for prior in self.model.prior_counts:
             if not _PRIORS[0] <= prior <= _PRIORS[1]:
                 raise ValueError(f"the prior's parameters must lie in [{_PRIORS[0]:g}, {_PRIORS[1]:g}], got {prior:g}")
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
-                f"group_size must be 1 where a prior of three or more categories is below prior_divisor, got "
-                f"{self.group_size}; .group({self.group_size}) bounds the group from the account of one"
+                "group_size must be 1 where a prior of three or more categories is below prior_divisor, and for a "
+                f"model that does not know groups, got {self.group_size}; .group({self.group_size}) bounds the group "
+                "from the account of one"
             )
         self._single  # noqa: B018 - building them checks the sizes
 
@@ -103,39 +109,98 @@ class PosteriorAccountant(Accountant):
         )
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
-        pairs = self._single if draws == 1 else tuple(ProductPair.of(p, draws).simplified for p in self._single)
-        family = interior(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
-        match pairs:
-            case (GaussianPair(mu=mu),):
-                return PrivacyBounds.from_pairs(pairs, zcdp=half_square(mu))
-            case _ if family is None:
-                return PrivacyBounds.from_pairs(pairs)
-            case _:  # the extreme pairs are not proven to be the worst at every epsilon: they are ends of a family
-                ends = tuple(pair for pair in self._single if isinstance(pair, BetaPair))
-                return PrivacyBounds.from_pairs([BetaEnvelope(family=family, ends=ends, draws=draws)])
+        """By a family's envelope in the place of its ends, which are not proven to be its worst at every epsilon."""
+        others = self._others if draws == 1 else [ProductPair.of(pair, draws).simplified for pair in self._others]
+        match [*self._envelopes, *others]:
+            case [GaussianPair(mu=mu) as only]:
+                return PrivacyBounds.from_pairs([only], zcdp=half_square(mu))
+        return PrivacyBounds.from_pairs([*[replace(own, draws=draws) for own in self._envelopes], *others])
+
+    @cached
+    def _shifts(self) -> tuple[Shift, ...]:
+        shifts = self.model.neighbouring_posteriors
+        strange = [type(shift).__name__ for shift in cast("tuple[object, ...]", shifts) if not isinstance(shift, Shift)]
+        if strange or not shifts:
+            raise TypeError(
+                f"neighbouring_posteriors of {type(self.model).__name__} must return shifts of "
+                f"privsample.distributions.shifts, at least one, got {', '.join(strange) or 'none'}"
+            )
+        return shifts
 
     @cached
     def _single(self) -> tuple[LossPair, ...]:
-        """The pairs of one draw."""
-        return extreme_pairs(self.model, self.n, self.data_weight, self.prior_divisor, self.group_size)
+        """The pairs of one draw: the ends of families, then all others."""
+        return (*[pair for envelope in self._envelopes for pair in envelope.ends], *self._others)
+
+    @cached
+    def _others(self) -> tuple[LossPair, ...]:
+        """The pairs that are in no family: in the order of the shifts, then the other way round."""
+        alone = [self._pair(shift) for shift in self._shifts if not isinstance(shift, BetaShifts)]
+        ends = {pair for envelope in self._envelopes for pair in envelope.ends} if alone else ()
+        return tuple(pair for pair in _both_orders(alone) if pair not in ends)
+
+    @cached
+    def _envelopes(self) -> tuple[BetaEnvelope, ...]:
+        """The families of one draw, each with its ends."""
+        return tuple(
+            BetaEnvelope(family=self._family(shift), ends=_both_orders(self._ends(shift)))
+            for shift in self._shifts
+            if isinstance(shift, BetaShifts)
+        )
+
+    def _pair(self, shift: BetaShift | GammaShapeShift | GammaRateShift | NormalShift) -> LossPair:
+        """The dominating pair of a shift of the model, in one of the two orders."""
+        n, r, m, size = self.n, self.data_weight, self.prior_divisor, self.group_size
+        match shift:
+            case BetaShift(a=a, b=b):
+                return BetaPair(a=lower_ratio(a, m), b=lower_ratio(b, m), step=upper_product(size, r))
+            case GammaShapeShift(shape=shape, reach=reach):
+                step = upper_product(upper_product(size, r), reach)
+                return GammaShapePair(shape=lower_ratio(shape, m), step=step, rising=True)
+            case GammaRateShift(shape=shape, rate=rate, reach=reach, each=each):
+                shape = upper_sum(upper_ratio(shape, m), upper_product(each, upper_product(n, r)))
+                step = upper_product(upper_product(size, r), reach)
+                return GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True)
+            case NormalShift(variance=variance, noise_variance=noise, reach=reach):
+                precision = 1 / m / variance + r * n / noise
+                return GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP)
+
+    def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
+        """The other n - size records all failures, or all successes.
+
+        The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
+        """
+        r, m, size = self.data_weight, self.prior_divisor, self.group_size
+        a, b = lower_ratio(shift.a, m), lower_ratio(shift.b, m)
+        rest, step = lower_product(self.n - size, r), upper_product(size, r)
+        return BetaPair(a=a, b=lower_sum(b, rest), step=step), BetaPair(a=lower_sum(a, rest), b=b, step=step)
+
+    def _family(self, shift: BetaShifts) -> BetaFamily:
+        m = self.prior_divisor
+        return BetaFamily(
+            a=shift.a / m, b=shift.b / m, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
+        )
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """More records cost more where they raise a Gamma's shape, else the same or less (notes, subsampling.md)."""
-        return replace(self, n=high if isinstance(self.model, GammaExponential) else low)
+        """More records cost more where they raise a Gamma's shape, else the same or less (notes, subsampling.md).
+
+        Raises: TypeError, for a model some of whose farthest posteriors have Gamma rates, and some have not.
+        """
+        rising = {isinstance(shift, GammaRateShift) for shift in self._shifts}
+        if len(rising) > 1:
+            raise TypeError(
+                f"it is not known for how many records the posterior of {type(self.model).__name__} costs most"
+            )
+        return replace(self, n=high if rising == {True} else low)
 
     @property
     def _groups_known(self) -> bool:
-        """Whether k records are worst when all go from one extreme to the other (docs/notes/posterior.md, Lemma 3)."""
-        match self.model:
-            case DirichletCategorical(alpha=alpha):
-                return len(alpha) == 2 or min(alpha) >= self.prior_divisor
-            case _:
-                return True
+        return self.model.knows_groups(self.prior_divisor)
 
     def group(self, size: int) -> Accountant:
         """`size` records replaced at once: their steps add up, the others stay.
 
-        From the account's curves alone where three or more categories have a prior below one.
+        From the account's curves alone where the model does not know the farthest posteriors of groups.
         """
         size = positive_integer(size=size)
         if not self._groups_known:
@@ -143,91 +208,6 @@ class PosteriorAccountant(Accountant):
         return replace(self, group_size=size * self.group_size)
 
 
-@singledispatch
-def extreme_pairs(model: Model, n: int, r: float, m: float, size: int = 1) -> tuple[LossPair, ...]:
-    """Posteriors `size` of n records apart that are worst at every order, both directions.
-
-    A new model registers its own. Raises: TypeError, for a model without one.
-    """
-    del n, r, m, size
-    raise TypeError(f"no account is known for the posterior of {type(model).__name__}")
-
-
-def _priors(model: Model) -> tuple[float, ...]:
-    """The parameters that records are added to one by one."""
-    match model:
-        case BetaBernoulli(alpha=alpha, beta=beta):
-            return alpha, beta
-        case DirichletCategorical(alpha=shares):
-            return shares
-        case GammaPoisson(shape=shape):
-            return (shape,)
-        case _:
-            return ()
-
-
-@singledispatch
-def interior(model: Model, n: int, r: float, m: float, size: int) -> BetaFamily | None:
-    """The family that the privacy curve has to range over, where the extreme pairs are not proven to be its worst."""
-    del model, n, r, m, size
-    return None
-
-
-def _beta_ends(a: float, b: float, n: int, r: float, size: int) -> tuple[LossPair, ...]:
-    """The other n - size records all failures, or all successes; both directions are mirror images.
-
-    The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
-    """
-    rest, step = lower_product(n - size, r), upper_product(size, r)
-    low, high = lower_sum(a, rest), lower_sum(b, rest)
-    corners = ((a, high), (low, b), (b, low), (high, a))
-    return tuple(dict.fromkeys(BetaPair(a=first, b=second, step=step) for first, second in corners))
-
-
-@extreme_pairs.register
-def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    return _beta_ends(lower_ratio(model.alpha, m), lower_ratio(model.beta, m), n, r, size)
-
-
-@interior.register
-def _(model: BetaBernoulli, n: int, r: float, m: float, size: int) -> BetaFamily | None:
-    whole = not model.fractional
-    return BetaFamily(a=model.alpha / m, b=model.beta / m, step=r, n=n, whole=whole, moved=size)
-
-
-@extreme_pairs.register
-def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    first, second = (lower_ratio(prior, m) for prior in sorted(model.alpha)[:2])
-    if len(model.alpha) == 2:
-        return _beta_ends(first, second, n, r, size)
-    step = upper_product(size, r)
-    return tuple(dict.fromkeys(BetaPair(a=a, b=b, step=step) for a, b in ((first, second), (second, first))))
-
-
-@interior.register
-def _(model: DirichletCategorical, n: int, r: float, m: float, size: int) -> BetaFamily | None:
-    if len(model.alpha) > 2:
-        return None
-    first, second = sorted(model.alpha)
-    return BetaFamily(a=first / m, b=second / m, step=r, n=n, whole=True, moved=size)
-
-
-@extreme_pairs.register
-def _(model: GammaPoisson, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    del n  # other records only raise the shape, which is post-processing
-    shape, step = lower_ratio(model.shape, m), upper_product(upper_product(size, r), model.upper)
-    return tuple(GammaShapePair(shape=shape, step=step, rising=up) for up in (True, False))
-
-
-@extreme_pairs.register
-def _(model: GammaExponential, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    shape, rate = upper_sum(upper_ratio(model.shape, m), upper_product(n, r)), lower_ratio(model.rate, m)
-    step = upper_product(upper_product(size, r), model.upper)
-    return tuple(GammaRatePair(shape=shape, rate=rate, step=step, rising=up) for up in (True, False))
-
-
-@extreme_pairs.register
-def _(model: NormalKnownVariance, n: int, r: float, m: float, size: int) -> tuple[LossPair, ...]:
-    low, high = model.bounds
-    precision = 1 / m / model.variance + r * n / model.noise_variance
-    return (GaussianPair(mu=size * r * (high - low) / model.noise_variance / precision**0.5 * _UP),)
+def _both_orders(pairs: Sequence[P]) -> tuple[P, ...]:
+    """The pairs, then the other way round, none of them twice."""
+    return tuple(dict.fromkeys([*pairs, *(cast("P", pair.reverse()) for pair in pairs)]))

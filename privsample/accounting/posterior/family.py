@@ -8,9 +8,10 @@ import numpy as np
 from privsample._checks import FloatArray, Real
 from privsample._value import cached, value
 from privsample.accounting.curves.conversion import least_epsilon, safe_side
-from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, worst_log_delta, worst_renyi
-from privsample.accounting.loss.product import ProductPair
-from privsample.accounting.posterior.beta import BetaPair, beta_log_delta
+from privsample.accounting.loss.contour import summed_log_deltas
+from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, SmoothRows, worst_renyi
+from privsample.accounting.loss.product import SURE, ProductPair
+from privsample.accounting.posterior.beta import BetaPair, BetaRows, beta_log_delta
 from privsample.accounting.posterior.blocks import Rows, largest
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
@@ -104,12 +105,34 @@ class BetaEnvelope(Envelope):
 
     def draft(self, epsilon: FloatArray) -> FloatArray:
         """The ends' alone."""
-        return np.minimum(worst_log_delta(self.members, np.asarray(epsilon)) + self.family.slack, 0.0)
+        e = np.asarray(epsilon, dtype=np.float64)
+        return np.minimum(self._of_ends(e).max(axis=0) + self.family.slack, 0.0)
+
+    def _of_ends(self, epsilon: FloatArray) -> FloatArray:
+        """The privacy curve of each end, (ends, ...)."""
+        a, b = np.array([(end.a, end.b) for end in self.ends]).T
+        rows = (np.repeat(a, epsilon.size), np.repeat(b, epsilon.size), self.ends[0].step)
+        return self._curve(*rows, np.tile(epsilon.ravel(), len(a))).reshape(len(a), *epsilon.shape)
 
     def least_epsilon(self, log_delta: float) -> float:
-        """The ends', checked by the certificate."""
+        """The ends', checked by the certificate; found once for each value."""
+        if log_delta not in self._known:
+            self._known[log_delta] = self._least_epsilon(log_delta)
+        return self._known[log_delta]
+
+    @cached
+    def _known(self) -> dict[float, float]:
+        return {}
+
+    @cached
+    def _worst_first(self) -> tuple[LossPair, ...]:
+        """The members, the one first that is the worst at one epsilon: most often it is the worst at all."""
+        at_one = self._of_ends(np.ones(1))[:, 0]
+        return tuple(self.members[place] for place in np.argsort(-at_one, kind="stable"))
+
+    def _least_epsilon(self, log_delta: float) -> float:
         least, beside = 0.0, log_delta - self.family.slack
-        for pair in self.members:  # most often the first decides
+        for pair in self._worst_first:  # most often the first decides
             if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
                 least = max(pair.least_epsilon(beside), least)
         if least == 0.0:
@@ -127,8 +150,12 @@ class BetaEnvelope(Envelope):
         """The privacy curve that each member of the family, Beta(a + step, b) against Beta(a, b + step), gives."""
         if self.draws == 1 and not self.others:
             return beta_log_delta(a, b, step, epsilon)
-        curves = []
-        for first, second, at in zip(a, b, epsilon, strict=True):
-            own = BetaPair(a=float(first), b=float(second), step=float(step))
-            curves.append(self._with(own).log_delta(at))
-        return np.array(curves)
+        limits = np.minimum(1.0 + b / step, min([pair.order_limit for pair, _ in self.others], default=np.inf))
+        members: list[tuple[SmoothPair | SmoothRows, int]] = [(BetaRows(a=a, b=b, step=float(step)), self.draws)]
+        members += [(pair.rows, times) for pair, times in self.others if isinstance(pair, SmoothPair)]
+        found = summed_log_deltas(members, limits, np.abs(epsilon))
+        alone = (epsilon < 0) | ~(found > SURE)  # the contour does not settle these: each pair by itself
+        for row in np.flatnonzero(alone):
+            own = BetaPair(a=float(a[row]), b=float(b[row]), step=float(step))
+            found[row] = self._with(own).log_delta(epsilon[row])
+        return found

@@ -13,7 +13,7 @@ from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.geometry import ONE_HOT
-from privsample.distributions.models.families import DirichletCategorical
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.noise import Noise
 from privsample.relations import ReplaceOne
 

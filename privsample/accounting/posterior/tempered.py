@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, interval, number, positive, positive_integer
+from privsample._checks import FloatArray, number, positive, positive_integer
 from privsample._logspace import half_square, resolved
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
@@ -19,21 +19,12 @@ from privsample.accounting.guarantees import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.held_beta import HeldBetaFamily
-from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Normal
-from privsample.distributions.laws.truncated import heated
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
+from privsample.distributions.laws.truncated import heated_shape
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.truncation import LogRatio, Truncation
 from privsample.relations import ReplaceOne
 
-Truncation = float | tuple[float, float]
 LISTED = 100_000  # records up to which the privacy curve ranges over every data set
-_NARROWEST = 1e-9  # what is left beside a share must be known to more digits than rounding takes
 _UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
 
 
@@ -65,7 +56,7 @@ class TemperedAccountant(Accountant):
                 "the posterior does"
             )
         put(self, n=positive_integer(n=self.n), temperature=temperature)
-        put(self, truncation=truncated(self.model, self.truncation))
+        put(self, truncation=self.model.checked_truncation(self.truncation))
         put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(loss_range=self.loss_range)
         positive(mu=self.shift)
@@ -86,41 +77,33 @@ class TemperedAccountant(Accountant):
     @property
     def parameter_bounds(self) -> tuple[float, float]:
         """Where the parameter is held; shares: the least and the largest, which leaves no less to the others."""
-        if isinstance(self.truncation, tuple):
-            return self.truncation
-        categories = len(self.model.alpha) if isinstance(self.model, DirichletCategorical) else 2
-        rest = (categories - 1) * self.truncation
-        high = 1.0 - rest
-        return self.truncation, high if 1.0 - high >= rest else float(np.nextafter(high, 0.0))
+        return self.model.parameter_bounds(self.truncation)
 
     @property
     def loss_range(self) -> float:
         """The length of the interval that the loss stays in: how far log Pr(x'|theta)/Pr(x|theta) ranges, over T."""
-        return self._geometry[0] * self.group_size / self.temperature * _UP
+        return self._log_ratio.range * self.group_size / self.temperature * _UP
 
     @property
     def shift(self) -> float:
         """mu of the Gaussian pair that the draw costs at most: slope of the loss / sqrt(strong convexity)."""
-        _, slope, curvature = self._geometry
+        _, slope, curvature = self._log_ratio
         with np.errstate(divide="ignore"):
             return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
 
-    @property
-    def _geometry(self) -> tuple[float, float, float]:
-        return geometry(self.model, self.n, self.temperature, self.parameter_bounds)
+    @cached
+    def _log_ratio(self) -> LogRatio:
+        return self.model.log_ratio(self.n, self.temperature, self.parameter_bounds)
 
     def _bounds(self) -> PrivacyBounds:
         """By the least of the bounds at each order and epsilon.
 
         In compositions by the closed forms, which hold for real records too: a curve over all datasets is expensive.
         """
-        envelope = self._envelope(self._listed)
-        per_release = None
-        if self._two_priors is not None:
-            a, b = self._two_priors
-            real = replace(self, model=BetaBernoulli(alpha=a, beta=b, fractional=True))
-            per_release = (real._from(real._envelope(None)), 1)
-        return self._from(envelope, per_release=per_release)
+        if self.model.exact_neighbours is None:
+            return self._from(self._envelope(None))
+        closed = replace(self, model=self.model.as_bernoulli)
+        return self._from(self._envelope(self._listed), per_release=(closed._from(closed._envelope(None)), 1))
 
     def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
         zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
@@ -134,26 +117,15 @@ class TemperedAccountant(Accountant):
             listed=listed,
         )
 
-    @property
-    def _two_priors(self) -> tuple[float, float] | None:
-        """Of a model of two categories."""
-        match self.model:
-            case BetaBernoulli(alpha=a, beta=b) | DirichletCategorical(alpha=(a, b)):
-                return a, b
-            case _:
-                return None
-
-    @property
+    @cached
     def _listed(self) -> HeldBetaFamily | None:
         """All neighbouring data sets, where they are few and known."""
-        if self._two_priors is None or self.n > LISTED or getattr(self.model, "fractional", False):
+        shifts = self.model.exact_neighbours
+        if shifts is None or self.n > LISTED:
             return None
-        (alpha, beta), (low, high) = self._two_priors, self.parameter_bounds
-        law = heated(Beta(a=alpha, b=beta), self.temperature)
-        assert isinstance(law, Beta)
-        return HeldBetaFamily(
-            a=law.a, b=law.b, step=1.0 / self.temperature, n=self.n, low=low, high=high, moved=self.group_size
-        )
+        (low, high), temperature = self.parameter_bounds, self.temperature
+        a, b = heated_shape(shifts.a, temperature), heated_shape(shifts.b, temperature)
+        return HeldBetaFamily(a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size)
 
     def group(self, size: int) -> Self:
         """`size` records replaced at once: the step between neighbours is `size` times as long."""
@@ -194,50 +166,3 @@ class TemperedEnvelope(Envelope):
         if self.listed is None:
             return least
         return np.minimum(least, self.listed.log_delta(e.ravel(), certified=certified).reshape(e.shape))
-
-
-def truncated(model: Model, truncation: object) -> Truncation:
-    """The truncation after its checks. Raises: ValueError, TypeError."""
-    match model:
-        case BetaBernoulli() | DirichletCategorical():
-            share = number(truncation=truncation)
-            categories = len(model.alpha) if isinstance(model, DirichletCategorical) else 2
-            if not _NARROWEST <= share <= (1.0 - _NARROWEST) / categories:
-                raise ValueError(
-                    f"truncation must lie in (0, 1/{categories}), and {_NARROWEST:g} or more from its ends, got "
-                    f"{truncation!r}"
-                )
-            return share
-        case _:
-            low, high = interval(truncation=truncation)
-            if isinstance(model, (GammaPoisson, GammaExponential)) and not low > 0.0:
-                raise ValueError(f"truncation must lie inside (0, inf) for a rate, got ({low}, {high})")
-            return low, high
-
-
-def geometry(model: Model, n: int, temperature: float, bounds: tuple[float, float]) -> tuple[float, float, float]:
-    """Of the log likelihood ratio of two records: its range over the bounds, and its slope in the coordinate y.
-
-    Third: the least curvature, over the bounds and all data, of the negative log density of y.
-    y: logit or log of shares, log of a Poisson mean, the rate of an exponential law, the mean of a Normal.
-    """
-    low, high = bounds
-    weight, ratio = n / temperature, _log_ratio(low, high) if low > 0.0 else np.inf
-    match model, heated(model.prior, temperature):
-        case BetaBernoulli(), Beta(a=a, b=b):
-            return 2.0 * ratio, 1.0, (a + b + weight) * low * high
-        case DirichletCategorical(), Dirichlet(alpha=alpha):
-            return 2.0 * ratio, 1.0, (sum(alpha) + weight) * (low * high if len(alpha) == 2 else low / 2.0)
-        case GammaPoisson(upper=most), Gamma(rate=rate):
-            return most * ratio, float(most), (rate + weight) * low
-        case GammaExponential(shape=shape, upper=longest), _:  # each waiting time adds one to the shape
-            return longest * (high - low), longest, (shape + (n - 1)) / temperature / high / high
-        case NormalKnownVariance(noise_variance=variance, bounds=(least, most)), Normal(scale=scale):
-            slope = (most - least) / variance
-            return slope * (high - low), slope, scale**-2.0 + weight / variance
-    raise TypeError(f"no account is known for a tempered draw of {type(model).__name__}")
-
-
-def _log_ratio(low: float, high: float) -> float:
-    """log(high/low), to a few units in the last place however close they are."""
-    return float(np.log1p((high - low) / low) if high < 2.0 * low else np.log(high) - np.log(low))

@@ -5,10 +5,10 @@ from dataclasses import field
 import numpy as np
 
 from privsample._checks import FloatArray, share
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import PointCurve, closed, crossing
+from privsample.accounting.curves.conversion import HigherOrders, PointCurve, closed, crossing
 from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
@@ -86,7 +86,7 @@ class ConditionalAccountant(ChosenAccountant):
             return self.floor / (1.0 - (1.0 - self.floor) * self.base.failure)
         return (self.floor - self.base.failure) / (1.0 - self.base.failure)
 
-    @property
+    @cached
     def _largest_loss(self) -> float:
         """The base's, and by how much its pure guarantee lets the probability of the set grow."""
         base = self.base.max_loss
@@ -135,12 +135,16 @@ class ConditionalAccountant(ChosenAccountant):
         """The lesser of the two bounds."""
         return np.minimum(self._proposition_15(orders), self._by_growth(orders))
 
+    @cached
+    def _higher(self) -> HigherOrders:
+        return HigherOrders.of(self._least, self._limit)
+
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:  # the base has no Renyi curve at all
             return np.full(orders.shape, np.inf)
         pure = self._largest_loss
-        found = closed(self._least, orders, self._limit, pure)
+        found = closed(self._least, orders, self._limit, pure, self._higher)
         return np.minimum(found, pure_renyi(pure, orders))
 
     def _curve(self) -> PointCurve:

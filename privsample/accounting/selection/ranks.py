@@ -82,7 +82,9 @@ class RenyiPair(LossPair):
 
 def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
     """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
-    return known_pairs(bounds) or (RenyiPair(bounds=bounds),)
+    if bounds.single_pairs is None:
+        return known_pairs(bounds) or (RenyiPair(bounds=bounds),)
+    return tuple(one for pair in bounds.single_pairs for one in ((pair,) if pair.dear else pair.alternatives))
 
 
 def beside_failure(bounds: PrivacyBounds) -> tuple[LossPair, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import Curve, closed
+from privsample.accounting.curves.conversion import Curve, HigherOrders, closed
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound, RenyiTable
 from privsample.accounting.engine.views import least_curve
 from privsample.accounting.loss.gaussian import GaussianPair
@@ -85,7 +85,7 @@ class SelectionAccountant(ChosenAccountant):
         found = float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14))
         return float(np.clip(found, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
-    @property
+    @cached
     def _largest_loss(self) -> float:
         """The base's and the largest log phi(u)/phi(v): at most 2 + eta times the base's, or all runs' together.
 
@@ -169,6 +169,10 @@ class SelectionAccountant(ChosenAccountant):
                 break
         return float(renyi.beside_none(self._kept, np.asarray(order), np.asarray(best)))
 
+    @cached
+    def _higher(self) -> HigherOrders:
+        return HigherOrders.of(least_curve(self.bounds), self._limit)
+
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:
@@ -183,7 +187,7 @@ class SelectionAccountant(ChosenAccountant):
 
         least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, cheap), high)
+        found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, self._higher), high)
         return np.minimum(found, pure_renyi(self._largest_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:

@@ -1,21 +1,31 @@
 """Sums of the products of bounded numbers: what a normal model needs of its records. docs/notes/moments.md."""
 
+from abc import abstractmethod
+from typing import Any, Self, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, finite, interval, positive
-from privsample._value import put, value
+from privsample._value import Memo, cached, put, value
 from privsample.distributions.domains import Domain
 from privsample.distributions.geometry import Differences
-from privsample.distributions.models.families import Model
+from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 
 _SQUARE = 1.5  # up to 1.665 squares cost nothing beside sums, with Gaussian noise
 _TANGENTS = 8
+T = TypeVar("T", bound=np.generic)
+
+
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """The array, which nothing can change from here on."""
+    array.flags.writeable = False
+    return array
 
 
 @value
-class Moments:
+class Moments(Memo):
     """First and second moments of d columns, each scaled from its bounds to [-radius, radius].
 
     With v = (1, s) for a scaled row s, the statistic sums v_i v_j over all i <= j but (0, 0), in this order: row by row
@@ -26,32 +36,32 @@ class Moments:
     radius: float
     square: float
 
-    @property
+    @cached
     def domains(self) -> tuple[Domain, ...]:
         """Of each column; a missing number counts as the middle."""
         return tuple(Domain(low=low, high=high, missing=low / 2 + high / 2) for low, high in self.bounds)
 
-    @property
+    @cached
     def middles(self) -> FloatArray:
         """Of the bounds, shape (d,)."""
-        return np.array([low / 2 + high / 2 for low, high in self.bounds])
+        return read_only(np.array([low / 2 + high / 2 for low, high in self.bounds]))
 
-    @property
+    @cached
     def units(self) -> FloatArray:
         """What one scaled unit is in each column's own, shape (d,)."""
-        return np.array([high / 2 - low / 2 for low, high in self.bounds]) / self.radius
+        return read_only(np.array([high / 2 - low / 2 for low, high in self.bounds]) / self.radius)
 
-    @property
+    @cached
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """i and j of each coordinate of the statistic."""
         first, second = np.triu_indices(len(self.bounds) + 1)
-        return first[1:], second[1:]
+        return read_only(first[1:]), read_only(second[1:])
 
-    @property
+    @cached
     def weights(self) -> FloatArray:
         """Of each coordinate: `square` for squares, else 1."""
         first, second = self.pairs
-        return np.where(first == second, self.square, 1.0)
+        return read_only(np.where(first == second, self.square, 1.0))
 
     def clean(self, rows: FloatArray) -> FloatArray:
         """Each column within its bounds, (n, d). The public rule, total on every input."""
@@ -116,14 +126,41 @@ def conjugate(
     )
 
 
+class MomentModel(Model):
+    """A model whose statistic is the first and second moments of the numbers in a record, each clipped to bounds."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def moments(self) -> Moments:
+        """Which moments, and of what: the declared preprocessing."""
+
+    @abstractmethod
+    def to_data(self, rows: FloatArray) -> Any:
+        """Rows of the numbers in each record, shape (n, d), as data of this model."""
+
+    @property
+    def empty(self) -> FloatArray:
+        """The statistic of no records."""
+        return np.zeros(len(self.moments.weights))
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """Means within the bounds, and a covariance that records within them can have."""
+        return self.moments.feasible(statistic, n)
+
+
 @value
-class NormalUnknownVariance(Model):
+class NormalUnknownVariance(MomentModel):
     """Records clipped to `bounds`, normal with unknown mean and variance.
 
     The prior: the variance is InverseGamma(shape, scale), the mean N(mean, variance / observations) given it. With u a
     record scaled to [-1, 1] by its bounds, the statistic is the pair of the sums of u and of 1.5 u^2. A record replaced
     moves it by at most 2 in L2 norm. The posterior is that of records that were not clipped.
     """
+
+    prior_parameters = ("mean", "observations", "shape", "scale")
+    description = "the pair of mean and variance"
 
     mean: float
     observations: float
@@ -136,12 +173,12 @@ class NormalUnknownVariance(Model):
         put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
         put(self, bounds=interval(bounds=self.bounds))
 
-    @property
+    @cached
     def moments(self) -> Moments:
         """The declared preprocessing."""
         return Moments(bounds=(self.bounds,), radius=1.0, square=_SQUARE)
 
-    @property
+    @cached
     def domain(self) -> Domain:
         """[low, high]; a missing record counts as the middle."""
         return self.moments.domains[0]
@@ -151,12 +188,11 @@ class NormalUnknownVariance(Model):
         """Mean and variance, a pair."""
         return "mean_variance"
 
-    @property
-    def empty(self) -> FloatArray:
-        """The statistic of no records."""
-        return np.zeros(2)
+    def to_data(self, rows: FloatArray) -> FloatArray:
+        """The one column."""
+        return rows[:, 0]
 
-    @property
+    @cached
     def differences(self) -> Differences:
         """Corners of a polygon around all |S(x) - S(x')|: where tangents of (a, 1.5 a (2 - a)), 1 <= a <= 2, meet."""
         touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
@@ -167,10 +203,6 @@ class NormalUnknownVariance(Model):
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Sums of u and of 1.5 u^2."""
         return self.moments.sums(np.asarray(chunk)[:, None])
-
-    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
-        """A mean within the bounds, and a variance that records within them can have."""
-        return self.moments.feasible(statistic, n)
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
@@ -197,3 +229,8 @@ class NormalUnknownVariance(Model):
         """Normal records, clipped; theta is (mean, variance)."""
         mean, variance = theta
         return np.clip(rng.normal(float(mean), float(variance) ** 0.5, n), *self.bounds)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Numbers from -1 to 2."""
+        return cls(mean=0, observations=1, shape=3, scale=2, bounds=(-1, 2))

@@ -1,28 +1,19 @@
-"""The posterior given a statistic that was released with noise: the hidden statistic is summed or integrated out.
+"""Posteriors given a statistic with noise: the hidden statistic is summed or integrated out. Tools for models.
 
 Exact where that statistic is a count; Source: Bernstein and Sheldon 2018, section 2; docs/notes/statistics.md.
 """
 
 import itertools
 from collections.abc import Callable
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.laws.conjugate import Law, Normal
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
-from privsample.distributions.models.mixtures import ConjugateMixture, TwoShares
-from privsample.distributions.noise import GaussianNoise, Noise
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.models.mixtures import ConjugateMixture
+from privsample.distributions.noise import Noise
 
 LOST = 1e-13  # share of the posterior that a window may leave out
 LARGEST = 1 << 24  # values of the hidden count in a window
@@ -36,16 +27,6 @@ class NoiseAware(NamedTuple):
 
     law: Law
     method: str
-
-
-@singledispatch
-def noise_aware(model: Model, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    """The posterior of n records whose statistic plus noise was observed: (draws, ...) independent copies.
-
-    A new model registers its own. Raises: TypeError, for a model that has no exact one, nor one by quadrature.
-    """
-    del n, noise, observed
-    raise TypeError(f"the noise-aware posterior of {type(model).__name__} needs draws by MCMC: use .mcmc()")
 
 
 class Counted(NamedTuple):
@@ -100,8 +81,8 @@ def _log_likelihood(noise: Noise, seen: FloatArray, values: FloatArray) -> Float
     return np.sum([noise.log_mass(y - values) for y in seen], axis=0)
 
 
-def _count(a: float, b: float, n: int, noise: Noise, observed: FloatArray) -> tuple[ConjugateMixture, str]:
-    """Beta-binomial successes."""
+def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatArray) -> tuple[ConjugateMixture, str]:
+    """The posterior given a noisy count of successes of n, of a Beta(a, b) prior, and how exact it is."""
 
     def log_mass(s: float) -> float:
         chosen = -np.log1p(n) - special.betaln(n - s + 1, s + 1)
@@ -116,70 +97,7 @@ def _count(a: float, b: float, n: int, noise: Noise, observed: FloatArray) -> tu
     return law, f"exact, a mixture over {found.words}"
 
 
-@noise_aware.register
-def _(model: BetaBernoulli, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    if model.fractional:
-        raise TypeError(
-            "fractional records have no likelihood to be aware of: use .posterior(), which takes the released sum for "
-            "the true one"
-        )
-    return NoiseAware(*_count(model.alpha, model.beta, n, noise, observed))
-
-
-@noise_aware.register
-def _(model: DirichletCategorical, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    if len(model.alpha) > 2:
-        raise TypeError(f"the noise-aware posterior of {len(model.alpha)} categories needs draws by MCMC: use .mcmc()")
-    seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
-    first, second = model.alpha
-    law, method = _count(first, second, n, noise, seen)
-    return NoiseAware(TwoShares(share=law), method)
-
-
-@noise_aware.register
-def _(model: GammaPoisson, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    shape, ratio = model.shape, np.log1p(model.rate / n)
-
-    def log_mass(t: float) -> float:
-        chosen = special.gammaln(shape + t) - special.gammaln(shape) - special.gammaln(t + 1)
-        return float(chosen - shape * np.log1p(n / model.rate) - t * ratio)
-
-    found = counted(log_mass, lambda t: np.log1p((shape - 1) / (t + 1)) - ratio, np.inf, noise, observed)
-    law = ConjugateMixture(
-        family="Gamma", first=shape + found.values, second=np.array(model.rate + n), log_weights=found.log_weights
-    )
-    return NoiseAware(law, f"exact for counts that were not clipped at {model.upper}, a mixture over {found.words}")
-
-
-@noise_aware.register
-def _(model: GammaExponential, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    def log_density(s: FloatArray) -> FloatArray:
-        return (n - 1) * np.log(s) - (n + model.shape) * np.log(model.rate + s)
-
-    s, log_weights = _integrated(log_density, noise, observed, positive=True)
-    law = ConjugateMixture(
-        family="Gamma", first=np.array(model.shape + n), second=model.rate + s, log_weights=log_weights
-    )
-    return NoiseAware(law, f"by quadrature over the hidden sum, for times that were not clipped at {model.upper:g}")
-
-
-@noise_aware.register
-def _(model: NormalKnownVariance, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-    unclipped = f"for records that were not clipped to [{model.bounds[0]:g}, {model.bounds[1]:g}]"
-    if isinstance(noise, GaussianNoise):
-        spread = n * model.noise_variance + noise.variance / observed.size
-        precision = 1 / model.variance + n * n / spread
-        location = (model.mean / model.variance + n * float(observed.mean()) / spread) / precision
-        return NoiseAware(Normal(location=location, scale=precision**-0.5), f"exact, {unclipped}")
-    spread = n * model.noise_variance + n * n * model.variance
-    s, log_weights = _integrated(lambda x: -0.5 * (x - n * model.mean) ** 2 / spread, noise, observed)
-    own = 1 / (1 / model.variance + n / model.noise_variance)
-    means = own * (model.mean / model.variance + s / model.noise_variance)
-    law = ConjugateMixture(family="Normal", first=means, second=np.array(own**0.5), log_weights=log_weights)
-    return NoiseAware(law, f"by quadrature over the hidden sum, {unclipped}")
-
-
-def _integrated(
+def integrated(
     log_density: Callable[[FloatArray], FloatArray], noise: Noise, observed: FloatArray, *, positive: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Nodes over the hidden sum and log weights: Gauss's rule in panels between the kinks of the noise.

@@ -1,23 +1,22 @@
 """Bayesian linear regression from bounded second moments. docs/notes/moments.md."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from privsample._checks import FloatArray, interval, positive
 from privsample._data import chunks
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.distributions.domains import Domain
 from privsample.distributions.geometry import Differences
-from privsample.distributions.models.families import Model
-from privsample.distributions.models.moments import Moments, conjugate
+from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 
 
 @value
-class LinearRegression(Model):
+class LinearRegression(MomentModel):
     """A target that is normal about a linear function of the features, all clipped to public bounds.
 
     Each number is scaled by its bounds to u in [-1, 1]. The prior: the variance is InverseGamma(shape, scale), in
@@ -29,6 +28,8 @@ class LinearRegression(Model):
 
     Data are a pair (rows of shape (n, features), targets of shape (n,)).
     """
+
+    description = "the vector of coefficients and variance"
 
     feature_bounds: tuple[tuple[float, float], ...]
     target_bounds: tuple[float, float]
@@ -48,18 +49,18 @@ class LinearRegression(Model):
         put(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
         put(self, public=tuple(map(float, self.public)))
 
-    @property
+    @cached
     def moments(self) -> Moments:
         """The declared preprocessing."""
         bounds = (*self.feature_bounds, self.target_bounds)
         return Moments(bounds=bounds, radius=len(bounds) ** -0.5, square=0.5**0.5)
 
-    @property
+    @cached
     def domain(self) -> Domain:
         """Of each number after scaling; a missing one counts as the middle of its bounds."""
         return Domain(low=-1.0, high=1.0, missing=0.0)
 
-    @property
+    @cached
     def likelihood(self) -> tuple[Any, ...]:
         """The bounds."""
         return type(self).__name__, self.feature_bounds, self.target_bounds
@@ -69,12 +70,11 @@ class LinearRegression(Model):
         """A vector: the coefficients, the intercept and the variance."""
         return "coefficients_intercept_variance"
 
-    @property
-    def empty(self) -> FloatArray:
-        """The statistic of no records."""
-        return np.zeros(len(self.moments.weights))
+    def to_data(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Features, and the target."""
+        return rows[:, :-1], rows[:, -1]
 
-    @property
+    @cached
     def differences(self) -> Differences:
         """The largest move of one coordinate, 2 / sqrt(d), in as many as their sum, the L1 sensitivity, allows."""
         d, r = len(self.feature_bounds) + 1, self.moments.radius
@@ -113,10 +113,6 @@ class LinearRegression(Model):
         if len(rows) != len(targets):
             raise SchemaError(f"data must hold one target for each row, got {len(rows)} and {len(targets)}")
         return np.column_stack([rows, targets])
-
-    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
-        """Means within the bounds, and a covariance that records within them can have."""
-        return self.moments.feasible(statistic, n)
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
@@ -160,6 +156,11 @@ class LinearRegression(Model):
         features = middles[:-1] + halves[:-1] * scaled
         target = features @ theta[:width] + theta[width] + theta[width + 1] ** 0.5 * rng.standard_normal(n)
         return self.moments.clean(np.column_stack([features, target]))
+
+    @classmethod
+    def example(cls) -> Self:
+        """One feature."""
+        return cls(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
 
     @property
     def _own_prior(self) -> tuple[FloatArray, FloatArray]:

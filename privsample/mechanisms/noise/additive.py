@@ -15,6 +15,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
@@ -118,6 +119,9 @@ class GaussianMechanism(AdditiveNoise):
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
     )
+    command = CommandLine(
+        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L2"}
+    )
 
     def __post_init__(self) -> None:
         _normalize(self)
@@ -168,6 +172,9 @@ class LaplaceMechanism(AdditiveNoise):
     shape: tuple[int, ...] = ()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
+    command = CommandLine(
+        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L1"}
+    )
 
     def __post_init__(self) -> None:
         _normalize(self)

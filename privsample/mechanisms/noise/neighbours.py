@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
-from privsample.distributions.models.moments import NormalUnknownVariance
-from privsample.distributions.models.regression import LinearRegression
+from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.noise import Noise
 from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, others_beside
 
@@ -43,7 +42,7 @@ def moved_words(shift: float) -> tuple[str, str]:
 
 def moment_neighbours(
     *,
-    model: NormalUnknownVariance | LinearRegression,
+    model: MomentModel,
     noise: Noise,
     n: int,
     group: int,
@@ -72,7 +71,7 @@ def moment_neighbours(
         def build() -> Any:
             rows = np.tile(record(1.0), (n, 1))
             rows[rest:] = record(height)
-            return (rows[:, :-1], rows[:, -1]) if isinstance(model, LinearRegression) else rows[:, 0]
+            return model.to_data(rows)
 
         return build
 

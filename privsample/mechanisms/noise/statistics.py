@@ -13,13 +13,14 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.models.families import BetaBernoulli, Model
-from privsample.distributions.models.moments import NormalUnknownVariance
-from privsample.distributions.models.noise_aware import NoiseAware, noise_aware
-from privsample.distributions.models.regression import LinearRegression
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.moments import MomentModel
+from privsample.distributions.models.noise_aware import NoiseAware
 from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_law
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
+from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import QUIET, Example
@@ -64,6 +65,15 @@ class NoisyStatistics(ConjugateMechanism):
     unit: str = "record"
     sampler: Sampler = "numpy"
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_reach, advice=_ADVICE),)
+    command = CommandLine(
+        name="noisy",
+        data=("column", "labelled rows"),
+        help={
+            "scale": "the spread of the noise, in the statistic's unit",
+            "sampler": "what draws the noise: opendp draws discrete noise in exact arithmetic (default: numpy)",
+        },
+        arguments={"noise": noise_argument("laplace; discrete-laplace for counts")},
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -127,7 +137,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The records that move the statistic farthest."""
-        if not isinstance(self.model, (NormalUnknownVariance, LinearRegression)):
+        if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)
         one = replace(self, draws=1)
         return moment_neighbours(
@@ -271,7 +281,7 @@ class PrivateStatistics:
         return PosteriorDraws(draws=drawn, account=self.account, method=method, chains=chains)
 
     def _aware(self, model: Model | None) -> NoiseAware:
-        return noise_aware(self._with_prior(model), self.n, self.noise, self.observed)
+        return self._with_prior(model).noise_aware(self.n, self.noise, self.observed)
 
     def _with_prior(self, model: Model | None) -> Model:
         if model is None:

@@ -26,6 +26,7 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
 from privsample.distributions.rows import moved_rows, table, within_norm
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
@@ -229,6 +230,7 @@ class GaussianSum(ColumnSum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
+    command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), noise_std=positive(noise_std=self.noise_std))
@@ -268,6 +270,7 @@ class LaplaceSum(ColumnSum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_column, advice=_ADVICE),)
+    command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
         put(self, bounds=interval(bounds=self.bounds), scale=positive(scale=self.scale))
@@ -309,6 +312,7 @@ class ClippedSum(NoisySum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_row, advice=_ADVICE),)
+    command = CommandLine(data=("rows",), help={"width": "how many numbers a row has"})
 
     def __post_init__(self) -> None:
         put(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))

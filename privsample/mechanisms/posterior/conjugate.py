@@ -14,22 +14,21 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta, Law
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
+from privsample.distributions.models.gamma_exponential import GammaExponential
+from privsample.distributions.models.gamma_poisson import GammaPoisson
+from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import HEAVY, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.neighbours import LogDensity, Records, column_pair, extreme_records, in_column
+from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 _DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
@@ -96,13 +95,13 @@ class ConjugateMechanism(Mechanism):
 
     def extreme_records(self) -> FloatArray:
         """Those of the model, as the column holds them."""
-        own = [in_column(records, self.model.domain, self.domain) for records in extreme_records(self.model)]
+        own = [in_column(records, self.model.domain, self.domain) for records in self.model.extreme_records]
         return np.unique(own)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The model's records that lead to the most different statistics, or posteriors."""
         others_beside(group, self.n)
-        return tuple(self._pair(records, group, self._log_density) for records in extreme_records(self.model))
+        return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
 
     def _pair(
         self,
@@ -215,6 +214,7 @@ class DirectPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     unreachable_advice = _ADVICE + ", or use a diffused or concentrated posterior"
+    command = CommandLine(name="direct", data=("column",))
 
     def __post_init__(self) -> None:
         _common(self)
@@ -251,6 +251,7 @@ class DiffusedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT,)
+    command = CommandLine(name="diffused", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, data_weight=share(data_weight=self.data_weight))
@@ -262,9 +263,9 @@ class DiffusedPosterior(PosteriorMechanism):
         sharp = cls(model=BetaBernoulli(alpha=0.6, beta=0.6), n=1, data_weight=0.5)
         bug = "every record counts 10 % too much"
         models = {
-            "dirichlet-posterior": DirichletCategorical(alpha=(1, 2, 3)),
-            "poisson-posterior": GammaPoisson(shape=5, rate=1, upper=4),
-            "normal-posterior": NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2)),
+            "dirichlet-posterior": DirichletCategorical.example(),
+            "poisson-posterior": GammaPoisson.example(),
+            "normal-posterior": NormalKnownVariance.example(),
         }
         heavy = [(name, cls(model=model, n=1, data_weight=0.5)) for name, model in models.items()]
         return (
@@ -287,6 +288,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_PRIOR_DIVISOR,)
+    command = CommandLine(name="concentrated", data=("column",))
 
     def __post_init__(self) -> None:
         put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
@@ -296,7 +298,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """Priors that count less than they are said to."""
         coin = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
-        waiting = cls(model=GammaExponential(shape=5, rate=3, upper=4), n=20, prior_divisor=0.5)
+        waiting = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
         bug = "the prior counts less than it is said to"
         return (
             Example.with_wrong_fields("concentrated-posterior", coin, prior_divisor=1.0, bug=bug),
@@ -325,6 +327,20 @@ class BetaQuery(PosteriorMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (_DATA_WEIGHT, _PRIOR_DIVISOR)
+    command = CommandLine(
+        data=("column",),
+        arguments={
+            "alpha": Argument(
+                name="prior", kind=tuple[float, float], metavar="A,B", help="alpha,beta", fields=("alpha", "beta")
+            ),
+            "beta": Argument(
+                name="model",
+                choices={"beta-bernoulli": None},
+                help="beta-bernoulli, which the query brings; leave it out",
+                required=False,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))

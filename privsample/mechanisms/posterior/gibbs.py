@@ -15,6 +15,7 @@ from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_coun
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
+from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
@@ -67,6 +68,21 @@ class PrivateGibbsHMM(Mechanism):
     free_parameters = (
         FreeParameter(name="scale", direction="smallest", value=_scale, advice=_ADVICE),
         FreeParameter(name="temperature", value=_temperature, advice=_ADVICE),
+    )
+    command = CommandLine(
+        data=("rows",),
+        help={
+            "states": "how many hidden states there are",
+            "categories": "how many categories each feature has, e.g. 2,3",
+            "entries": "how many records each time step holds, e.g. 10,0,12",
+            "scale": "the spread of the noise on the histograms; or give --temperature",
+            "truncation": "K categories have shares of at least this over K (default: 0.1)",
+            "sweeps": "how often all states are updated (default: 200)",
+            "kept": "how many of the last sweeps are released (default: 100)",
+            "emission_prior": "the Dirichlet prior of what each state emits (default: 1)",
+            "transition_prior": "the Dirichlet prior of the steps between states (default: 1)",
+        },
+        arguments={"noise": noise_argument("discrete-laplace")},
     )
 
     def __post_init__(self) -> None:

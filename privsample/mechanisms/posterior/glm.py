@@ -14,6 +14,7 @@ from privsample.distributions.models.glm import LogisticLaw
 from privsample.distributions.models.shells import Shells, plan
 from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.interop import pymc
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -65,6 +66,15 @@ class LogisticPosterior(Mechanism):
     sampler: Sampler = "auto"
     free_parameters = (_free("data_weight"), _free("prior_divisor"))
     _checks_entropy: ClassVar[bool] = True
+    command = CommandLine(
+        name="logistic",
+        data=("labelled rows",),
+        help={
+            "prior_std": "the prior's standard deviation of each coefficient",
+            "intercept_std": "the prior's standard deviation of the intercept (default: no intercept)",
+            "sampler": "how to draw: exactly, or by Markov chains (default: auto, exactly where that is quick)",
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.sampler not in ("auto", "rejection", "nuts"):

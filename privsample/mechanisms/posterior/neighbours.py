@@ -1,53 +1,16 @@
 """Neighbours of what is computed from one column: records that a model's posteriors or statistics tell apart best."""
 
 from collections.abc import Callable
-from functools import singledispatch
 
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.distributions.domains import Domain
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
+from privsample.distributions.models.base import Model, Records
 from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours
 
 LogDensity = Callable[[FloatArray], FloatArray]
-Records = tuple[float, float, float]  # what all other records hold, x and x'
-
-
-@singledispatch
-def extreme_records(model: Model) -> tuple[Records, ...]:
-    """Records that make neighbouring posteriors differ most. Raises: TypeError."""
-    raise TypeError(f"the worst neighbours of a {type(model).__name__} posterior are not known to the audit")
-
-
-@extreme_records.register
-def _(_: BetaBernoulli) -> tuple[Records, ...]:
-    return (0.0, 1.0, 0.0), (1.0, 1.0, 0.0)
-
-
-@extreme_records.register
-def _(model: DirichletCategorical) -> tuple[Records, ...]:
-    i, j, *others = (float(k) for k in np.argsort(model.alpha, kind="stable"))
-    return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
-
-
-@extreme_records.register
-def _(model: GammaPoisson | GammaExponential) -> tuple[Records, ...]:
-    return ((0.0, 0.0, float(model.upper)),)
-
-
-@extreme_records.register
-def _(model: NormalKnownVariance) -> tuple[Records, ...]:
-    low, high = model.bounds
-    return ((low, low, high),)
 
 
 def in_column(records: Records, model: Domain, column: Domain) -> Records:

@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from privsample._checks import FloatArray
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
-from privsample.accounting.posterior.tempered import TemperedAccountant, Truncation
+from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.laws.truncated import HeldLaw, heated, held
-from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical, Model
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.truncation import Truncation
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours, others_beside
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
-from privsample.mechanisms.posterior.neighbours import LogDensity, Records, extreme_records
+from privsample.mechanisms.posterior.neighbours import LogDensity
 from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_others
 
 _ADVICE = "narrow the truncation, or ask for fewer draws"
@@ -43,6 +44,11 @@ class TemperedPosterior(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
+    command = CommandLine(
+        name="tempered",
+        data=("column",),
+        help={"truncation": "the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean"},
+    )
 
     def __post_init__(self) -> None:
         account = self._single
@@ -81,9 +87,9 @@ class TemperedPosterior(ConjugateMechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The density is known for one number; for several a score is learned."""
         others_beside(group, self.n)
-        if isinstance(self.model, DirichletCategorical):
-            return self._worst_shares(self.model, group)
-        _, *ends = extreme_records(self.model)[0]
+        if self.model.records_are_codes:
+            return self._worst_shares(group)
+        _, *ends = self.model.extreme_records[0]
         records = (min(ends), min(ends), max(ends))
         places = self._worst_others(records, group)
         return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
@@ -91,18 +97,18 @@ class TemperedPosterior(ConjugateMechanism):
     def _worst_others(self, records: Records, group: int) -> list[int]:
         return worst_others(self._law, self.model, self.n, records, group)
 
-    def _worst_shares(self, model: DirichletCategorical, group: int) -> tuple[Neighbours, ...]:
+    def _worst_shares(self, group: int) -> tuple[Neighbours, ...]:
         """Two shares among others that stay at the bound are nearly the chances of a coin; and all others elsewhere."""
-        i, j, *others = np.argsort(model.alpha, kind="stable")
+        (other, i, j), *_ = self.model.extreme_records
         coin = TemperedPosterior(
-            model=BetaBernoulli(alpha=model.alpha[j], beta=model.alpha[i]),
+            model=self.model.two_categories(int(j), int(i)),
             n=self.n,
             temperature=self.temperature,
             truncation=self.truncation,
         )
-        elsewhere = [self._pair((float(other), float(i), float(j)), group, None) for other in others[-1:]]
+        elsewhere = [self._pair((other, i, j), group, None)] if other != i else []
         places = coin._worst_others((0.0, 0.0, 1.0), group)
-        return *elsewhere, *(self._pair((float(i), float(i), float(j)), group, None, raised=k) for k in places)
+        return *elsewhere, *(self._pair((i, i, j), group, None, raised=k) for k in places)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         law = IntegratedDensity.of(self._law(statistic))

@@ -12,8 +12,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.distributions.laws.truncated import HeldNumber
-from privsample.distributions.models.families import Model
-from privsample.mechanisms.posterior.neighbours import Records
+from privsample.distributions.models.base import Model, Records
 from privsample.mechanisms.privacy_curves import FACTORS, excess, last_high
 
 _NODES, _PLACES = 8, 33

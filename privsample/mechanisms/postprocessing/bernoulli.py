@@ -11,7 +11,9 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
-from privsample.distributions.models.families import BetaBernoulli, Model
+from privsample.distributions.models.base import Model
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
@@ -46,6 +48,12 @@ class BernoulliSampling(Wrapper):
     draws: int = 1
     dimension: int | None = None
     free_parameters = (FreeParameter(name="margin", upper=0.5, value=_margin, advice=_ADVICE),)
+    command = CommandLine(
+        help={
+            "margin": "chances are moved into [margin, 1 - margin]",
+            "dimension": "how many numbers the base releases, where its fields do not say it",
+        }
+    )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)

@@ -11,6 +11,7 @@ from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
 from privsample.distributions.steps.maps import Ball, Box, LipschitzMap, Scaling
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
@@ -66,6 +67,9 @@ class NoisyContraction(PostProcessing):
 
     base: Mechanism
     steps: tuple[NoisyStep, ...]
+    command = CommandLine(
+        help={"steps": 'a step, e.g. "map=(scaling factor=0.8) noise-std=1"; several, each in parentheses'}
+    )
 
     def __post_init__(self) -> None:
         put(self, steps=listed(steps=self.steps))
@@ -90,7 +94,7 @@ class NoisyContraction(PostProcessing):
         """Those of the noise that all began with."""
         return neighbours_after_noise(self, group, width=prod(self.shape), loss=lambda account, shift: None)  # noqa: ARG005
 
-    @property
+    @cached
     def shape(self) -> tuple[int, ...]:
         """Of the statistic that the chain begins with."""
         match self.base:

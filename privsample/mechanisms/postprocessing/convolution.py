@@ -15,6 +15,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.convolution import noise_after
 from privsample.distributions.noise import GaussianNoise
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import QUIET, Example
@@ -79,6 +80,12 @@ class NoiseAfter(PostProcessing):
     base: Mechanism
     noise: float
     free_parameters = (FreeParameter(name="noise", direction="smallest", advice="ask for delta > 0"),)
+    command = CommandLine(
+        help={
+            "base": 'e.g. "gaussian sensitivity=1 noise-std=2"',
+            "noise": "the further noise's standard deviation (Gaussian) or scale (Laplace)",
+        }
+    )
 
     def __post_init__(self) -> None:
         put(self, noise=positive(noise=self.noise))

@@ -18,6 +18,7 @@ from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
 from privsample.distributions.noise import GaussianNoise
 from privsample.distributions.steps.diffusions import BrownianLaw, DiffusionLaw, OrnsteinUhlenbeckLaw
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -169,6 +170,7 @@ class BrownianMotion(DiffusionMechanism):
             advice="ask for delta > 0, or for a Renyi or zCDP guarantee",
         ),
     )
+    command = CommandLine(data=("statistic",), help={"time": "how long it diffuses: the noise has variance 2 time"})
 
     def __post_init__(self) -> None:
         self._settle()
@@ -195,6 +197,10 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     time: float
     relation: Relation = AddRemove()
     shape: tuple[int, ...] = ()
+    command = CommandLine(
+        data=("statistic",),
+        help={"theta": "the rate of mean reversion", "rho": "the rate of the noise", "time": "how long it diffuses"},
+    )
 
     def __post_init__(self) -> None:
         put(self, theta=self.law.theta, rho=self.law.rho)
@@ -245,6 +251,9 @@ class Hierarchy(Wrapper):
     base: DiffusionMechanism
     times: tuple[float, ...]
     _checks_entropy = False  # nothing but draws happens between the draws
+    command = CommandLine(
+        help={"base": 'the diffusion, e.g. "brownian-motion sensitivity=1 time=0.5"', "times": "the later times"}
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, DiffusionMechanism):

@@ -12,6 +12,7 @@ from privsample._value import put, value
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from privsample.distributions.steps.kernels import drawn, iterated, stochastic
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -51,6 +52,7 @@ class MarkovKernel(PostProcessing):
         ),
     )
     _account: KernelAccountant = field(init=False, repr=False, compare=False)
+    command = CommandLine(help={"matrix": "one row of probabilities for each code, e.g. 0.7,0.3;0.2,0.8"})
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)

@@ -22,6 +22,7 @@ from privsample.distributions.steps.channels import (
     written_exactly,
 )
 from privsample.errors import NumericalFailure, SchemaError
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, worst_rows
@@ -64,6 +65,17 @@ class ProfileMechanism(Mechanism):
     _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
 
     _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
+    command = CommandLine(
+        help={
+            "graph": 'a JSON file, e.g. {"profiles": {"a": [0.2, 0.8], "b": [0.6, 0.4]}, "edges": [["a", "b"]]}',
+            "epsilon": "what every edge keeps",
+            "weights": "one weight for each profile (default: ones)",
+            "cost": "the cost of releasing each symbol for each other, e.g. 0,1;1,0",
+            "observations": "how many observations one source may give (default: 1)",
+            "missing": "the symbol that stands for what is out of range (default: 0)",
+        },
+        arguments={"matrices": None},
+    )
 
     @abstractmethod
     def _part(self, program: Program) -> FloatArray:

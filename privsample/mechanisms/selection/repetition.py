@@ -13,6 +13,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
+from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
@@ -72,6 +73,9 @@ class RepeatedSelection(Wrapper):
             advice=_ADVICE,
         ),
     )
+    command = CommandLine(
+        help={"runs": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'}
+    )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
@@ -118,6 +122,9 @@ class ConditionalSelection(Wrapper):
     accept: float
     floor: float
     score: Score = None
+    command = CommandLine(
+        help={"accept": "the least score that is released", "floor": "the probability to stop before each run"}
+    )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)

@@ -1,24 +1,15 @@
 """Which mechanism to choose: expected errors at one target and one n, on simulated data. No private data are seen."""
 
 from collections.abc import Callable
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
 
 from privsample._checks import FloatArray, generator, positive_integer
 from privsample._value import value
 from privsample.accounting.targets import Target
 from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.models.families import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaExponential,
-    GammaPoisson,
-    Model,
-    NormalKnownVariance,
-)
+from privsample.distributions.models.base import Model
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.posterior.conjugate import (
@@ -28,7 +19,6 @@ from privsample.mechanisms.posterior.conjugate import (
     PosteriorMechanism,
 )
 
-LARGEST = 20_000  # records that are simulated one by one
 _LEVELS = (np.arange(32) + 0.5) / 32
 Released = Callable[[FloatArray, np.random.Generator], Law]
 
@@ -86,7 +76,7 @@ def compare(
     errors = dict.fromkeys(["", *laws], 0.0)
     for _ in range(simulations):
         theta = model.prior.sample(1, source)[0]
-        statistic = simulated(model, theta, n, source)
+        statistic = model.simulate_statistic(theta, n, source)
         posterior = model.posterior(statistic, n)
         errors[""] += _distance(posterior, theta, source) / simulations
         for name, law in laws.items():
@@ -153,61 +143,3 @@ def _noisy_law(made: NoisyStatistics) -> Released:
         return model.posterior(model.feasible(noisy, n), n)
 
     return law
-
-
-@singledispatch
-def simulated(model: Model, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """The statistic of n records at parameter theta."""
-    return model.statistic(model.simulate(theta, n, rng))
-
-
-@simulated.register
-def _(_: BetaBernoulli, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    return np.asarray(float(rng.binomial(n, float(theta))))
-
-
-@simulated.register
-def _(_: DirichletCategorical, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    return rng.multinomial(n, theta / theta.sum()).astype(np.float64)
-
-
-@simulated.register
-def _(model: GammaPoisson, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """A multinomial over the counts within 12 standard deviations of the mean; what lies beyond goes to the ends."""
-    rate = float(theta)
-    reach = 12 * (rate + 12) ** 0.5
-    low, high = (int(min(max(end, 0), model.upper)) for end in (rate - reach, rate + reach))
-    counts = np.arange(low, high + 1)
-    below = special.pdtr(counts, rate)
-    below[-1] = 1.0
-    shares = np.diff(below, prepend=0.0)
-    return np.asarray(float(rng.multinomial(n, shares / shares.sum()) @ counts))
-
-
-@simulated.register
-def _(model: GammaExponential, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    if n <= LARGEST:
-        return model.statistic(model.simulate(theta, n, rng))
-    reach = float(theta) * model.upper
-    stays = np.exp(-reach)  # of min(X, upper), in units of 1 / theta
-    mean, square = -np.expm1(-reach), 2 * (-np.expm1(-reach) - reach * stays)
-    return _bell(mean / theta, (square - mean**2) / theta**2, n, (0.0, model.upper), rng)
-
-
-@simulated.register
-def _(model: NormalKnownVariance, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    if n <= LARGEST:
-        return model.statistic(model.simulate(theta, n, rng))
-    scale = model.noise_variance**0.5
-    low, high = ((end - float(theta)) / scale for end in model.bounds)
-    below, above = float(special.ndtr(low)), float(special.ndtr(-high))
-    first = low * below + high * above + stats.norm.pdf(low) - stats.norm.pdf(high)
-    inner = 1 - below - above + low * stats.norm.pdf(low) - high * stats.norm.pdf(high)
-    square = low**2 * below + high**2 * above + inner
-    return _bell(float(theta) + scale * first, scale**2 * (square - first**2), n, model.bounds, rng)
-
-
-def _bell(mean: Any, variance: Any, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> FloatArray:
-    """The sum of n records with this mean and variance, by the central limit theorem."""
-    total = rng.normal(n * float(mean), (n * max(float(variance), 0.0)) ** 0.5)
-    return np.clip(np.asarray(total), n * bounds[0], n * bounds[1])

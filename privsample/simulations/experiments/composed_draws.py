@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
-from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.report.figures import BLUE, ORANGE
 

@@ -12,8 +12,7 @@ from scipy import stats
 
 from privsample._checks import FloatArray
 from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.models.families import BetaBernoulli
-from privsample.distributions.models.noise_aware import noise_aware
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
@@ -35,7 +34,7 @@ def intervals(n: int, epsilon: float, method: str) -> tuple[FloatArray, FloatArr
     def law(y: float) -> Law:
         if method == "plug-in":
             return MODEL.posterior(MODEL.feasible(np.array(y), n), n)
-        return noise_aware(MODEL, n, noise, np.array([y])).law
+        return MODEL.noise_aware(n, noise, np.array([y])).law
 
     ends = {y: law(y).quantile(tails) for y in np.unique(np.clip(noisy, 0, n))} if method == "plug-in" else {}
     return noisy, np.array([ends[min(max(y, 0), n)] if ends else law(y).quantile(tails) for y in noisy])

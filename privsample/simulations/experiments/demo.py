@@ -14,7 +14,8 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
-from privsample.distributions.models.families import BetaBernoulli, DirichletCategorical
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, ConcentratedPosterior, DiffusedPosterior

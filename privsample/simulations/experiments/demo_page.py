@@ -11,7 +11,7 @@ from scipy import stats
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.distributions.laws.conjugate import Beta, Law
-from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, PosteriorMechanism

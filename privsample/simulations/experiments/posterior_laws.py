@@ -13,7 +13,7 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.targets import RDP
 from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import DiscreteGaussianNoise
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior, DiffusedPosterior, DirectPosterior

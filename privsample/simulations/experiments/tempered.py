@@ -14,7 +14,7 @@ from privsample.accounting.targets import DP
 from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.laws.rejection import held_shares
 from privsample.distributions.laws.truncated import heated, held
-from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
 from privsample.simulations.experiments.base import Experiment, Result, stacked

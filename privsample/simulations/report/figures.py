@@ -14,7 +14,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import epsilon_from_renyi
 from privsample.accounting.statement import shown_epsilon
 from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.models.families import BetaBernoulli
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.posterior.conjugate import (
     BetaQuery,
     ConcentratedPosterior,

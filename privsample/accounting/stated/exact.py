@@ -1,0 +1,110 @@
+"""Tables of masses and convex functions in exact arithmetic: no rounding but that of the logarithms at the end.
+
+A float is a rational number, so sums, slopes and convex hulls of what a user stated are computed without error.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.loss.pair import DiscretePair
+
+Point = tuple[Fraction, Fraction]
+Masses = tuple[Point, ...]  # outcomes' masses under P and under Q; each column is divided by its sum in the end
+
+_CONTEXT = Context(prec=34, Emin=-999999, Emax=999999)  # the least ratio but one of two floats is 1 + 1e-16
+_ULP = float(np.finfo(np.float64).eps)
+
+
+def exponential(x: float) -> Fraction:
+    """e^x to 34 digits; e^-x is exactly its inverse."""
+    grown = Fraction(_CONTEXT.exp(Decimal(abs(x))))
+    return grown if x >= 0 else 1 / grown
+
+
+def log_of(x: Fraction) -> float:
+    """log x to the nearest float; -inf at zero."""
+    if x == 0:
+        return -np.inf
+    return float(_CONTEXT.ln(_CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator))))
+
+
+def lower_hull(points: Iterable[Point]) -> list[Point]:
+    """The vertices of the largest convex function that is nowhere above the points, from left to right."""
+    lowest: dict[Fraction, Fraction] = {}
+    for x, y in points:
+        lowest[x] = min(y, lowest.get(x, y))
+    kept: list[Point] = []
+    for point in sorted(lowest.items()):
+        while len(kept) > 1 and not _turns_left(kept[-2], kept[-1], point):
+            kept.pop()
+        kept.append(point)
+    return kept
+
+
+def _turns_left(first: Point, second: Point, third: Point) -> bool:
+    return (second[1] - first[1]) * (third[0] - second[0]) < (third[1] - second[1]) * (second[0] - first[0])
+
+
+def normalised(masses: Iterable[Point]) -> Masses:
+    """The same masses, both columns of one sum; outcomes of one likelihood ratio merged, in the order of the ratio."""
+    listed = [(p, q) for p, q in masses if p or q]
+    total_p, total_q = sum(p for p, _ in listed), sum(q for _, q in listed)
+    merged: dict[Fraction | None, Point] = {}
+    for p, q in listed:
+        ratio = p / q if q else None
+        before = merged.get(ratio, (Fraction(0), Fraction(0)))
+        merged[ratio] = (before[0] + p * total_q, before[1] + q * total_p)
+    finite = [merged[ratio] for ratio in sorted(ratio for ratio in merged if ratio is not None)]
+    return (*finite, merged[None]) if None in merged else tuple(finite)
+
+
+def table_of(masses: Masses) -> DiscretePair:
+    """The dominating pair of normalised masses, in the order of the losses; masses rounded up."""
+    total = sum(p for p, _ in masses)
+    log_p, log_q = (np.array([log_of(row[side] / total) for row in masses]) for side in (0, 1))
+    loss = [log_of(p / q) if p and q else (np.inf if p else -np.inf) for p, q in masses]
+    return DiscretePair(log_p=_up(log_p), log_q=_up(log_q), loss=np.array(loss))
+
+
+def _up(log_mass: FloatArray) -> FloatArray:
+    return log_mass + _ULP * (1.0 + np.abs(np.where(np.isfinite(log_mass), log_mass, 0.0)))
+
+
+def swapped(masses: Masses) -> Masses:
+    """(Q, P), in the order of its losses."""
+    return tuple((q, p) for p, q in reversed(masses))
+
+
+def trade_off(masses: Masses) -> list[Point]:
+    """The vertices (false positive rate, false negative rate) of the tests of P against Q; masses normalised."""
+    total = sum(p for p, _ in masses)
+    x, y = Fraction(0), Fraction(1)
+    vertices = [(x, y)]
+    for p, q in masses:
+        x, y = x + p / total, y - q / total
+        vertices.append((x, y))
+    return vertices
+
+
+def masses_of_trade_off(vertices: Sequence[Point]) -> Masses:
+    """The masses of P, uniform, and of Q in the cells of a convex trade-off function from 0 to 1.
+
+    Source: Dong, Roth and Su 2022, Proposition 2.2 (proof).
+    """
+    cells = [(right[0] - left[0], left[1] - right[1]) for left, right in itertools.pairwise(vertices)]
+    return normalised([(Fraction(0), 1 - vertices[0][1]), *cells, (1 - vertices[-1][0], vertices[-1][1])])
+
+
+def envelope(tables: Iterable[Masses]) -> Masses:
+    """The one pair, its own reverse, whose privacy curve is the largest of these pairs' and of their reverses'.
+
+    The curves are the dual of the trade-off functions: the largest curve belongs to the convex hull of the least
+    trade-off (docs/notes/stated.md, section 4).
+    """
+    both = [way for table in tables for way in (table, swapped(table))]
+    return masses_of_trade_off(lower_hull(vertex for table in both for vertex in trade_off(table)))

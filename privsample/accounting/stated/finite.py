@@ -1,0 +1,176 @@
+"""Dominating pairs on a finite set: many outcomes, chains for groups, and what holds beside infinite losses."""
+
+from dataclasses import field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1mexp
+from privsample._value import put, value
+from privsample.accounting.loss.pair import DiscretePair, LossPair
+
+LARGE = 1024  # outcomes from which on sums are kept, and arithmetic is no longer exact
+_ULP = float(np.finfo(np.float64).eps)
+_WIDE = np.longdouble
+_WIDE_ULP = float(np.finfo(_WIDE).eps)
+_BLOCK = 1 << 20
+
+
+@value
+class LargeTable(LossPair):
+    """A DiscretePair of many outcomes: the values of its privacy curve at its own losses are computed once.
+
+    The curve is linear in e^epsilon between two losses; going down from the largest loss it grows by positive terms
+    only, so nothing cancels. The rounding of the sums is added. Kind: exact.
+    """
+
+    table: DiscretePair
+    _loss: FloatArray = field(init=False, repr=False, compare=False)
+    _log_tail_q: FloatArray = field(init=False, repr=False, compare=False)
+    _log_curve: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        used = np.isfinite(self.table.loss)
+        order = np.argsort(self.table.loss[used], kind="stable")
+        loss, log_p = self.table.loss[used][order], self.table.log_p[used][order]
+        tail = np.logaddexp.accumulate((np.asarray(log_p, dtype=_WIDE) - loss)[::-1])[::-1]
+        steps = tail[1:] + loss[1:] + log1mexp(loss[:-1] - loss[1:])
+        beyond = np.logaddexp.reduce(self.table.log_p[np.isposinf(self.table.loss)], initial=-np.inf)
+        curve = np.logaddexp.accumulate(np.append(_WIDE(beyond), steps[::-1]))[::-1]
+        put(self, _loss=loss, _log_tail_q=_raised(tail), _log_curve=_raised(curve))
+
+    @property
+    def max_loss(self) -> float:
+        """The largest loss."""
+        return self.table.max_loss
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """From the value at the next loss above, along the straight line in e^epsilon."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        at = np.searchsorted(self._loss, e, side="right")
+        above = np.minimum(at, len(self._loss) - 1)
+        gap = np.minimum(e - self._loss[above], 0.0)
+        gap = gap - np.where(gap < 0.0, _ULP * (np.abs(self._loss[above]) + np.abs(e)), 0.0)
+        grown = np.logaddexp(self._log_curve[above], self._log_tail_q[above] + self._loss[above] + log1mexp(gap))
+        found = np.where(at < len(self._loss), grown, self._log_curve[-1])
+        return np.minimum(found + 4 * _ULP * (1.0 + np.abs(np.maximum(found, -1e300))), 0.0)
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The table's, a few orders at a time."""
+        a = np.asarray(orders, dtype=np.float64)
+        parts = np.array_split(a.ravel(), max(a.size * len(self.table.loss) // _BLOCK, 1))
+        return np.concatenate([self.table.renyi(part) for part in parts]).reshape(a.shape)
+
+    def reverse(self) -> "LargeTable":
+        """The two distributions exchanged."""
+        return LargeTable(table=self.table.reverse())
+
+    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+        """Each outcome split between the two nodes around it."""
+        return self.table.dots(nodes)
+
+
+def _raised(values: NDArray[np.longdouble]) -> FloatArray:
+    """Logarithms of sums as doubles, raised by what the sums can have lost."""
+    size = 2.0 + np.abs(np.where(np.isfinite(values), values, 0.0))
+    return np.asarray(values + (len(values) * _WIDE_ULP + 4 * _ULP) * size, dtype=np.float64)
+
+
+def finite_pair(table: DiscretePair) -> LossPair:
+    """The table in the form that serves its size."""
+    return table if len(table.loss) <= LARGE else LargeTable(table=table)
+
+
+def rounded_table(p: FloatArray, q: FloatArray) -> DiscretePair:
+    """The pair of masses >= 0, in floats: each column divided by its sum, outcomes of one loss merged.
+
+    The loss of masses that are close comes from their difference, so that small losses keep their digits.
+    """
+    used = (p > 0) | (q > 0)
+    p, q = p[used], q[used]
+    total_p, total_q = np.sum(p, dtype=_WIDE), np.sum(q, dtype=_WIDE)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        log_p, log_q, ratio = np.log(p), np.log(q), p / q
+        far = np.where((ratio > 1e-300) & (ratio < 1e300), np.log(ratio), log_p - log_q)
+        loss = np.where(np.abs(ratio - 1.0) < 0.5, np.log1p((p - q) / q), far)
+    loss = np.where(p > 0, np.where(q > 0, loss - float(np.log1p((total_p - total_q) / total_q)), np.inf), -np.inf)
+    return merged_table(log_p - float(np.log(total_p)), log_q - float(np.log(total_q)), loss)
+
+
+def merged_table(log_p: FloatArray, log_q: FloatArray, loss: FloatArray) -> DiscretePair:
+    """The pair with outcomes in the order of their losses, those of equal loss merged; masses rounded up."""
+    there = ~(np.isneginf(log_p) & np.isneginf(log_q))
+    each, where = np.unique(loss[there], return_inverse=True)
+    masses = []
+    for log_mass in (log_p[there], log_q[there]):
+        merged = np.full(len(each), -np.inf)
+        np.logaddexp.at(merged, where, log_mass)
+        masses.append(merged + 2 * _ULP * (1.0 + np.abs(np.where(np.isfinite(merged), merged, 0.0))))
+    return DiscretePair(log_p=masses[0], log_q=masses[1], loss=each)
+
+
+def chained(pair: DiscretePair, size: int) -> DiscretePair:
+    """The worst (P_0, P_size) of distributions P_0, ..., P_size, each next two dominated by `pair`, its own reverse.
+
+    Source: Dong, Roth and Su 2022, Theorem 2.14; attained: docs/notes/stated.md, section 4.
+    """
+    made = pair
+    for _ in range(size - 1):
+        made = _linked(made, pair)
+    return made
+
+
+def _linked(first: DiscretePair, second: DiscretePair) -> DiscretePair:
+    """(P, R) of the worst P, M, R with (P, M) and (M, R) dominated: both likelihood ratios rise along one axis.
+
+    Both partitions cut M's unit interval. Lengths are counted from the nearer end, so that the tails keep their
+    relative accuracy; masses are raised by what rounding can have taken.
+    """
+    lengths, losses = (np.exp(first.log_q), np.exp(second.log_p)), (first.loss, second.loss)
+    pieces = []
+    for side in (slice(None), slice(None, None, -1)):
+        ends = [np.cumsum(length[side]) for length in lengths]
+        cuts = np.unique(np.concatenate([[0.0], *(end[end < 0.5] for end in ends), [0.5]]))
+        middle = (cuts[:-1] + cuts[1:]) / 2
+        at = [np.minimum(np.searchsorted(end, middle), len(end) - 1) for end in ends]
+        own = [loss[side][place] for loss, place in zip(losses, at, strict=True)]
+        pieces.append((np.log(np.diff(cuts)), *own))
+    log_m, before, after = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    with np.errstate(invalid="ignore"):
+        loss = before + after  # NaN: M alone is there
+    there = ~np.isnan(loss)
+    rounding = 4 * _ULP * (len(log_m) + 2)
+    only_p = np.logaddexp.reduce(first.log_p[np.isposinf(first.loss)], initial=-np.inf)
+    only_r = np.logaddexp.reduce(second.log_q[np.isneginf(second.loss)], initial=-np.inf)
+    log_p = np.concatenate([log_m[there] + before[there], [only_p, -np.inf]])
+    log_r = np.concatenate([log_m[there] - after[there], [-np.inf, only_r]])
+    return merged_table(log_p + rounding, log_r + rounding, np.concatenate([loss[there], [np.inf, -np.inf]]))
+
+
+def infinity_mass(table: DiscretePair) -> float:
+    """P's mass where Q has none, rounded up."""
+    log_mass = float(np.logaddexp.reduce(table.log_p[np.isposinf(table.loss)], initial=-np.inf))
+    return float(np.exp(log_mass) * (1.0 + 8 * _ULP * (1.0 - log_mass))) if log_mass > -np.inf else 0.0
+
+
+def largest_finite_loss(table: DiscretePair) -> float:
+    """The pure guarantee beside infinite losses, rounded up."""
+    return max(float(table.loss[np.isfinite(table.loss)].max(initial=0.0)), 0.0) * (1.0 + 2 * _ULP)
+
+
+def beside_infinity(table: DiscretePair) -> LossPair:
+    """A pair (P', Q') whose Renyi curve holds conditional on no infinite loss of (P, Q).
+
+    With f = P(Q is 0): P = f X + (1 - f) P' and Q >= (1 - f) Q', Q' = Q/(1 - f) where P can be. Where Q' would have
+    more than mass one it is scaled down, which only raises the curve (docs/notes/stated.md, section 3).
+    """
+    if not np.isposinf(table.loss).any():
+        return finite_pair(table)
+    both = np.isfinite(table.loss)
+    kept, shared = (float(np.logaddexp.reduce(masses[both])) for masses in (table.log_p, table.log_q))
+    scale = max(kept, shared)
+    with np.errstate(divide="ignore"):
+        rest = np.log(max(-np.expm1(shared - scale), 0.0))
+    log_p, log_q = np.append(table.log_p[both] - kept, -np.inf), np.append(table.log_q[both] - scale, rest)
+    return finite_pair(merged_table(log_p, log_q, np.append(table.loss[both] + (scale - kept), -np.inf)))

@@ -1,0 +1,192 @@
+"""An account of a trade-off function (f-DP), piecewise linear or bounded from below by one that is."""
+
+from collections.abc import Callable
+from dataclasses import field
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privsample._checks import FloatArray, positive_integer, real_array
+from privsample._value import put, value
+from privsample.accounting.assumptions import Assumption
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, in_order
+from privsample.accounting.stated.exact import Point, lower_hull, masses_of_trade_off
+from privsample.relations import AddRemove, Relation, related
+
+_TOLERANCE = 1e-9
+_FINEST, _NOISE = 1e-15, 4e-16
+
+
+@value
+class TradeoffAccountant(StatedAccountant):
+    """Cost of a mechanism whose neighbours have a trade-off function of at least f, the line through `knots`.
+
+    f(x) is the least false negative rate of a test of M(D) against M(D') with false positive rate x. f holds for
+    neighbours (D, D') in one order, its inverse for the other order. A symmetric f, as that of Gaussian noise, is its
+    own inverse.
+
+    Parameters
+    ----------
+    knots : array, shape (knots, 2)
+        Rows (false positive rate, false negative rate), the rates rising from 0 and falling to 0. f is the piecewise
+        linear function through them; it must be convex and nowhere above 1 - x. Where f(0) < 1, the mass 1 - f(0)
+        has an infinite privacy loss. For a function that is not piecewise linear use `from_function`.
+    relation : AddRemove, ReplaceOne or ProfileEdge, default AddRemove()
+        Which datasets are neighbours.
+    ordered : bool, optional
+        Whether the relation tells which of two neighbours comes first; as in PairAccountant. Under AddRemove, unless
+        said otherwise, f tests a dataset that holds the record against one that lacks it.
+    group_size : int, default 1
+        By how many units neighbours differ; set by `group`.
+    assumptions : frozenset of Assumption, default {STATED}
+        What the account takes for granted.
+
+    Raises
+    ------
+    ValueError
+        For knots that are not convex, that rise, that lie above 1 - x, or that do not span all rates; it names the
+        first such knots. Knots that are off by less than 1e-9 are replaced by their convex hull, which is never above.
+
+    Notes
+    -----
+    Checked: that f is a trade-off function. Taken on trust (STATED): that the mechanism keeps it. Where f holds for
+    every ordered pair of neighbours and is not symmetric, state the larger of f and its inverse.
+
+    Source: Dong, Roth and Su 2022, Propositions 2.2 and 2.12, Theorem 2.14. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.TradeoffAccountant(knots=[(0, 1), (0.25, 0.25), (1, 0)])
+    >>> f"{account.max_loss:.6f} {float(account.delta(0.0)):.6f}"
+    '1.098612 0.500000'
+    >>> from scipy.stats import norm
+    >>> gaussian = ps.TradeoffAccountant.from_function(lambda x: norm.cdf(norm.isf(x) - 1))
+    >>> f"{float(gaussian.epsilon(1e-5)):.3f}"
+    '4.378'
+    """
+
+    knots: FloatArray
+    relation: Relation = AddRemove()
+    ordered: bool | None = None
+    group_size: int = 1
+    assumptions: frozenset[Assumption] = STATED
+    _held: PrivacyBounds = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        relation = related(self.relation)
+        knots = _checked(real_array(knots=self.knots))
+        put(self, knots=knots, relation=relation, ordered=in_order(self.ordered, relation))
+        put(self, group_size=positive_integer(group_size=self.group_size))
+        exact = [(Fraction(x), Fraction(y)) for x, y in knots.tolist()]
+        table = masses_of_trade_off(lower_hull([*exact, (Fraction(1), Fraction(0))]))
+        put(self, _held=bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size))
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[[FloatArray], ArrayLike],
+        *,
+        relation: Relation | None = None,
+        ordered: bool | None = None,
+        points: int = 2000,
+    ) -> Self:
+        """The account of knots that lie on or below a convex trade-off function.
+
+        Between two points a convex function is nowhere below the lines through the points before and after them;
+        the knots are where those lines meet. An infinite privacy loss of about 1e-12 may remain, as what the
+        function does closer to its ends is not looked at.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an array of false positive rates in [0, 1], returns false negative rates, accurate to 1e-15.
+        relation, ordered
+            As for the class.
+        points : int, default 2000
+            At how many rates the function is asked, most of them near 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            As for the class, for the values at these points. What the function does between them is taken on trust.
+        """
+        half = np.concatenate([np.geomspace(_FINEST, 0.01, points // 4), np.linspace(0.01, 0.5, points // 4)[1:]])
+        x = np.unique(np.concatenate([[0.0], half, 1.0 - half, [1.0]]))
+        values = real_array(function=function(x))
+        if values.shape != x.shape:
+            raise ValueError(f"function must return one rate for each of {x.shape} rates, got shape {values.shape}")
+        knots = _checked(np.stack([x, values], axis=1))
+        return cls(knots=_below(knots), relation=AddRemove() if relation is None else relation, ordered=ordered)
+
+    @property
+    def source(self) -> str:
+        """The theorems that a trade-off function's numbers rest on."""
+        return "Dong, Roth and Su 2022, Propositions 2.2 and 2.12"
+
+    @property
+    def _outcomes(self) -> int:
+        return min(len(self.knots) + 2, EXACT)
+
+
+def _checked(knots: FloatArray) -> FloatArray:
+    """The knots, if a trade-off function leads through them within the tolerance. Raises: ValueError."""
+    if knots.ndim != 2 or knots.shape[1] != 2 or len(knots) < 2:
+        raise ValueError(f"knots must have shape (at least 2, 2), rows (fpr, fnr), got {knots.shape}")
+    x, y = knots.T
+    if (outside := ~((knots >= 0.0) & (knots <= 1.0)).all(axis=1)).any():
+        raise ValueError(f"knots must be rates in [0, 1], got {_told(knots[outside][0])}")
+    if not np.all(np.diff(x) > 0.0):
+        at = int(np.flatnonzero(~(np.diff(x) > 0.0))[0])
+        raise ValueError(f"knots must have rising fpr, got {_told(knots[at])} before {_told(knots[at + 1])}")
+    if not x[0] == 0.0:
+        raise ValueError(f"knots must start at fpr 0, got {_told(knots[0])}: add the knot (0, f(0))")
+    if not (x[-1] == 1.0 or y[-1] == 0.0):
+        raise ValueError(f"knots must end at fpr 1 or fnr 0, got {_told(knots[-1])}: add the knot (1, 0)")
+    if not np.all(y <= 1.0 - x + _TOLERANCE):
+        at = int(np.flatnonzero(~(y <= 1.0 - x + _TOLERANCE))[0])
+        raise ValueError(f"knots must not lie above 1 - fpr: no test is worse than guessing, got {_told(knots[at])}")
+    if not np.all(np.diff(y) <= _TOLERANCE):
+        at = int(np.flatnonzero(~(np.diff(y) <= _TOLERANCE))[0])
+        raise ValueError(f"knots must have falling fnr, got {_told(knots[at])} before {_told(knots[at + 1])}")
+    hull = np.array(lower_hull((Fraction(a), Fraction(b)) for a, b in knots.tolist()), dtype=np.float64)
+    above = y - np.interp(x, *hull.T) > _TOLERANCE
+    if above.any():
+        at = int(np.flatnonzero(above)[0])
+        three = ", ".join(_told(knot) for knot in knots[at - 1 : at + 2])
+        raise ValueError(f"knots must be convex: the middle one lies above the line between the others: {three}")
+    kept = knots.copy()
+    kept.flags.writeable = False
+    return kept
+
+
+def _told(knot: FloatArray) -> str:
+    return f"({float(knot[0]):g}, {float(knot[1]):g})"
+
+
+def _below(knots: FloatArray) -> FloatArray:
+    """Knots of a function that no convex function through these knots is below."""
+    hull: list[Point] = lower_hull((Fraction(x), Fraction(max(y - _NOISE, 0.0))) for x, y in knots.tolist())
+    corners = [(Fraction(0), _line(hull[1], hull[2], Fraction(0)))] if len(hull) > 2 else [hull[0]]
+    for one, left, right, other in zip(hull, hull[1:], hull[2:], hull[3:], strict=False):
+        corners.append(_meeting((one, left), (right, other)))
+    last = hull[-1][0]
+    corners.append((last, _line(hull[-3], hull[-2], last)) if len(hull) > 2 else hull[-1])
+    rounded = [(float(x), max(np.nextafter(float(y), -1.0) if x > 0 else float(y), 0.0)) for x, y in corners]
+    kept = lower_hull([*((Fraction(x), Fraction(y)) for x, y in rounded), (Fraction(1), Fraction(0))])
+    return np.array([(float(x), float(y)) for x, y in kept])
+
+
+def _line(left: Point, right: Point, x: Fraction) -> Fraction:
+    return left[1] + (right[1] - left[1]) * (x - left[0]) / (right[0] - left[0])
+
+
+def _meeting(before: tuple[Point, Point], after: tuple[Point, Point]) -> Point:
+    """Where the line through the points before an interval meets that through the points after it."""
+    (a, b), (c, d) = before, after
+    first, second = ((b[1] - a[1]) / (b[0] - a[0])), ((d[1] - c[1]) / (d[0] - c[0]))
+    x = (c[1] - second * c[0] - b[1] + first * b[0]) / (first - second)
+    return x, _line(a, b, x)

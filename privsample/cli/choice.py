@@ -1,0 +1,182 @@
+"""The choice of a mechanism by its name, and the options that its description gives it."""
+
+from argparse import BooleanOptionalAction, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from privsample.cli.errors import UsageProblem, nearest
+from privsample.cli.models import add_model, load_extensions, model_flags
+from privsample.cli.options import OWN, Parser
+from privsample.cli.syntax import is_written, metavar, reader
+from privsample.distributions.models.base import Model
+from privsample.mechanisms.arguments import Argument, arguments, command_name, field_of_kind, summary
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.discovery import mechanism_classes
+
+
+def mechanisms() -> dict[str, type[Mechanism]]:
+    """Every mechanism by its name on the command line, those of installed extensions among them.
+
+    Raises: UsageProblem, where two have one name or an extension cannot be imported.
+    """
+    load_extensions()
+    found: dict[str, type[Mechanism]] = {}
+    for cls in mechanism_classes():
+        other = found.setdefault(command_name(cls), cls)
+        if other is not cls:
+            raise UsageProblem(
+                f"two mechanisms are called {command_name(cls)}, {other.__module__}.{other.__qualname__} and "
+                f"{cls.__module__}.{cls.__qualname__}: give one a `command` with another name"
+            )
+    return dict(sorted(found.items()))
+
+
+def mechanism_class(name: str) -> type[Mechanism]:
+    """The mechanism of this name. Raises: UsageProblem."""
+    known = mechanisms()
+    if name not in known:
+        hint = nearest([name], known) or ";"
+        raise UsageProblem(f"there is no mechanism {name}{hint} `privsample mechanisms` prints all names")
+    return known[name]
+
+
+def add_mechanism(
+    parser: Parser, *, without: type[Mechanism] | None = None, required: bool = True, words: str = "which mechanism"
+) -> None:
+    """`--mechanism`, and the options of the one that is named; those of the class `without` where none is."""
+    parser.add_argument(
+        "--mechanism",
+        metavar="M",
+        help=f"{words}; `privsample mechanisms` lists them, and `--mechanism M --help` has the options of each",
+    )
+
+    def further(parser: Parser, given: Sequence[str]) -> None:
+        name = _named(given)
+        if name is not None:
+            _add_options(parser, name, mechanism_class(name))
+        elif without is not None:
+            _add_options(parser, command_name(without), without)
+        elif required and not {"-h", "--help"} & set(given):
+            raise UsageProblem(
+                "--mechanism is missing; `privsample mechanisms` lists them; draws from a posterior are, for example, "
+                "--mechanism diffused --model beta-bernoulli --prior 6,12 --n 1000"
+            )
+
+    parser.further = further
+
+
+def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
+    """`--mechanism A,B`, and the options of all that are named; those of the class `without` where none is."""
+    parser.add_argument(
+        "--mechanism",
+        metavar="A,B",
+        help="which mechanisms that release a noisy statistic or sum, e.g. gaussian,laplace (default: those that "
+        "release draws from the posterior of --model)",
+    )
+
+    def further(parser: Parser, given: Sequence[str]) -> None:
+        named = _named(given)
+        if named is None:
+            _add_options(parser, command_name(without), without)
+            return
+        kinds = {name.strip(): mechanism_class(name.strip()) for name in named.split(",")}
+        group, seen = parser.add_argument_group(f"--mechanism {named}"), set()
+        for cls in kinds.values():
+            decided = {free.decides for free in cls.free_parameters}
+            for argument in field_options(cls):
+                if argument.name not in seen and not decided & set(argument.fields):
+                    _add_option(group, argument, cls, "")
+                    seen.add(argument.name)
+        parser.set_defaults(kinds=kinds)
+
+    parser.set_defaults(kinds=None)
+    parser.further = further
+
+
+def _named(words: Sequence[str]) -> str | None:
+    """What follows `--mechanism`."""
+    for place, word in enumerate(words):
+        name, sign, text = word.partition("=")
+        if name == "--mechanism":
+            return text if sign else next(iter(words[place + 1 :]), None)
+    return None
+
+
+def _add_options(parser: Parser, name: str, cls: Any) -> None:
+    if field_of_kind(cls, Model) is not None:
+        add_model(parser)
+    group = parser.add_argument_group(f"--mechanism {name}", summary(cls).replace("%", "%%"))
+    decided = {free.decides for free in cls.free_parameters}
+    for argument in field_options(cls):
+        _add_option(group, argument, cls, " (in place of a limit)" if decided & set(argument.fields) else "")
+    for setting in _settings(cls):
+        _add_option(group, setting, cls, "")
+    parser.set_defaults(kind=cls)
+    parser.unknown = lambda word: _of_others(word, name, cls)
+
+
+def _add_option(group: Any, argument: Argument, cls: Any, note: str) -> None:
+    fixed: dict[str, Any] = {"dest": dest(argument.name), "help": (argument.help + note).replace("%", "%%")}
+    if argument.kind is bool:
+        fixed |= {"action": BooleanOptionalAction, "default": None}
+    else:
+        fixed |= {"type": reader(argument), "metavar": metavar(argument)}
+    group.add_argument(option(argument.name, cls), **fixed)
+
+
+def field_options(cls: Any) -> list[Argument]:
+    """The options of the fields, a model's apart. Raises: UsageProblem, where one that is needed cannot be written."""
+    found = [one for one in arguments(cls) if one.fields != (field_of_kind(cls, Model),)]
+    for one in found:
+        if one.required and not is_written(one):
+            raise UsageProblem(
+                f"{command_name(cls)} cannot be made on a command line: its field {one.name} cannot be written as "
+                f"text; make {cls.__module__}.{cls.__name__} in Python"
+            )
+    return [one for one in found if is_written(one)]
+
+
+def _settings(cls: Any) -> list[Argument]:
+    """Options that go with a limit: which free parameter it decides, and what else calibration takes."""
+    names = {free.name.replace("_", "-"): free.name for free in cls.free_parameters}
+    found = [
+        Argument(name=name, kind=type(default), help=f"with a limit (default: {default:g})")
+        for free in cls.free_parameters
+        for name, default in free.options.items()
+    ]
+    if len(names) > 1:
+        words = f"with a limit: what it decides (default: {next(iter(names))})"
+        found.append(Argument(name="by", choices=names, help=words))
+    return found
+
+
+def limit_options(args: Namespace) -> dict[str, Any]:
+    """What goes with a limit, as it was given."""
+    found = {one.name: getattr(args, dest(one.name)) for one in _settings(args.kind)}
+    return {name: given for name, given in found.items() if given is not None}
+
+
+def _of_others(word: str, name: str, cls: Any) -> str | None:
+    """What to say of an option that the mechanism does not have and others do."""
+    known = mechanisms()
+    plain = word.removeprefix("--")
+    owners = [
+        other for other, kind in known.items() if any(one.name.replace("_", "-") == plain for one in arguments(kind))
+    ]
+    if field_of_kind(cls, Model) is None and plain in model_flags():
+        return f"{word} is not an option of --mechanism {name}, which has no model; leave it out"
+    if not owners:
+        return None
+    return f"{word} is not an option of --mechanism {name}; leave it out (it is one of {', '.join(owners)})"
+
+
+def dest(name: str) -> str:
+    """Where the parsed options hold a field's value, apart from the commands' own options."""
+    return f"field {name}"
+
+
+def option(name: str, cls: Any) -> str:
+    """The option of a field."""
+    words = name.replace("_", "-")
+    own = OWN - {"by"} if name == "by" else OWN | (model_flags() if field_of_kind(cls, Model) is not None else set())
+    return f"--mechanism-{words}" if words in own else f"--{words}"

@@ -1,0 +1,144 @@
+"""What of a file a mechanism takes: one column as a stream, several columns, columns with labels, or a statistic."""
+
+import inspect
+import json
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from privsample._data import chunks
+from privsample.cli.errors import DataProblem, UsageProblem
+from privsample.cli.files import Advance, Column
+from privsample.mechanisms.arguments import DataFormat
+from privsample.mechanisms.base import Mechanism
+
+_OPTIONS: dict[DataFormat, str] = {
+    "column": "one column: give --column C",
+    "rows": "rows of several columns: give --columns A,B,C",
+    "labelled rows": "rows of several columns with a label: give --columns A,B,C --label Y",
+    "statistic": "a statistic: give a .json file with a number or lists of numbers, or a .npy file, and no --column",
+}
+
+
+class Source(Protocol):
+    """Data in a file, which can be read several times."""
+
+    path: Path
+
+    @property
+    def words(self) -> str:
+        """Which part of the file it is."""
+
+    def reading(self, advance: Advance = int) -> Any:
+        """A context: what `release` takes, `advance` told of each chunk's rows."""
+
+
+class Rows:
+    """Several columns as an array of shape (n, width), and another as labels where one is named."""
+
+    def __init__(self, path: str, columns: Sequence[str], label: str | None, *, separator: str | None) -> None:
+        named = [*columns] + ([] if label is None else [label])
+        self.path = Path(path)
+        self._labelled = label is not None
+        self._columns = [Column(path, name, separator=separator) for name in named]
+
+    @property
+    def words(self) -> str:
+        """The columns."""
+        return "columns " + ", ".join(repr(column.name) for column in self._columns)
+
+    @contextmanager
+    def reading(self, advance: Advance = int) -> Iterator[Any]:
+        """The array, or the array and the labels; each column is read in a pass of its own."""
+        found = []
+        for place, column in enumerate(self._columns):
+            with column.reading(advance if place == 0 else int) as stream:
+                found.append(np.concatenate([np.empty(0), *chunks(stream)]))
+        yield (np.column_stack(found[:-1]), found[-1]) if self._labelled else np.column_stack(found)
+
+
+class Statistic:
+    """A number or an array of numbers, in a file of its own."""
+
+    words = "the statistic"
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        if self.path.suffix not in (".json", ".npy"):
+            raise UsageProblem(f"the name {self.path.name} must end in .json or .npy: it is {_OPTIONS['statistic']}")
+        if not self.path.is_file():
+            raise UsageProblem(f"there is no file {path}")
+
+    @contextmanager
+    def reading(self, advance: Advance = int) -> Iterator[Any]:
+        """The array; what is no number in it is NaN."""
+        del advance
+        try:
+            if self.path.suffix == ".npy":
+                found = np.load(self.path, allow_pickle=False)
+            else:
+                found = _numbers(json.loads(self.path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError):  # their messages could show the statistic
+            raise DataProblem(f"{self.path.name} cannot be read: expected a number, or lists of numbers") from None
+        yield found
+
+
+def _numbers(document: Any) -> Any:
+    """A number or nested lists as an array of floats; None and other things are NaN. Raises: ValueError."""
+    if isinstance(document, list):
+        return np.array([_numbers(item) for item in document])
+    return float(document) if isinstance(document, (int, float)) else np.nan
+
+
+def formats(cls: type[Mechanism], fields: dict[str, Any]) -> tuple[DataFormat, ...]:
+    """What of a file the mechanism takes; one around a base takes what the base does."""
+    if cls.command.data:
+        return cls.command.data
+    base = fields.get("base")
+    return formats(type(base), vars_of(base)) if isinstance(base, Mechanism) else ()
+
+
+def vars_of(mechanism: Mechanism) -> dict[str, Any]:
+    """The base of a mechanism, if it has one."""
+    return {"base": getattr(mechanism, "base", None)}
+
+
+def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
+    """The part of the file that the mechanism takes. Raises: UsageProblem, DataProblem."""
+    accepted = formats(args.kind, fields)
+    if not accepted:
+        raise UsageProblem(
+            f"--mechanism {args.mechanism} takes no column of a file: it takes {_taken(args.kind)}. "
+            f"Call {args.kind.__name__}(...).release(data) in Python"
+        )
+    if args.label is not None and args.columns is None:
+        raise UsageProblem("--label goes with --columns, the columns of the rows")
+    if args.column is not None and args.columns is not None:
+        raise UsageProblem("give --column, or --columns for several, not both")
+    found: DataFormat = "column" if args.column is not None else "statistic"
+    if args.columns is not None:
+        found = "rows" if args.label is None else "labelled rows"
+    if found not in accepted:
+        raise UsageProblem(f"--mechanism {args.mechanism} takes {_OPTIONS[accepted[0]]}")
+    if found == "column":
+        categories = getattr(args, "categories", None) or ()
+        return Column(file, args.column, categories=categories, separator=args.separator)
+    if found == "statistic":
+        return Statistic(file)
+    return Rows(file, args.columns, args.label, separator=args.separator)
+
+
+def _taken(cls: type[Mechanism]) -> str:
+    """What `release` takes, as the class or one above it says."""
+    for kind in cls.__mro__:
+        text = " ".join(inspect.cleandoc(vars(kind).get("__doc__") or "").split())
+        if said := re.search(r"`release` takes (.*?)(?:[.;:] |, and draws|$)", text):
+            return said[1]
+    return "data that only Python can give"

@@ -1,0 +1,215 @@
+"""The options of models: all of them from what the models say of themselves."""
+
+import argparse
+from argparse import Namespace
+from collections.abc import Callable
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+import privsample
+from privsample.cli.errors import UsageProblem
+from privsample.cli.options import names, number, numbers
+from privsample.cli.syntax import reader, value
+from privsample.distributions.models.base import Model
+from privsample.mechanisms.arguments import Argument, arguments, command_name
+from privsample.mechanisms.discovery import classes_of
+
+_COUNTS = ("no number", "one number", "two numbers", "three numbers", "four numbers")
+
+
+def models() -> dict[str, type[Model]]:
+    """The models that can be named, by their names on the command line, which they say themselves.
+
+    privsample's public ones, and those that installed packages register. Raises: UsageProblem.
+    """
+    load_extensions()
+    found: dict[str, type[Model]] = {}
+    for kind in classes_of(Model):
+        if kind.command_name is None:
+            continue
+        if found.setdefault(kind.command_name, kind) is not kind:
+            other = found[kind.command_name]
+            raise UsageProblem(
+                f"two models are called {kind.command_name}, {other.__module__}.{other.__qualname__} and "
+                f"{kind.__module__}.{kind.__qualname__}: change the command_name of one"
+            )
+    return dict(sorted(found.items()))
+
+
+@cache
+def load_extensions() -> None:
+    """Import the installed packages that extend privsample. Raises: UsageProblem, where one cannot be imported."""
+    try:
+        privsample.load_extensions()
+    except ImportError as error:
+        raise UsageProblem(str(error)) from None
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """What the records are and what was believed of them before."""
+    group = parser.add_argument_group("the data and the model")
+    group.add_argument(
+        "--model",
+        metavar="MODEL",
+        help=f"one of {', '.join(models())}, with its own options; any other by its name and its fields, in quotes",
+    )
+    group.add_argument(
+        "--prior",
+        type=numbers,
+        metavar="A,B",
+        help=f"the prior's numbers: {prior_help()}. A larger prior makes stronger guarantees possible",
+    )
+    for name, (kind, words) in model_options().items():
+        if kind is bool:
+            group.add_argument(flag(name), action="store_true", help=words)
+        else:
+            read, shown = (_pair, "LO,HI") if kind is tuple else (number, "X")
+            group.add_argument(flag(name), type=read, metavar=shown, help=words)
+    group.add_argument(
+        "--categories",
+        type=names,
+        metavar="A,B,C",
+        help=f"{names_of(lambda kind: kind.records_are_codes)}: the public list of names in the column; missing and "
+        "unknown names count as the first. Without it the column holds 0, 1, 2, ...",
+    )
+
+
+_pair = reader(Argument(name="bounds", kind=tuple[float, float]))
+
+
+def model_flags() -> frozenset[str]:
+    """The options that `add_model` adds, without their dashes."""
+    return frozenset({"model", "prior", "categories", *(flag(name)[2:] for name in model_options())})
+
+
+def model(args: Namespace) -> Model:
+    """The model with its prior. Raises: UsageProblem."""
+    known = models()
+    if args.model is None:
+        raise UsageProblem(f"--model is missing; expected one of {', '.join(known)}")
+    if "=" in args.model or args.model.endswith(".json"):
+        return _in_full(args)
+    if args.model not in known:
+        for other in classes_of(Model):
+            if command_name(other) == args.model:
+                needed = " ".join(f"{flag(one.name)[2:]}=..." for one in arguments(other) if one.required)
+                raise UsageProblem(f'write --model {args.model} in full: --model "{args.model} {needed}"')
+        raise UsageProblem(f"argument --model: invalid choice: {args.model!r} (choose from {', '.join(known)})")
+    kind, words = known[args.model], f"--model {args.model}"
+    _check_extras(args, words, options_of(kind), required_of(kind))
+    if args.prior is None:
+        raise UsageProblem(f"{words} needs --prior, the numbers {','.join(kind.prior_parameters)}")
+    try:
+        return made(args, kind)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise UsageProblem(f"{words}: {error}") from None
+
+
+def _in_full(args: Namespace) -> Model:
+    """A model that `--model` writes with all its fields."""
+    _check_extras(args, "a model that is written in full", ("categories",), ())
+    if args.prior is not None:
+        raise UsageProblem("--prior must be left out where --model is written in full")
+    try:
+        found: Model = value(Model, args.model)
+    except argparse.ArgumentTypeError as error:
+        raise UsageProblem(f"--model: {error}") from None
+    return found
+
+
+def _check_extras(args: Namespace, words: str, takes: tuple[str, ...], needs: tuple[str, ...]) -> None:
+    for name in dict.fromkeys(option for kind in models().values() for option in options_of(kind)):
+        given = getattr(args, name) is not None and getattr(args, name) is not False
+        if given and name not in takes:
+            raise UsageProblem(f"{flag(name)} is not an option of {words}; leave it out")
+        if not given and name in needs:
+            raise UsageProblem(f"{words} needs {flag(name)}")
+
+
+def option_kinds(kind: type[Model]) -> dict[str, type]:
+    """The model's own options, each with its type: bool, int, float or tuple (a pair of numbers)."""
+    hints = get_type_hints(kind)
+    return {field: get_origin(hints[field]) or hints[field] for field in kind.options}
+
+
+def takes_all_numbers(kind: type[Model]) -> bool:
+    """Whether the numbers of the prior are one field, as many as wanted."""
+    first, *others = kind.prior_parameters
+    hint = get_type_hints(kind)[first]
+    return not others and get_origin(hint) is tuple and get_args(hint)[-1:] == (...,)
+
+
+def options_of(kind: type[Model]) -> tuple[str, ...]:
+    """The fields that the model takes from the command line besides its prior."""
+    return (*kind.options, *(("categories",) if kind.records_are_codes else ()))
+
+
+def required_of(kind: type[Model]) -> tuple[str, ...]:
+    """Those of its options without which there is no model."""
+    fields = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return tuple(field for field in kind.options if fields[field].default is fields[field].default_factory)
+
+
+def flag(field: str) -> str:
+    """The option of a field."""
+    return "--" + field.replace("_", "-")
+
+
+def names_of(chosen: Callable[[type[Model]], bool]) -> str:
+    """The names of the chosen models."""
+    return ", ".join(name for name, kind in models().items() if chosen(kind))
+
+
+def prior_help() -> str:
+    """Which models have which parameters."""
+    lines: dict[str, list[str]] = {}
+    for name, kind in models().items():
+        words = "one number for each category" if takes_all_numbers(kind) else ",".join(kind.prior_parameters)
+        lines.setdefault(words, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in lines.items())
+
+
+def model_options() -> dict[str, tuple[type, str]]:
+    """The options of all models, by field: the type, and a line of help, which names the models."""
+    hints = {field: hint for kind in models().values() for field, hint in option_kinds(kind).items()}
+    lines = {field: line for kind in models().values() for field, line in kind.options.items()}
+    return {field: (hints[field], f"{_takers(field)}: {lines[field]}") for field in hints}
+
+
+def _takers(field: str) -> str:
+    return names_of(lambda kind: field in kind.options)
+
+
+def check_count(name: str, parts: tuple[str, ...], prior: tuple[float, ...]) -> None:
+    """Refuse a prior of another number of numbers. Raises: UsageProblem."""
+    if len(prior) != len(parts):
+        count = _COUNTS[len(parts)] if len(parts) < len(_COUNTS) else f"{len(parts)} numbers"
+        raise UsageProblem(f"--prior for {name} is {count}, {','.join(parts)}; got {len(prior)}")
+
+
+def made(args: Namespace, kind: type[Model]) -> Model:
+    """The model of this class with the prior and the options given. Raises: UsageProblem, and as the class does."""
+    prior: tuple[float, ...] = args.prior
+    if takes_all_numbers(kind):
+        given: dict[str, Any] = {kind.prior_parameters[0]: prior}
+    else:
+        check_count(args.model, kind.prior_parameters, prior)
+        given = dict(zip(kind.prior_parameters, prior, strict=True))
+    if kind.records_are_codes and args.categories and len(args.categories) != len(prior):
+        raise UsageProblem(
+            f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
+            "they must be as many, one number for each name"
+        )
+    for field, hint in option_kinds(kind).items():
+        item = getattr(args, field)
+        if hint is int and item is not None:
+            item = _whole(field, item)
+        if item is not None:
+            given[field] = item
+    return kind(**given)
+
+
+def _whole(field: str, number: float) -> int:
+    if number != int(number if abs(number) < 2**53 else 0):
+        raise UsageProblem(f"{flag(field)} must be a whole number, got {number:g}")
+    return int(number)

@@ -1,0 +1,165 @@
+"""Codes of categories, with a Dirichlet prior on their proportions."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray, positive
+from privsample._value import cached, put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.geometry import ONE_HOT, Differences
+from privsample.distributions.laws.conjugate import Dirichlet
+from privsample.distributions.laws.truncated import heated
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.models.mixtures import TwoShares
+from privsample.distributions.models.noise_aware import NoiseAware, hidden_successes
+from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
+from privsample.distributions.noise import Noise
+from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
+
+
+@value
+class DirichletCategorical(Model):
+    """Records in {0, ..., K-1} with a Dirichlet(alpha) prior, K = len(alpha) >= 2."""
+
+    command_name = "dirichlet-categorical"
+    prior_parameters = ("alpha",)
+    records_are_codes = True
+    description = "the share of each category"
+
+    alpha: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        alpha = tuple(
+            positive(**{f"alpha[{i}]": a}) for i, a in enumerate(np.atleast_1d(np.asarray(self.alpha, dtype=object)))
+        )
+        if not len(alpha) >= 2:
+            raise ValueError(f"alpha must have at least two categories, got {len(alpha)}")
+        put(self, alpha=alpha)
+
+    @cached
+    def domain(self) -> Domain:
+        """{0, ..., K-1}; whatever is missing or outside counts as category 0."""
+        return Domain(low=0.0, high=len(self.alpha) - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+
+    @property
+    def parameter(self) -> str:
+        """The vector of proportions."""
+        return "theta"
+
+    @property
+    def differences(self) -> Differences:
+        """One count less, another one more."""
+        return ONE_HOT
+
+    def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
+        """The nearest nonnegative vector that adds up to n: what is too much is taken off evenly, down to zero."""
+        with np.errstate(over="ignore"):  # n would not count beside very large entries: only their differences matter
+            statistic = np.maximum(statistic - statistic.max(), -float(n))
+        falling = -np.sort(-statistic)
+        surplus = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
+        return np.maximum(statistic - surplus[np.flatnonzero(falling > surplus)[-1]], 0.0)
+
+    @property
+    def empty(self) -> FloatArray:
+        """The statistic of no records."""
+        return np.zeros(len(self.alpha))
+
+    def statistic(self, chunk: NDArray[Any]) -> FloatArray:
+        """Counts of the categories."""
+        codes = self.domain.clean(chunk).astype(np.int64)
+        return np.bincount(codes, minlength=len(self.alpha)).astype(np.float64)
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Dirichlet:
+        """Dirichlet(alpha/m + r counts)."""
+        del n  # the counts say it
+        return Dirichlet(alpha=tuple(np.array(self.alpha) / prior_divisor + data_weight * statistic))
+
+    def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
+        """Counts to alpha."""
+        return DirichletCategorical(alpha=self.posterior(statistic, n).alpha)
+
+    def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
+        """A mixture over the hidden count of the first of two. Raises: TypeError, for more categories."""
+        if len(self.alpha) > 2:
+            raise TypeError(
+                f"the noise-aware posterior of {len(self.alpha)} categories needs draws by MCMC: use .mcmc()"
+            )
+        seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
+        first, second = self.alpha
+        law, method = hidden_successes(first, second, n, noise, seen)
+        return NoiseAware(TwoShares(share=law), method)
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Codes of categories."""
+        return rng.choice(len(self.alpha), size=n, p=theta / theta.sum()).astype(np.float64)
+
+    def simulate_statistic(
+        self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
+    ) -> FloatArray:
+        """Multinomial counts. Exact at any n."""
+        del one_by_one
+        return rng.multinomial(n, theta / theta.sum()).astype(np.float64)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Three categories."""
+        return cls(alpha=(1, 2, 3))
+
+    @property
+    def extreme_records(self) -> tuple[Records, ...]:
+        """The two categories of the least priors, and all others in the largest; of two categories, in either."""
+        i, j, *others = (float(k) for k in np.argsort(self.alpha, kind="stable"))
+        return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
+
+    @property
+    def neighbouring_posteriors(self) -> tuple[Shift, ...]:
+        """Two categories with any sum of the others; of more, those of the least priors, all others elsewhere."""
+        first, second = sorted(self.alpha)[:2]
+        if len(self.alpha) == 2:
+            return (BetaShifts(a=first, b=second, whole=True),)
+        return (BetaShift(a=first, b=second),)
+
+    def knows_groups(self, prior_divisor: float) -> bool:
+        """Not where one of three or more priors is below one (docs/notes/posterior.md, Lemma 3)."""
+        return len(self.alpha) == 2 or min(self.alpha) >= prior_divisor
+
+    @property
+    def prior_counts(self) -> tuple[float, ...]:
+        """All."""
+        return self.alpha
+
+    def checked_truncation(self, truncation: object) -> Truncation:
+        """The least share of any category."""
+        return share_truncation(truncation, len(self.alpha))
+
+    def parameter_bounds(self, truncation: Truncation) -> tuple[float, float]:
+        """Of each share."""
+        assert isinstance(truncation, float)
+        return share_bounds(truncation, len(self.alpha))
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """y holds the logs of shares."""
+        (low, high), law = bounds, heated(self.prior, temperature)
+        assert isinstance(law, Dirichlet)
+        least = low * high if len(law.alpha) == 2 else low / 2.0
+        return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(law.alpha) + n / temperature) * least)
+
+    @property
+    def exact_neighbours(self) -> BetaShifts | None:
+        """Of two categories, any sum of the others."""
+        return self.two_categories(0, 1).exact_neighbours if len(self.alpha) == 2 else None
+
+    @property
+    def as_bernoulli(self) -> Model:
+        """Ones for the first of two categories; the model itself, where there are more."""
+        return self.two_categories(0, 1) if len(self.alpha) == 2 else self
+
+    def two_categories(self, first: int, second: int) -> BetaBernoulli:
+        """Their shares of the records that are of one of them."""
+        return BetaBernoulli(alpha=self.alpha[first], beta=self.alpha[second])

@@ -1,0 +1,113 @@
+"""Bounded waiting times, with a Gamma prior on their rate."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privsample._checks import FloatArray, positive
+from privsample._value import cached, put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.laws.conjugate import Gamma
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.mixtures import ConjugateMixture
+from privsample.distributions.models.noise_aware import NoiseAware, integrated
+from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
+from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
+from privsample.distributions.noise import Noise
+from privsample.distributions.shifts import GammaRateShift
+
+
+@value
+class GammaExponential(Model):
+    """Waiting times clipped to [0, upper], exponential with a Gamma(shape, rate) prior on their rate."""
+
+    command_name = "gamma-exponential"
+    prior_parameters = ("shape", "rate")
+    options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
+    description = "the rate"
+
+    shape: float
+    rate: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=positive(upper=self.upper))
+
+    @cached
+    def domain(self) -> Domain:
+        """[0, upper]; a missing record counts as 0."""
+        return Domain(low=0.0, high=self.upper, missing=0.0)
+
+    @property
+    def parameter(self) -> str:
+        """The rate of the exponential law."""
+        return "rate"
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Gamma:
+        """Gamma(shape/m + r n, rate/m + r s)."""
+        rate = self.rate / prior_divisor + data_weight * float(statistic)
+        return Gamma(shape=self.shape / prior_divisor + data_weight * n, rate=rate)
+
+    def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
+        """Number to the shape, total time to the rate."""
+        law = self.posterior(statistic, n)
+        return GammaExponential(shape=law.shape, rate=law.rate, upper=self.upper)
+
+    def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
+        """By quadrature over the hidden sum."""
+
+        def log_density(s: FloatArray) -> FloatArray:
+            return (n - 1) * np.log(s) - (n + self.shape) * np.log(self.rate + s)
+
+        s, log_weights = integrated(log_density, noise, observed, positive=True)
+        law = ConjugateMixture(
+            family="Gamma", first=np.array(self.shape + n), second=self.rate + s, log_weights=log_weights
+        )
+        return NoiseAware(law, f"by quadrature over the hidden sum, for times that were not clipped at {self.upper:g}")
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Exponential times, clipped."""
+        return np.minimum(rng.exponential(1 / float(theta), n), self.upper)
+
+    def simulate_statistic(
+        self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
+    ) -> FloatArray:
+        """Exact up to `one_by_one` records, by the central limit theorem beyond."""
+        if n <= one_by_one:
+            return self.statistic(self.simulate(theta, n, rng))
+        reach = float(theta) * self.upper
+        stays = np.exp(-reach)  # of min(X, upper), in units of 1 / theta
+        mean, square = -np.expm1(-reach), 2 * (-np.expm1(-reach) - reach * stays)
+        return normal_sum(mean / theta, (square - mean**2) / theta**2, n, (0.0, self.upper), rng)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Times up to four."""
+        return cls(shape=5, rate=3, upper=4)
+
+    @property
+    def extreme_records(self) -> tuple[Records, ...]:
+        """All others 0."""
+        return ((0.0, 0.0, self.upper),)
+
+    @property
+    def neighbouring_posteriors(self) -> tuple[GammaRateShift, ...]:
+        """From 0 to `upper`, all others 0: these only raise the rate (docs/notes/posterior.md)."""
+        return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
+
+    def knows_groups(self, prior_divisor: float) -> bool:
+        """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
+        del prior_divisor
+        return True
+
+    def checked_truncation(self, truncation: object) -> Truncation:
+        """(low, high) inside (0, inf)."""
+        return interval_truncation(truncation, positive=True)
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """y is the rate; each waiting time adds one to the shape."""
+        low, high = bounds
+        return LogRatio(self.upper * (high - low), self.upper, (self.shape + (n - 1)) / temperature / high / high)

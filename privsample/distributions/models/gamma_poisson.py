@@ -1,0 +1,126 @@
+"""Bounded counts, with a Gamma prior on their mean."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray, positive, positive_integer
+from privsample._value import cached, put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.laws.conjugate import Gamma
+from privsample.distributions.laws.truncated import heated
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.mixtures import ConjugateMixture
+from privsample.distributions.models.noise_aware import NoiseAware, counted
+from privsample.distributions.models.simulation import ONE_BY_ONE
+from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
+from privsample.distributions.noise import Noise
+from privsample.distributions.shifts import GammaShapeShift
+
+
+@value
+class GammaPoisson(Model):
+    """Counts clipped to {0, ..., upper}, Poisson with a Gamma(shape, rate) prior on their mean."""
+
+    command_name = "gamma-poisson"
+    prior_parameters = ("shape", "rate")
+    options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
+    description = "the mean count"
+
+    shape: float
+    rate: float
+    upper: int
+
+    def __post_init__(self) -> None:
+        upper = positive_integer(upper=self.upper)
+        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=upper)
+
+    @cached
+    def domain(self) -> Domain:
+        """{0, ..., upper}; a missing record counts as 0."""
+        return Domain(low=0.0, high=float(self.upper), missing=0.0, whole=True)
+
+    @property
+    def parameter(self) -> str:
+        """The mean count."""
+        return "rate"
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Gamma:
+        """Gamma(shape/m + r s, rate/m + r n)."""
+        shape = self.shape / prior_divisor + data_weight * float(statistic)
+        return Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * n)
+
+    def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
+        """Counts to the shape, their number to the rate."""
+        law = self.posterior(statistic, n)
+        return GammaPoisson(shape=law.shape, rate=law.rate, upper=self.upper)
+
+    def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
+        """A mixture over the hidden count."""
+        shape, ratio = self.shape, np.log1p(self.rate / n)
+
+        def log_mass(t: float) -> float:
+            chosen = special.gammaln(shape + t) - special.gammaln(shape) - special.gammaln(t + 1)
+            return float(chosen - shape * np.log1p(n / self.rate) - t * ratio)
+
+        found = counted(log_mass, lambda t: np.log1p((shape - 1) / (t + 1)) - ratio, np.inf, noise, observed)
+        law = ConjugateMixture(
+            family="Gamma", first=shape + found.values, second=np.array(self.rate + n), log_weights=found.log_weights
+        )
+        return NoiseAware(law, f"exact for counts that were not clipped at {self.upper}, a mixture over {found.words}")
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Poisson counts, clipped."""
+        return np.minimum(rng.poisson(float(theta), n), self.upper).astype(np.float64)
+
+    def simulate_statistic(
+        self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
+    ) -> FloatArray:
+        """A multinomial over the counts within 12 standard deviations of the mean; what lies beyond goes to the ends.
+
+        Exact at any n, but for what lies beyond.
+        """
+        del one_by_one
+        rate = float(theta)
+        reach = 12 * (rate + 12) ** 0.5
+        low, high = (int(min(max(end, 0), self.upper)) for end in (rate - reach, rate + reach))
+        counts = np.arange(low, high + 1)
+        below = special.pdtr(counts, rate)
+        below[-1] = 1.0
+        shares = np.diff(below, prepend=0.0)
+        return np.asarray(float(rng.multinomial(n, shares / shares.sum()) @ counts))
+
+    @classmethod
+    def example(cls) -> Self:
+        """Counts up to four."""
+        return cls(shape=5, rate=1, upper=4)
+
+    @property
+    def extreme_records(self) -> tuple[Records, ...]:
+        """All others 0."""
+        return ((0.0, 0.0, float(self.upper)),)
+
+    @property
+    def neighbouring_posteriors(self) -> tuple[GammaShapeShift, ...]:
+        """From 0 to `upper`, all others 0: these only raise the shape, which is post-processing."""
+        return (GammaShapeShift(shape=self.shape, reach=self.upper),)
+
+    def knows_groups(self, prior_divisor: float) -> bool:
+        """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
+        del prior_divisor
+        return True
+
+    def checked_truncation(self, truncation: object) -> Truncation:
+        """(low, high) inside (0, inf)."""
+        return interval_truncation(truncation, positive=True)
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """y is the log of the mean."""
+        (low, high), law = bounds, heated(self.prior, temperature)
+        assert isinstance(law, Gamma)
+        weight = n / temperature
+        return LogRatio(self.upper * log_ratio(low, high), float(self.upper), (law.rate + weight) * low)

@@ -1,0 +1,136 @@
+"""Bounded numbers of known variance, with a normal prior on their mean."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy import special
+
+from privsample._checks import FloatArray, finite, interval, positive
+from privsample._value import cached, put, value
+from privsample.distributions.domains import Domain
+from privsample.distributions.laws.conjugate import Normal
+from privsample.distributions.laws.truncated import heated
+from privsample.distributions.models.base import Model, Records
+from privsample.distributions.models.mixtures import ConjugateMixture
+from privsample.distributions.models.noise_aware import NoiseAware, integrated
+from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
+from privsample.distributions.models.truncation import LogRatio
+from privsample.distributions.noise import GaussianNoise, Noise
+from privsample.distributions.shifts import NormalShift
+
+
+@value
+class NormalKnownVariance(Model):
+    """Records clipped to `bounds`, normal of known `noise_variance`; a Normal(mean, variance) prior on their mean."""
+
+    command_name = "normal-known-variance"
+    prior_parameters = ("mean", "variance")
+    options: ClassVar[Mapping[str, str]] = {
+        "bounds": "values outside count as the nearer bound",
+        "noise_variance": "variance of one record",
+    }
+    description = "the mean"
+
+    mean: float
+    variance: float
+    noise_variance: float
+    bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        put(self, mean=finite(mean=self.mean), variance=positive(variance=self.variance))
+        put(self, noise_variance=positive(noise_variance=self.noise_variance), bounds=interval(bounds=self.bounds))
+
+    @cached
+    def domain(self) -> Domain:
+        """[low, high]; a missing record counts as the middle."""
+        low, high = self.bounds
+        return Domain(low=low, high=high, missing=low / 2 + high / 2)
+
+    @property
+    def parameter(self) -> str:
+        """The mean."""
+        return "mean"
+
+    def posterior(
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    ) -> Normal:
+        """Precision 1/(m variance) + r n / noise_variance, mean weighted by precision."""
+        own, theirs = 1 / (prior_divisor * self.variance), data_weight / self.noise_variance
+        precision = own + theirs * n
+        return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
+
+    def absorb(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
+        """Mean and variance move to the posterior's."""
+        law = self.posterior(statistic, n)
+        return NormalKnownVariance(
+            mean=law.location, variance=law.scale**2, noise_variance=self.noise_variance, bounds=self.bounds
+        )
+
+    def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
+        """Normal, where the noise is; by quadrature over the hidden sum elsewhere."""
+        unclipped = f"for records that were not clipped to [{self.bounds[0]:g}, {self.bounds[1]:g}]"
+        if isinstance(noise, GaussianNoise):
+            spread = n * self.noise_variance + noise.variance / observed.size
+            precision = 1 / self.variance + n * n / spread
+            location = (self.mean / self.variance + n * float(observed.mean()) / spread) / precision
+            return NoiseAware(Normal(location=location, scale=precision**-0.5), f"exact, {unclipped}")
+        spread = n * self.noise_variance + n * n * self.variance
+        s, log_weights = integrated(lambda x: -0.5 * (x - n * self.mean) ** 2 / spread, noise, observed)
+        own = 1 / (1 / self.variance + n / self.noise_variance)
+        means = own * (self.mean / self.variance + s / self.noise_variance)
+        law = ConjugateMixture(family="Normal", first=means, second=np.array(own**0.5), log_weights=log_weights)
+        return NoiseAware(law, f"by quadrature over the hidden sum, {unclipped}")
+
+    def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+        """Normal records, clipped."""
+        return np.clip(rng.normal(float(theta), self.noise_variance**0.5, n), *self.bounds)
+
+    def simulate_statistic(
+        self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
+    ) -> FloatArray:
+        """Exact up to `one_by_one` records, by the central limit theorem beyond."""
+        if n <= one_by_one:
+            return self.statistic(self.simulate(theta, n, rng))
+        scale = self.noise_variance**0.5
+        low, high = ((end - float(theta)) / scale for end in self.bounds)
+        below, above = float(special.ndtr(low)), float(special.ndtr(-high))
+        first = low * below + high * above + _density(low) - _density(high)
+        inner = 1 - below - above + low * _density(low) - high * _density(high)
+        square = low**2 * below + high**2 * above + inner
+        return normal_sum(float(theta) + scale * first, scale**2 * (square - first**2), n, self.bounds, rng)
+
+    @classmethod
+    def example(cls) -> Self:
+        """Numbers from -1 to 2."""
+        return cls(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
+
+    @property
+    def extreme_records(self) -> tuple[Records, ...]:
+        """The two bounds; what the others hold only moves both posteriors."""
+        low, high = self.bounds
+        return ((low, low, high),)
+
+    @property
+    def neighbouring_posteriors(self) -> tuple[NormalShift, ...]:
+        """From one bound to the other."""
+        low, high = self.bounds
+        return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
+
+    def knows_groups(self, prior_divisor: float) -> bool:
+        """All from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
+        del prior_divisor
+        return True
+
+    def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
+        """y is the mean."""
+        (low, high), (least, most), law = bounds, self.bounds, heated(self.prior, temperature)
+        assert isinstance(law, Normal)
+        slope = (most - least) / self.noise_variance
+        weight = n / temperature
+        return LogRatio(slope * (high - low), slope, law.scale**-2.0 + weight / self.noise_variance)
+
+
+def _density(x: float) -> float:
+    """Of N(0, 1)."""
+    return float(np.exp(-(x**2) / 2.0) / np.sqrt(2 * np.pi))

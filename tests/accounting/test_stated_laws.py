@@ -1,0 +1,40 @@
+"""The laws of all accounts, for those that a user states: alone, in groups, and where they keep order, composed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.accounting import test_laws
+from tests.accounting.strategies import RELATIONS, grouped, stated
+
+
+def alone():
+    """Stated accounts and their groups."""
+    one = st.sampled_from(RELATIONS).flatmap(lambda relation: stated(relation, failing=True))
+    return st.one_of(one, st.tuples(one, st.integers(2, 3)).map(grouped))
+
+
+def composed():
+    """Several releases of stated accounts without infinite losses."""
+    each = st.sampled_from(RELATIONS).flatmap(
+        lambda relation: st.lists(st.tuples(stated(relation, failing=False), st.integers(1, 2)), min_size=1, max_size=2)
+    )
+    return each.map(lambda entries: sum(account * times for account, times in entries))
+
+
+LAWS = [
+    "test_renyi_curve",
+    "test_privacy_curve",
+    "test_epsilon_and_delta_are_inverse_on_the_safe_side",
+    "test_routes",
+    "test_round_trip",
+    "test_frozen",
+]
+
+
+@pytest.mark.parametrize("accounts", [alone, composed])
+@pytest.mark.parametrize("law", LAWS)
+def test_stated_accounts_keep_the_laws(law, accounts):
+    body = getattr(test_laws, law).hypothesis.inner_test
+    deltas = [st.sampled_from(test_laws.DELTAS)] * (body.__code__.co_argcount - 1)
+    settings(max_examples=25)(given(accounts(), *deltas)(body))()

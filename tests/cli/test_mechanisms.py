@@ -1,0 +1,417 @@
+"""Every mechanism on the command line, found by its description: names, options, prices, releases, audits."""
+
+import inspect
+import json
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample import DP, AddRemove, GaussianSum, RandomizedResponse, Release, ReplaceOne
+from privsample._serial import decode, encode
+from privsample.cli import _parser, build, data
+from privsample.cli.choice import mechanism_class, mechanisms, option
+from privsample.cli.options import joined
+from privsample.distributions.models.base import Model
+from privsample.distributions.profile_graph import ProfileGraph
+from privsample.mechanisms.arguments import (
+    Argument,
+    CommandLine,
+    arguments,
+    command_name,
+    field_of_kind,
+    parameter_help,
+    summary,
+)
+from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.sgd import PublicRecords
+from privsample.relations import Relation
+from privsample.simulations.audit.catalogue import catalogue
+
+EXAMPLES = {name: example.mechanism for name, example in catalogue().items()}
+LIMIT = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+def text(value):
+    """A value as the command line writes it."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int() | float() | str():
+            return str(value).replace(" ", "-")
+        case ProfileGraph() | PublicRecords():
+            name = f"{abs(hash(value))}.json"
+            Path(name).write_text(json.dumps(encode(value)))
+            return name
+        case np.ndarray():
+            return ";".join(",".join(map(repr, row.tolist())) for row in np.atleast_2d(value))
+        case tuple() if value and not isinstance(value[0], (int, float)):
+            return "".join(f"({text(one)}) " for one in value).strip()
+        case tuple():
+            return ",".join(map(repr, value))
+    return " ".join([command_name(type(value)), *(f"{name}={wrapped(found)}" for name, found in options(value))])
+
+
+def wrapped(value):
+    found = text(value)
+    return f"({found})" if " " in found and not found.startswith("(") else found
+
+
+def options(value):
+    """The options of a value with what each is, those that are as by default left out."""
+    defaults = {item.name: item.default for item in fields(value)}
+    for argument in arguments(type(value)):
+        if argument.name in ("relation", "n", "unit") and isinstance(getattr(value, "relation", None), Relation):
+            relation = value.relation
+            found = {"unit": relation.unit} | ({"n": relation.n} if isinstance(relation, ReplaceOne) else {})
+            found |= {"relation": "add-remove" if isinstance(relation, AddRemove) else "replace-one"}
+            if argument.name in found:
+                yield argument.name, found[argument.name]
+        elif len(argument.fields) > 1:
+            yield argument.name, tuple(getattr(value, name) for name in argument.fields)
+        elif argument.fields:
+            own = getattr(value, argument.fields[0])
+            if own is not None and np.size(own) and repr(own) != repr(defaults[argument.fields[0]]):
+                yield argument.name.replace("_", "-"), own
+
+
+def command_words(mechanism):
+    """The options that make this mechanism."""
+    words = ["--mechanism", command_name(type(mechanism))]
+    for name, found in options(mechanism):
+        shown = option(name, type(mechanism))
+        if isinstance(found, bool):
+            words.append(shown if found else "--no-" + shown.removeprefix("--"))
+        elif name == "model" and isinstance(found, Model):
+            words += ["--model", text(found)]
+        else:
+            words += [shown, text(found)]
+    return words
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_can_be_written_as_a_command(name):
+    mechanism = EXAMPLES[name]
+    args = _parser().parse_args(joined(["account", *command_words(mechanism)]))
+    given = build.fields(args)
+    made = build.any_mechanism(args, given) if not mechanism.free_parameters else args.kind(**given)
+    assert made == mechanism
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_can_be_written_inside_another_value(name, run):
+    mechanism = EXAMPLES[name]
+    from privsample.cli.syntax import value
+
+    assert value(Mechanism, text(mechanism)) == mechanism
+
+
+def test_the_examples_cover_every_mechanism_of_the_library():
+    own = {cls for cls in mechanisms().values() if cls.__module__.startswith("privsample.")}
+    assert own == {type(mechanism) for mechanism in EXAMPLES.values()}
+    assert own == {
+        found
+        for found in (getattr(ps, name) for name in ps.__all__)
+        if isinstance(found, type) and issubclass(found, Mechanism) and not inspect.isabstract(found)
+    }
+
+
+@pytest.mark.parametrize("name", mechanisms())
+def test_every_option_of_every_mechanism_has_a_help_and_can_be_shown(run, name):
+    ran = run("mechanisms", name, "--json")
+    (found,) = ran.json["mechanisms"]
+    assert all(one["help"] and one["value"] for one in found["options"] if one["option"] != "--model")
+    assert summary(mechanism_class(name))[:20] in run("mechanisms", name).out
+    for command in ("account", "release", "audit"):
+        assert all(one["option"] in run(command, "--mechanism", name, "--help").out for one in found["options"])
+
+
+def test_the_list_names_every_mechanism(run):
+    ran = run("mechanisms")
+    assert (ran.code, ran.err) == (0, "")
+    assert all(name in ran.out for name in mechanisms())
+    assert [one["name"] for one in run("mechanisms", "--json").json["mechanisms"]] == list(mechanisms())
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "hierarchy"]
+)
+def test_prices(run, name, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    mechanism = EXAMPLES[name]
+    ran = run("account", *command_words(mechanism))
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= width
+    document = run("account", *command_words(mechanism), "--json").json
+    assert decode(document["mechanism"]) == mechanism
+    assert document["epsilon"][1]["epsilon"] == mechanism.accountant.epsilon(1e-6)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gaussian --sensitivity 2 --n 50",
+        "laplace --sensitivity 1 --shape 2,3",
+        "gaussian-sum --bounds -1,3 --draws 2",
+        "clipped-sum --norm 1 --width 3",
+        "subsampled --base 'gaussian-sum noise-std=3 bounds=0,1'",
+        "randomized-response --n 30 --categories 3",
+        "logistic --n 200 --features 2 --norm 1 --prior-std 5",
+        "logistic --n 200 --features 2 --norm 1 --prior-std 5 --by prior-divisor --data-weight 0.9",
+        "repeated-selection --base 'gaussian sensitivity=1 noise-std=16' --eta 0.5",
+        "noisy-projected-sgd --loss 'squared-loss features=1 norm=1 radius=1 target=1' --n 40 --rate 0.1",
+        "noise-after --base 'gaussian sensitivity=1 noise-std=1'",
+        "noisy --model 'normal-unknown-variance mean=0 observations=1 shape=2 scale=1 bounds=-2,2' --n 60",
+    ],
+)
+def test_a_limit_decides_the_free_parameter(run, words):
+    ran = run("account", "--mechanism", *shlex.split(words), *LIMIT, "--json")
+    assert ran.code == 0, ran.err
+    made = decode(ran.json["mechanism"])
+    assert DP(epsilon=1, delta=1e-6).met_by(made.accountant)
+    assert not DP(epsilon=0.5, delta=1e-6).met_by(made.accountant)
+
+
+def written(name, columns):
+    """A CSV file of several columns."""
+    rows = zip(*columns.values(), strict=True)
+    Path(name).write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return name
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(5)
+    columns = {"a": rng.uniform(-0.5, 0.5, 40), "b": rng.uniform(-0.5, 0.5, 40), "y": rng.integers(0, 2, 40)}
+    return written("table.csv", columns)
+
+
+RELEASES = [
+    ("gaussian-sum --bounds -1,1 --column a", "sum", (1,)),
+    ("laplace-sum --bounds -1,1 --draws 3 --column a", "sum", (3,)),
+    ("clipped-sum --norm 1 --width 2 --columns a,b", "sum", (1, 2)),
+    ("randomized-response --n 40 --column y", "answers", (1, 40)),
+    ("subsampled --base 'laplace-sum scale=2 bounds=-1,1' --column a", "sum", (1,)),
+    ("logistic --n 40 --features 2 --norm 1 --prior-std 1 --columns a,b --label y", "coefficients", (1, 2)),
+    ("noisy-projected-sgd --loss 'logistic-loss features=2 norm=1 radius=2' --n 40 --rate 0.1 --columns a,b --label y",
+     "coefficients", (1, 2)),
+    ("private-gibbs-hmm --states 1 --categories 2 --entries 40 --sweeps 3 --kept 2 --columns y", "states", (2, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "name", "shape"), RELEASES)
+def test_releases_of_columns(run, table, words, name, shape):
+    limit = ["--epsilon", "3", "--delta", "1e-5"]
+    ran = run("release", table, "--mechanism", *shlex.split(words), *limit, "--out", "r.json", "--json")
+    assert ran.code == 0, ran.err
+    release = Release.load("r.json")
+    assert release[name].shape == shape
+    assert DP(epsilon=3, delta=1e-5).met_by(release.account)
+    assert ran.json["draws"][name]["count"] == shape[0]
+    ran = run("release", table, "--mechanism", *shlex.split(words), *limit, "--out", "r.json", "--force")
+    assert (ran.code, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("ending", [".json", ".npy"])
+def test_a_release_of_a_statistic(run, ending):
+    values = [[1.0, 2.0], [3.0, 4.0]]
+    Path("s.json").write_text(json.dumps(values))
+    np.save("s.npy", values)
+    words = ["--mechanism", "gaussian", "--sensitivity", 1, "--noise-std", 1e-9, "--shape", "2,2", "--out", "r.json"]
+    ran = run("release", "s" + ending, *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert np.allclose(Release.load("r.json")["statistic"][0], values)
+    assert "statistic[1,1]" in ran.out
+
+
+def test_large_draws_are_summed_up(run):
+    write = written("long.csv", {"y": [0, 1] * 1000})
+    words = ["--mechanism", "randomized-response", "--n", 2000, "--log-odds", 1, "--column", "y", "--out", "r.json"]
+    assert run("release", write, *words, "--json").json["draws"] == {"answers": {"count": 1, "shape": [2000]}}
+    assert "and 1980 more" in run("release", write, *words, "--force").out
+
+
+def test_the_relation(run):
+    words = ["account", "--mechanism", "gaussian-sum", "--noise-std", 1, "--bounds", "-1,3", "--json"]
+    found = [
+        decode(run(*words, *more).json["mechanism"]).relation
+        for more in ([], ["--n", 9], ["--relation", "replace-one", "--n", 9, "--unit", "patient"])
+    ]
+    assert found == [AddRemove(), ReplaceOne(n=9), ReplaceOne(n=9, unit="patient")]
+    answer = ["account", "--mechanism", "randomized-response", "--log-odds", 1, "--json"]
+    made = decode(run(*answer, "--relation", "add-remove", "--slots", 4).json["mechanism"])
+    assert made == RandomizedResponse(log_odds=1, relation=AddRemove(), slots=4)
+
+
+ERRORS = [
+    ("account --mechanism gausian", 2, "there is no mechanism gausian; did you mean gaussian? `privsample mechanisms`"),
+    ("account --mechanism gaussian --sensitivity 1", 2, "or --rho; or --noise-std"),
+    ("account --mechanism gaussian --noise-std 1", 2, "--mechanism gaussian needs --sensitivity"),
+    ("account --mechanism gaussian --noise-std -1 --sensitivity 1", 2, "noise_std must be"),
+    ("account --mechanism gaussian --noise-std 1 --sensitivity 1 --shape 2.5", 2, "expected a whole number"),
+    ("account --mechanism gaussian --noise-std 1 --sensitivity 1 --epsilon 1 --delta 0.1", 2, "not both"),
+    ("account --mechanism gaussian --model beta-bernoulli", 2, "which has no model"),
+    ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1,2", 2, "expected two numbers such as 0,10"),
+    ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation add-remove --n 4", 2, "must be left out"),
+    ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation replace-one", 2, "replace-one needs --n"),
+    ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation some", 2, "invalid choice: 'some'"),
+    ("account --mechanism randomized-response --log-odds 1", 2, "the relation is missing: give --n"),
+    ("account --mechanism repeated-selection --base 'laplace sensitivity=1 scale=1' --eta 1", 2, "belongs to a limit"),
+    ("account --mechanism subsampled --base gauss --scheme 'poisson-sampling rate=1'", 2, "there is no 'gauss'"),
+    ("account --mechanism subsampled --base 'gaussian-sum bounds=0,1' --scheme 'poisson-sampling rate=1'", 2,
+     "gaussian-sum needs noise-std"),
+    ("account --mechanism subsampled --base 'gaussian-sum size=1' --scheme 'poisson-sampling rate=1'", 2,
+     "gaussian-sum does not take 'size=1'; expected bounds=... noise-std=..."),
+    ("account --mechanism subsampled --base 'gaussian-sum bounds=0' --scheme 'poisson-sampling rate=1'", 2,
+     "bounds: expected two numbers"),
+    ("account --mechanism subsampled --base 'gaussian-sum (bounds=0' --scheme 'poisson-sampling rate=1'", 2,
+     "do not match"),
+    ("account --mechanism subsampled --base noise-std=1 --scheme 'poisson-sampling rate=1'", 2,
+     "expected a name and its fields, such as"),
+    ("account --mechanism subsampled --base missing.json --scheme 'poisson-sampling rate=1'", 2, "cannot be read"),
+    ("account --mechanism one-bit --graph graph --mechanism-epsilon 1", 2, "expected the name of a JSON file"),
+    ("account --mechanism one-bit --graph text.json --mechanism-epsilon 1", 2, "text.json is not JSON"),
+    ("account --mechanism one-bit --graph list.json --mechanism-epsilon 1", 2, "must hold a JSON object"),
+    ("account --mechanism markov-kernel --base 'randomized-response log-odds=1 n=1' --matrix '1,2;3'", 2, "one length"),
+    ("account --mechanism private-gibbs-hmm --states 1 --categories 2 --entries 4 --truncation a --scale 1", 2,
+     "--truncation: expected a number"),
+    ("account --mechanism direct --n 4 --model normal-unknown-variance", 2, "write --model normal-unknown-variance in"),
+    ("account --mechanism direct --n 4 --model 'beta-bernoulli alpha=1 beta=1' --prior 1,1", 2, "must be left out"),
+    ("account --mechanism direct --n 4 --model 'beta-bernoulli alpha=1 beta=1' --upper 1", 2, "is not an option of"),
+    ("account --mechanism direct --n 4 --model 'beta-bernoulli alpha=-1 beta=1'", 2, "alpha must be finite and > 0"),
+    ("account --mechanism direct --n 4 --model beta-bernoulli", 2, "needs --prior, the numbers alpha,beta"),
+    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --column a --out r.json", 2,
+     "takes a statistic: give a .json file"),
+    ("release table.csv --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "must end in .json or"),
+    ("release none.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 2, "there is no file none"),
+    ("release text.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "cannot be read: expe"),
+    ("release list.json --mechanism gaussian --sensitivity 1 --noise-std 1 --out r.json", 1, "must have shape ()"),
+    ("release table.csv --mechanism clipped-sum --norm 1 --width 2 --noise-std 1 --column a --out r.json", 2,
+     "takes rows of several columns: give --columns A,B,C"),
+    ("release table.csv --mechanism clipped-sum --norm 1 --width 3 --noise-std 1 --columns a,b --out r.json", 1,
+     "the rows must have shape (n, 3)"),
+    ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --out r.json", 2, "give --column C"),
+    ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --columns a,b --out r.json", 2,
+     "not both"),
+    ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --label y --out r.json", 2,
+     "--label goes with --columns"),
+    ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --out r.json", 1, "outside"),
+    ("release table.csv --mechanism one-bit --graph graph.json --mechanism-epsilon 1 --column a --out r.json", 2,
+     'takes no column of a file: it takes anything with columns data["profile"]'),
+    ("release table.csv --mechanism hierarchy --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
+     "it is a statistic"),
+    ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --public-data a --out r.json", 2,
+     "has no prior to go into"),
+    ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave it out"),
+    ("audit laplace --mechanism gaussian --sensitivity 1 --noise-std 1", 2, "give names of mechanisms, or --mechanism"),
+    ("audit --mechanism gaussian --sensitivity 1", 2, "no limit was given"),
+    ("compare --mechanism gaussian,logistic --sensitivity 1 --epsilon 1 --delta 0.1", 2, "needs --n"),
+    ("compare --mechanism logistic --n 9 --features 1 --norm 1 --prior-std 1 --epsilon 1 --delta 0.1", 2,
+     "does not release a noisy copy"),
+    ("compare --mechanism gaussian --sensitivity 1", 2, "no limit was given"),
+    ("mechanisms gausian", 2, "did you mean gaussian?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "code", "said"), ERRORS)
+def test_errors_are_one_clear_line(run, table, words, code, said):
+    Path("text.json").write_text("no JSON")
+    Path("list.json").write_text("[1, 2]")
+    Path("graph.json").write_text('{"profiles": {"a": [0.2, 0.8], "b": [0.6, 0.4]}, "edges": [["a", "b"]]}')
+    ran = run(*shlex.split(words))
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not Path("r.json").exists()
+
+
+def test_validate_knows_every_mechanism_of_columns(run, table):
+    words = ["validate", table, "--mechanism", "gaussian-sum", "--column", "a", "--bounds", "0,1"]
+    ran = run(*words)
+    assert ran.code == 1
+    assert "count as the nearer of 0 and 1" in ran.out
+    ran = run("validate", table, "--mechanism", "clipped-sum", "--columns", "a,b", "--norm", 0.1, "--width", 2)
+    assert ran.code == 1
+    assert "are changed by the mechanism's public rule" in ran.out
+    assert run("validate", table, "--mechanism", "gaussian-sum", "--column", "a", "--bounds", "-1,1").code == 0
+
+
+def test_public_records_and_graphs_come_from_files(run):
+    Path("public.json").write_text('{"rows": [[0.5], [0.1]], "targets": [1, 0]}')
+    words = "noisy-projected-sgd --loss 'logistic-loss features=1 norm=1 radius=1' --n 5 --rate 0.1 --noise-std 2"
+    more = ["--public", "public.json", "--public-tail", 2, "--no-hidden-order", "--json"]
+    made = decode(run("account", "--mechanism", *shlex.split(words), *more).json["mechanism"])
+    assert (made.public_tail, made.hidden_order, len(made.public.rows)) == (2, False, 2)
+
+
+def test_an_audit_of_a_mechanism_with_options(run):
+    words = ["--mechanism", "gaussian", "--sensitivity", 1, "--noise-std", 2, "--samples", 4000, "--seed", 7]
+    ran = run("audit", *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert "CONSISTENT" in ran.out
+    one, other = (run("audit", *words, "--json").json["audits"][0] for _ in range(2))
+    assert one["p_value"] == other["p_value"]
+    assert one["samples"] <= 4000
+
+
+def test_a_comparison_of_noisy_sums(run):
+    words = ["compare", "--mechanism", "gaussian-sum,laplace-sum", "--bounds", "0,1", "--n", 50]
+    ran = run(*words, "--epsilon", 1, "--delta", 1e-6, "--simulations", 40, "--seed", 3, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["best"] == "laplace-sum"
+    gaussian, laplace = ran.json["mechanisms"]
+    assert laplace["amount"] == pytest.approx(GaussianSumLaplace.scale, rel=1e-6)
+    assert gaussian["error"] > laplace["error"] > 0
+    ran = run(*words, "--epsilon", 1, "--delta", 0, "--simulations", 5)
+    assert ran.code == 0
+    assert "laplace-sum *" in ran.out
+    assert "gaussian-sum: epsilon 1 at delta 0 cannot be met" in ran.out
+
+
+class GaussianSumLaplace:
+    """What the comparison must find for Laplace noise on a sum over [0, 1] at (1, 1e-6)."""
+
+    made = ps.LaplaceSum.calibrate(bounds=(0, 1), relation=ReplaceOne(n=50), target=DP(epsilon=1, delta=1e-6))
+    scale = made.scale
+
+
+def test_names_and_help_follow_from_the_class():
+    class NUTSStatistics:
+        """Draw. And more.
+
+        Parameters
+        ----------
+        noise_std : float
+            The noise's standard deviation, above 0. In nats.
+        low, high : float
+            The bounds.
+
+        Returns
+        -------
+        other : int
+            Nothing.
+        """
+
+    assert command_name(NUTSStatistics) == "nuts-statistics"
+    assert summary(NUTSStatistics) == "Draw"
+    assert parameter_help(NUTSStatistics) == {
+        "noise_std": "The noise's standard deviation, above 0",
+        "low": "The bounds",
+        "high": "The bounds",
+    }
+    assert command_name(ps.GaussianMechanism) == "gaussian"
+    assert command_name(ps.PoissonSampling) == "poisson-sampling"
+    assert field_of_kind(ps.DirectPosterior, Model) == "model"
+    assert field_of_kind(GaussianSum, Model) is None
+    assert all(isinstance(cls.command, CommandLine) for cls in mechanisms().values())
+    assert all(isinstance(free, FreeParameter) for cls in mechanisms().values() for free in cls.free_parameters)
+    literal = Argument(name="x", kind=Literal["a", "b"])
+    assert data._OPTIONS
+    assert literal.required
