@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "examples" / "extension" / "src")]
 
 project = "privsample"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "docs_docstrings", "docs_maths", "docs_pages"]

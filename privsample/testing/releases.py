@@ -11,7 +11,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, ReplaceOne
 from privsample.testing.base import Broken, NotApplicable, require, short
-from privsample.testing.case import Case, form_of, outcome, reads_records
+from privsample.testing.case import Case, Outcome, form_of, outcome, reads_records
 from privsample.testing.content import odd_cases, same_content, with_one_more, without_records
 
 _REPEATS, _PATIENCE = 20, 1_000
@@ -32,7 +32,7 @@ def total_release(case: Case) -> None:
             )
             require(
                 found.refused == ordinary.refused,
-                seen + f"said {found.refused or 'nothing'!r}; with ordinary records, {ordinary.refused or 'nothing'!r}",
+                seen + f"{_said(found)}; with ordinary records it {_said(ordinary)}",
                 advice,
             )
             require(found.warned <= ordinary.warned, seen + f"warned {sorted(found.warned - ordinary.warned)}", advice)
@@ -46,6 +46,10 @@ def total_release(case: Case) -> None:
             )
     if not looked:
         raise NotApplicable("the data are no arrays of numbers: hand datasets with odd records to release yourself")
+
+
+def _said(found: Outcome) -> str:
+    return "raised nothing" if found.refused is None else f"raised SchemaError({found.refused!r})"
 
 
 def empty_data(case: Case) -> None:

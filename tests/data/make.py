@@ -25,10 +25,7 @@ GRAPH = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
 def catalogued():
     """Name -> (mechanism, data) of the catalogue."""
     for name, example in catalogue().items():
-        if hasattr(example.mechanism, "graph"):
-            yield name, example.mechanism, {"profile": 0, "symbol": [0, 1]}
-        else:
-            yield name, example.mechanism, example.mechanism.worst_neighbours()[0].datasets[0]()
+        yield name, example.mechanism, example.mechanism.worst_neighbours()[0].datasets[0]()
 
 
 def further():

@@ -384,7 +384,7 @@ def test_the_message_shows_the_case_and_what_to_do():
         check_mechanism(RefusesARecord)
     text = str(caught.value)
     assert "for a record of nan, array([nan])" in text
-    assert "release said 'an answer is missing'; with ordinary records, 'nothing'" in text
+    assert "release raised SchemaError('an answer is missing'); with ordinary records it raised nothing" in text
     assert "What to do: let a public rule map every value" in text
     assert str(pickle.loads(pickle.dumps(caught.value))) == text
 
