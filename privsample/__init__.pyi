@@ -9,7 +9,9 @@ from privsample.accounting.base import Composed as Composed
 from privsample.accounting.base import Group as Group
 from privsample.accounting.base import Parallel as Parallel
 from privsample.accounting.base import SizeFreeAccountant as SizeFreeAccountant
+from privsample.accounting.engine.bounds import CurveBound as CurveBound
 from privsample.accounting.engine.bounds import PrivacyBounds as PrivacyBounds
+from privsample.accounting.engine.bounds import RenyiBound as RenyiBound
 from privsample.accounting.guarantees import ApproximateAccountant as ApproximateAccountant
 from privsample.accounting.guarantees import BoundedRangeAccountant as BoundedRangeAccountant
 from privsample.accounting.guarantees import PureAccountant as PureAccountant
@@ -97,6 +99,9 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.mechanisms.arguments import Argument as Argument
+from privsample.mechanisms.arguments import CommandLine as CommandLine
+from privsample.mechanisms.base import DrawsWithNotes as DrawsWithNotes
 from privsample.mechanisms.base import Mechanism as Mechanism
 from privsample.mechanisms.base import Wrapper as Wrapper
 from privsample.mechanisms.calibration import FreeParameter as FreeParameter
