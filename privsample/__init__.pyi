@@ -97,6 +97,7 @@ from privsample.interop.pld import from_pld as from_pld
 from privsample.interop.pld import to_pld as to_pld
 from privsample.interop.pymc_models import ModelSpec as ModelSpec
 from privsample.interop.pymc_models import register_pymc as register_pymc
+from privsample.mechanisms.arguments import CommandLine as CommandLine
 from privsample.mechanisms.base import Mechanism as Mechanism
 from privsample.mechanisms.base import Wrapper as Wrapper
 from privsample.mechanisms.calibration import FreeParameter as FreeParameter
