@@ -16,10 +16,11 @@ from privsample import (
 from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
 from privsample.accounting.curves.conversion import log_delta_from_renyi
 from privsample.accounting.engine.envelope import BoundsEnvelope
-from privsample.accounting.loss.contour import _cut, summed_log_delta
+from privsample.accounting.loss import contour
+from privsample.accounting.loss.contour import _cut, summed_log_delta, summed_log_deltas
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
-from privsample.accounting.posterior.beta import BetaPair
+from privsample.accounting.posterior.beta import BetaPair, BetaRows
 from privsample.accounting.posterior.family import BetaEnvelope
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 
@@ -203,3 +204,27 @@ def test_complex_functions_on_the_real_line_and_off_it():
             got = complex_log_gamma_growth(x, np.array([w]))[0]
             assert abs(complex(truth) - got) <= 1e-13 * (1 + abs(complex(truth)))
     assert complex_log1p_excess(np.array([1e-9 + 0j]))[0] == pytest.approx(5e-19)
+
+
+def test_several_draws_of_a_posterior_have_a_bound_at_the_smallest_delta():
+    """There no contour settles the members of the family, and each is bounded by its best order."""
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.2, draws=4)
+    (envelope,) = account.bounds.pairs
+    least = max(pair.least_epsilon(np.log(1e-300)) for pair in envelope.members)
+    assert account.epsilon(1e-300) == pytest.approx(least, rel=1e-12)
+    assert least < 25
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 18])
+def test_rows_that_are_inverted_together_are_those_that_are_inverted_alone(monkeypatch, at_once):
+    monkeypatch.setattr(contour, "_MOST_AT_ONCE", at_once)
+    a, b = np.array([6.0, 6.0, 30.0, 0.5]), np.array([111.0, 12.0, 80.0, 2e3])
+    epsilon, limits = np.array([0.1, 1.0, 3.0, 0.0]), 1.0 + b / 0.4
+    beside = GaussianPair(mu=0.3)
+    found = summed_log_deltas([(BetaRows(a=a, b=b, step=0.4), 3), (beside, 2)], limits, epsilon)
+    alone = [
+        summed_log_delta([(BetaPair(a=a[i], b=b[i], step=0.4), 3), (beside, 2)], limits[i], epsilon[i])
+        for i in range(4)
+    ]
+    assert found == pytest.approx(alone, rel=1e-12)
+    assert np.isfinite(found).all()

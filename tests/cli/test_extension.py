@@ -10,6 +10,7 @@ import privsample as ps
 from privsample import _registry
 from privsample._data import chunks
 from privsample._value import Memo, cached
+from privsample.mechanisms import discovery
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -51,6 +52,7 @@ class NoisyCount(Mechanism):
 def _registered(monkeypatch):
     monkeypatch.setattr(_registry, "_BY_CLASS", dict(_registry._BY_CLASS))
     monkeypatch.setattr(_registry, "_BY_NAME", dict(_registry._BY_NAME))
+    monkeypatch.setattr(discovery, "load_extensions", lambda: ("noisy-counts", "elsewhere"))  # as if installed
     ps.register(NoisyCount, package="noisy-counts")
 
 

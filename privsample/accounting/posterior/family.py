@@ -154,8 +154,8 @@ class BetaEnvelope(Envelope):
         members: list[tuple[SmoothPair | SmoothRows, int]] = [(BetaRows(a=a, b=b, step=float(step)), self.draws)]
         members += [(pair.rows, times) for pair, times in self.others if isinstance(pair, SmoothPair)]
         found = summed_log_deltas(members, limits, np.abs(epsilon))
-        alone = (epsilon < 0) | ~(found > SURE)  # the contour does not settle these: each pair by itself
-        for row in np.flatnonzero(alone):
+        settled = (epsilon >= 0) & (found > SURE) & (found < np.inf)
+        for row in np.flatnonzero(~settled):  # each pair by itself, which may be bounded by its best order
             own = BetaPair(a=float(a[row]), b=float(b[row]), step=float(step))
             found[row] = self._with(own).log_delta(epsilon[row])
         return found
