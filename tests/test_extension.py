@@ -117,8 +117,8 @@ def test_it_is_listed_and_audited_and_its_mutant_is_caught(installed):
 
 def test_the_command_line_releases(installed, tmp_path):
     (tmp_path / "votes.csv").write_text("vote\n1\n0\n1\n1\n")
-    words = "privsample release votes.csv --column vote --mechanism private-majority --epsilon 0.5 --delta 0 --out majority.json"
-    run(installed, "-m", *words.split(), cwd=tmp_path)
+    words = "privsample release votes.csv --column vote --mechanism private-majority --epsilon 0.5 --delta 0"
+    run(installed, "-m", *words.split(), "--out", "majority.json", cwd=tmp_path)
     release = json.loads((tmp_path / "majority.json").read_text())
     assert release["mechanism"]["type"] == ["private-majority", "PrivateMajority", 1]
     assert release["mechanism"]["rate"] == pytest.approx(0.5)
