@@ -1,6 +1,7 @@
 """The example of an extension, installed where only its entry point leads to it, is first-class."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -112,6 +113,15 @@ def test_a_release_is_paid_for_saved_and_loaded_where_nothing_was_imported(insta
 def test_it_is_listed_and_audited_and_its_mutant_is_caught(installed):
     assert run(installed, "-c", AUDIT).split() == ["CONSISTENT", "VIOLATED"]
     assert "private-majority" in run(installed, "-m", "privsample", "audit", "--list")
+
+
+def test_the_command_line_releases(installed, tmp_path):
+    (tmp_path / "votes.csv").write_text("vote\n1\n0\n1\n1\n")
+    words = "privsample release votes.csv --column vote --mechanism private-majority --epsilon 0.5 --delta 0"
+    run(installed, "-m", *words.split(), "--out", "majority.json", cwd=tmp_path)
+    release = json.loads((tmp_path / "majority.json").read_text())
+    assert release["mechanism"]["type"] == ["private-majority", "PrivateMajority", 1]
+    assert release["mechanism"]["rate"] == pytest.approx(0.5)
 
 
 def test_a_file_imports_nothing_that_no_installed_package_declares(installed, tmp_path):

@@ -148,7 +148,7 @@ def test_a_larger_stated_constant_is_used():
     bare = NoisyContraction(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=[step])
     assert bare.shape == ()
     with pytest.raises(TypeError, match="GaussianMechanism or a NoisyContraction"):
-        NoisyContraction.shape.compute(type("Other", (), {"base": None})())
+        NoisyContraction.shape.fget(type("Other", (), {"base": None})())
 
 
 @pytest.mark.parametrize(

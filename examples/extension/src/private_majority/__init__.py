@@ -48,6 +48,7 @@ class PrivateMajority(ps.Mechanism):
     rate: float
     draws: int = 1
     free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="any rate costs something"),)
+    command = ps.CommandLine(data=("column",))
 
     @property
     def accountant(self):
