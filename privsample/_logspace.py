@@ -1,6 +1,7 @@
 """Elementary functions without cancellation or overflow."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -131,6 +132,20 @@ def half_square(loss: float) -> float:
     """loss^2 / 2 of a loss or shift >= 0, rounded up: zero for zero alone, +inf where it overflows."""
     least = resolved(float(loss))
     return float(product_up(least, least)) / 2
+
+
+def weighted_sum_up(terms: Iterable[tuple[float, int]]) -> float:
+    """The sum of values, each so many times, never below it, and equal to it where a double is."""
+    total = Fraction(0)
+    for term, times in terms:
+        if math.isinf(term):
+            return math.inf
+        total += Fraction(float(term)) * times
+    try:
+        nearest = float(total)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= total else math.nextafter(nearest, math.inf)
 
 
 def ratio_up(a: float, b: float) -> float:

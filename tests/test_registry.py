@@ -372,3 +372,19 @@ def test_a_ledger_that_needs_an_extension_opens_in_another_process(installed, tm
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "Turned(angle=0.5)", done.stderr
+
+
+def test_classes_of_privsample_keep_their_own_tag() -> None:
+    """Else every later file of this process would name a package that nobody else has."""
+    with pytest.raises(ValueError, match="GaussianMechanism is privsample's own"):
+        ps.register(ps.GaussianMechanism, package="other-package")
+    assert (
+        '"type": ["privsample", "GaussianMechanism", 1]'
+        in ps.GaussianMechanism(sensitivity=1, noise_std=2).release(1.0).to_json()
+    )
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 2, "mechanism": ' + "[" * 100_000])
+def test_text_that_is_nested_too_deep_is_no_release(text: str) -> None:
+    with pytest.raises(ValueError, match="not a whole release file"):
+        ps.Release.from_json(text)

@@ -18,7 +18,7 @@ from privsample.accounting.engine.compose import compose, side_by_side
 from privsample.accounting.engine.group import group
 from privsample.accounting.engine.views import Route
 from privsample.accounting.loss.pair import Envelope, LossPair
-from privsample.errors import RelationMismatch
+from privsample.errors import NumericalFailure, RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 
 
@@ -63,7 +63,10 @@ class Accountant(Memo, ABC):
     @cached
     def bounds(self) -> PrivacyBounds:
         """Everything that this account knows of the privacy loss; every view and combination is computed from it."""
-        return self._bounds()
+        found = self._bounds()
+        if not isinstance(found, PrivacyBounds):
+            raise TypeError(f"{type(self).__name__}._bounds must return PrivacyBounds, got {type(found).__name__}")
+        return found
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
@@ -135,7 +138,10 @@ class Accountant(Memo, ABC):
         """The least over all routes, computed once for each delta."""
         known = self._known_epsilons
         if delta not in known:
-            known[delta] = max(min(route.epsilon for route in views.routes(self.bounds, delta)), 0.0) + 0.0
+            found = [route.epsilon for route in views.routes(self.bounds, delta)]
+            if np.isnan(found).any():
+                raise NumericalFailure("an epsilon came out as NaN; no guarantee is claimed")
+            known[delta] = max(min(found), 0.0) + 0.0
         return known[delta]
 
     @cached

@@ -72,7 +72,7 @@ class Release:
         """
         try:
             document = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError(
                 "this is not a whole release file: it is cut short or not JSON; write the release again"
             ) from None
@@ -116,7 +116,7 @@ class Release:
 def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     try:
         release = Release(**parts(document, draws))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
     expected = release.mechanism.accountant
     if document.get("callers_generator"):

@@ -1,6 +1,8 @@
 """Accounts of trade-off functions and of points of a privacy curve, against what they state and what is known of it."""
 
+import copy
 import json
+import pickle
 from fractions import Fraction
 
 import mpmath as mp
@@ -244,3 +246,51 @@ def test_the_last_point_is_kept_as_it_is_stated():
     assert 1e-6 <= account.delta(1.0) <= 1e-6 * (1 + 1e-12)
     other = ps.CurveAccountant(points=[(1.0, 1e-6)], reverse_points=[(2.0, 1e-7)])
     assert (other.failure, other.max_loss) == (1e-6, 2.0)
+
+
+@pytest.mark.parametrize("points", [-4, 0, 1, 3, 99])
+def test_a_function_is_asked_at_enough_rates(points):
+    """With the two ends alone the knots would lie above the function, and nothing would be said to cost anything."""
+    with pytest.raises(ValueError, match="points must be at least"):
+        ps.TradeoffAccountant.from_function(lambda x: (1 - x) ** 2, points=points)
+    asked = ps.TradeoffAccountant.from_function(lambda x: (1 - x) ** 2, points=100)
+    assert float(asked.delta(0.0)) == pytest.approx(0.25, rel=1e-2)
+    assert float(asked.delta(0.0)) >= 0.25
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-150, 1e-100, 1e-40, 1e-33, 1e-20, 1e-10])
+def test_points_next_to_nothing_are_told_from_nothing(epsilon):
+    account = ps.CurveAccountant(points=[(epsilon, 0.0)])
+    with mp.workdps(700):
+        x = mp.exp(mp.mpf(epsilon))
+        assert mp.mpf(float(account.delta(0.0))) >= (x - 1) / (x + 1)
+        assert mp.mpf(float(account.rdp(2.0))) >= mp.log((x * x + 1 / x) / (1 + x))
+    assert account.max_loss >= epsilon
+    assert account.max_loss == pytest.approx(epsilon, rel=1e-14)
+
+
+def test_the_least_delta_of_all_mechanisms_may_be_stated():
+    """At a negative epsilon it is 1 - e^epsilon, which a float may lie below."""
+    for factor in (1.0, 1 - 0.9e-15):
+        account = ps.CurveAccountant(points=[(-1.0, -np.expm1(-1.0) * factor), (1.0, 0.0)])
+        assert account.delta(-1.0) >= -np.expm1(-1.0)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        ps.PairAccountant(p=[0.6, 0.4, 0.0], q=[0.3, 0.6, 0.1]),
+        ps.TradeoffAccountant(knots=KNOTS["skewed"]),
+        ps.CurveAccountant(points=[(0.5, 1e-2), (1.0, 1e-4)]),
+        ps.LossDistributionAccountant(
+            first=ps.LossDistribution(losses=[-0.5, 0.5], masses=[0.35, 0.55], infinity_mass=0.1)
+        ),
+    ],
+    ids=lambda account: type(account).__name__,
+)
+def test_stated_accounts_go_to_other_processes(account):
+    for one in (account, 3 * account, account.group(2)):
+        before = one.delta(EPSILONS)
+        for copied in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+            assert copied == one
+            assert np.array_equal(copied.delta(EPSILONS), before)

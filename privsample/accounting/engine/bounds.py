@@ -133,7 +133,19 @@ class PrivacyBounds:
     pairs: tuple[LossPair, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", tuple(pair for group in self.directions for pair in group))
+        pairs = tuple(pair for group in self.directions for pair in group)
+        if len(self.directions) > 2 or not all(self.directions) or not all(isinstance(p, LossPair) for p in pairs):
+            raise ValueError(f"directions must be at most two groups of LossPair, none empty, got {self.directions!r}")
+        if not 0.0 <= self.infinity_mass <= 1.0:  # one: what a long composition rounds to
+            raise ValueError(f"infinity_mass must lie in [0, 1], got {self.infinity_mass!r}")
+        if not self.order_limit >= 1.0:
+            raise ValueError(f"order_limit must be at least 1, got {self.order_limit!r}")
+        if not (self.pure_epsilon >= 0.0 and self.zcdp >= 0.0):
+            raise ValueError(f"pure_epsilon and zcdp must be >= 0, got {self.pure_epsilon!r} and {self.zcdp!r}")
+        exact: Any = self.exact
+        if not (isinstance(exact, frozenset) and exact <= VIEWS):
+            raise ValueError(f"exact must be a frozenset of 'rdp', 'delta' and 'epsilon', got {self.exact!r}")
+        object.__setattr__(self, "pairs", pairs)
 
     @classmethod
     def from_pairs(cls, *groups: Sequence[LossPair], **known: Any) -> Self:
@@ -154,8 +166,15 @@ class PrivacyBounds:
         >>> PrivacyBounds.from_pairs([LaplacePair(shift=0.5)]).pure_epsilon
         0.5
         """
+        given: Any = groups
+        if not given or not all(isinstance(group, Sequence) and len(group) for group in given):
+            raise ValueError(
+                f"groups must be sequences of at least one LossPair, as in from_pairs([pair]), got {groups!r}"
+            )
         directions = tuple(map(tuple, groups))
         pairs = tuple(pair for group in directions for pair in group)
+        if not all(isinstance(pair, LossPair) for pair in pairs):
+            raise TypeError(f"groups must hold values of LossPair, got {groups!r}")
         pure = known.get("pure_epsilon", max(pair.max_loss for pair in pairs))
         filled: dict[str, Any] = {
             "renyi": lambda orders: worst_renyi(pairs, orders),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample._logspace import weighted_sum_up
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
@@ -38,15 +39,21 @@ def compose(members: Members) -> PrivacyBounds:
         directions=groups,
         renyi=lambda orders: _sum_of_curves(members, orders),
         order_limit=min(bounds.order_limit for bounds, _ in members),
-        infinity_mass=float(-np.expm1(sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members))),
-        pure_epsilon=sum(times * bounds.pure_epsilon for bounds, times in members),
-        zcdp=sum(times * bounds.zcdp for bounds, times in members),
+        infinity_mass=_infinity_mass(members),
+        pure_epsilon=weighted_sum_up((bounds.pure_epsilon, times) for bounds, times in members),
+        zcdp=weighted_sum_up((bounds.zcdp, times) for bounds, times in members),
         exact=exact,
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
         curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
     )
+
+
+def _infinity_mass(members: Members) -> float:
+    with np.errstate(divide="ignore"):  # one, which a long composition rounds to
+        log_finite = sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members)
+    return min(float(-np.expm1(log_finite)) * (1.0 + 8 * _ULP), 1.0)  # rounded up
 
 
 def _name(*, closed_form: bool) -> str:

@@ -16,7 +16,8 @@ from privsample.accounting.curves.conversion import (
     log_delta_from_renyi,
 )
 from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
-from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_log_delta
+from privsample.accounting.loss.pair import Envelope, LossPair, checked_divergence, delta_below_zero, worst_log_delta
+from privsample.errors import NumericalFailure
 
 _LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
 _BY_ORDER = "Renyi curve at its best order"
@@ -35,7 +36,10 @@ def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
     """Rényi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
     if bounds.infinity_mass > 0:
         return np.full(orders.shape, np.inf)
-    found = bounds.renyi(orders)
+    found = np.asarray(bounds.renyi(orders), dtype=np.float64)
+    if found.shape != orders.shape:
+        raise ValueError(f"renyi must return one value for each order, shape {orders.shape}, got shape {found.shape}")
+    found = np.where(orders < bounds.order_limit, checked_divergence(found), np.inf)
     lost = found < _LEAST_COST  # squares of such losses vanish in a double: the zCDP rate says at least this much
     return np.where(lost, np.minimum(bounds.zcdp * orders, _LEAST_COST), found) if lost.any() else found
 
@@ -47,6 +51,8 @@ def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
     result = privacy_curve(bounds, epsilon)
     if not bounds.curve_is_least:
         result = np.minimum(result, _by_order(bounds, epsilon))
+    if np.isnan(result).any():
+        raise NumericalFailure("a privacy curve came out as NaN; no guarantee is claimed")
     return np.minimum(result, 0.0)
 
 

@@ -7,6 +7,7 @@ from math import comb, prod
 import numpy as np
 
 from privsample._checks import FloatArray
+from privsample._logspace import weighted_sum_up
 from privsample._value import cached, value
 from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
 from privsample.accounting.loss import lattice
@@ -80,8 +81,8 @@ class ProductPair(LossPair):
 
     @cached
     def max_loss(self) -> float:
-        """The sum."""
-        return sum(times * pair.max_loss for pair, times in self.members)
+        """The sum, rounded up."""
+        return weighted_sum_up((pair.max_loss, times) for pair, times in self.members)
 
     @property
     def dear(self) -> bool:

@@ -77,17 +77,22 @@ def in_order(ordered: object, relation: Relation) -> bool:
 class StatedAccountant(SizeFreeAccountant):
     """An account of finite tables that a user stated. `group_size`: how many units neighbours of the tables differ by.
 
-    A subclass computes its bounds once, from its fields, as it checks them, and keeps them in `_held`. A statement
-    holds for every number of records: it names none.
+    A subclass checks its fields, then builds its bounds, which refuses tables that promise nothing. The bounds are
+    kept as those of all accounts are: they are no field, and a pickled account computes them anew. A statement holds
+    for every number of records: it names none.
     """
 
     __slots__ = ()
     group_size: int
-    _held: PrivacyBounds
+
+    @abstractmethod
+    def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the tables. Raises: ValueError, where nothing is promised."""
 
     def _bounds(self) -> PrivacyBounds:
         """Exact for the worst mechanism that keeps the statement; for groups an upper bound."""
-        return self._held if self.group_size == 1 else replace(self._held, exact=frozenset())
+        found = self._stated_bounds()
+        return found if self.group_size == 1 else replace(found, exact=frozenset())
 
     @property
     @abstractmethod

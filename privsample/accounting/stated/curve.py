@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -72,7 +72,6 @@ class CurveAccountant(StatedAccountant):
     ordered: bool | None = None
     group_size: int = 1
     assumptions: frozenset[Assumption] = STATED
-    _held: PrivacyBounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         relation = related(self.relation)
@@ -80,13 +79,17 @@ class CurveAccountant(StatedAccountant):
         back = None if self.reverse_points is None else _checked(reverse_points=self.reverse_points)
         put(self, points=points, reverse_points=back, relation=relation, ordered=in_order(self.ordered, relation))
         put(self, group_size=positive_integer(group_size=self.group_size))
-        table = _worst(points, points if back is None else back)
+        self.bounds  # noqa: B018 - building them refuses what promises nothing
+
+    def _stated_bounds(self) -> PrivacyBounds:
+        points, back = self.points, self.points if self.reverse_points is None else self.reverse_points
+        table = _worst(points, back)
         held = bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size)
         if self.group_size == 1:  # both are stated, and known better than from sums of logarithms
-            ends = [_end(points), _end(points if back is None else back)]
+            ends = [_end(points), _end(back)]
             mass, pure = (max(column) for column in zip(*ends, strict=True))
             held = replace(held, infinity_mass=min(held.infinity_mass, mass), pure_epsilon=min(held.pure_epsilon, pure))
-        put(self, _held=held)
+        return held
 
     @property
     def source(self) -> str:
@@ -143,7 +146,9 @@ def _worst(forward: FloatArray, backward: FloatArray) -> Masses:
 
 
 def _ahead(points: FloatArray) -> Iterator[Point]:
-    return ((exponential(epsilon), Fraction(delta)) for epsilon, delta in points.tolist())
+    for epsilon, delta in points.tolist():
+        x = exponential(epsilon)
+        yield x, max(1 - x, Fraction(delta))  # no mechanism is below 1 - x; the float of it may be
 
 
 def _behind(points: FloatArray) -> Iterator[Point]:

@@ -17,12 +17,16 @@ Point = tuple[Fraction, Fraction]
 Masses = tuple[Point, ...]  # outcomes' masses under P and under Q; each column is divided by its sum in the end
 
 _CONTEXT = Context(prec=34, Emin=-999999, Emax=999999)  # the least ratio but one of two floats is 1 + 1e-16
+_NEAR = Fraction(1, 10**10)
 _ULP = float(np.finfo(np.float64).eps)
 
 
 def exponential(x: float) -> Fraction:
-    """e^x to 34 digits; e^-x is exactly its inverse."""
-    grown = Fraction(_CONTEXT.exp(Decimal(abs(x))))
+    """e^x, and where x is small e^x - 1, to 34 digits; e^-x is exactly its inverse."""
+    size = Decimal(abs(x))
+    context = _CONTEXT.copy()
+    context.prec += max(-size.adjusted(), 0) if x else 0
+    grown = Fraction(context.exp(size))
     return grown if x >= 0 else 1 / grown
 
 
@@ -30,6 +34,9 @@ def log_of(x: Fraction) -> float:
     """log x to the nearest float; -inf at zero."""
     if x == 0:
         return -np.inf
+    if abs(x - 1) < _NEAR:  # 34 digits of x would leave few of x - 1
+        d = x - 1
+        return float(d - d**2 / 2 + d**3 / 3)
     return float(_CONTEXT.ln(_CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator))))
 
 

@@ -1,7 +1,5 @@
 """An account of privacy loss distributions (PLDs), as other libraries hold them."""
 
-from dataclasses import field
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -172,7 +170,6 @@ class LossDistributionAccountant(StatedAccountant):
     relation: Relation = AddRemove()
     ordered: bool | None = None
     assumptions: frozenset[Assumption] = STATED
-    _held: PrivacyBounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         relation = related(self.relation)
@@ -180,8 +177,11 @@ class LossDistributionAccountant(StatedAccountant):
             if not isinstance(each, LossDistribution) and (name == "first" or each is not None):
                 raise TypeError(f"{name} must be a LossDistribution, got {type(each).__name__}")
         put(self, relation=relation, ordered=in_order(self.ordered, relation))
+        self.bounds  # noqa: B018 - building them refuses what promises nothing
+
+    def _stated_bounds(self) -> PrivacyBounds:
         back = [] if self.second is None else [self.second.table]
-        put(self, _held=stated_bounds([self.first.table], back, ordered=bool(self.ordered)))
+        return stated_bounds([self.first.table], back, ordered=bool(self.ordered))
 
     @property
     def group_size(self) -> int:  # type: ignore[override]

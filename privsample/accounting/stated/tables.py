@@ -1,6 +1,5 @@
 """An account of a table: the output distributions on two neighbours."""
 
-from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +70,6 @@ class PairAccountant(StatedAccountant):
     ordered: bool | None = None
     group_size: int = 1
     assumptions: frozenset[Assumption] = STATED
-    _held: PrivacyBounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         relation = related(self.relation)
@@ -79,9 +77,10 @@ class PairAccountant(StatedAccountant):
         if p.shape != q.shape:
             raise ValueError(f"p and q must have one shape, got {p.shape} and {q.shape}")
         put(self, p=p, q=q, relation=relation, ordered=in_order(self.ordered, relation))
-        put(self, group_size=positive_integer(group_size=self.group_size), _held=self._bounds_of_rows())
+        put(self, group_size=positive_integer(group_size=self.group_size))
+        self.bounds  # noqa: B018 - building them refuses what promises nothing
 
-    def _bounds_of_rows(self) -> PrivacyBounds:
+    def _stated_bounds(self) -> PrivacyBounds:
         rows = list(zip(np.atleast_2d(self.p), np.atleast_2d(self.q), strict=True))
         if self.p.size <= EXACT:
             tables = [_exact(p, q) for p, q in rows]

@@ -1,7 +1,6 @@
 """An account of a trade-off function (f-DP), piecewise linear or bounded from below by one that is."""
 
 from collections.abc import Callable
-from dataclasses import field
 from fractions import Fraction
 from typing import Self
 
@@ -18,6 +17,7 @@ from privsample.relations import AddRemove, Relation, related
 
 _TOLERANCE = 1e-9
 _FINEST, _NOISE = 1e-15, 4e-16
+_FEWEST = 100
 
 
 @value
@@ -74,16 +74,18 @@ class TradeoffAccountant(StatedAccountant):
     ordered: bool | None = None
     group_size: int = 1
     assumptions: frozenset[Assumption] = STATED
-    _held: PrivacyBounds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         relation = related(self.relation)
         knots = _checked(real_array(knots=self.knots))
         put(self, knots=knots, relation=relation, ordered=in_order(self.ordered, relation))
         put(self, group_size=positive_integer(group_size=self.group_size))
-        exact = [(Fraction(x), Fraction(y)) for x, y in knots.tolist()]
+        self.bounds  # noqa: B018 - building them refuses what promises nothing
+
+    def _stated_bounds(self) -> PrivacyBounds:
+        exact = [(Fraction(x), Fraction(y)) for x, y in self.knots.tolist()]
         table = masses_of_trade_off(lower_hull([*exact, (Fraction(1), Fraction(0))]))
-        put(self, _held=bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size))
+        return bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size)
 
     @classmethod
     def from_function(
@@ -107,13 +109,15 @@ class TradeoffAccountant(StatedAccountant):
         relation, ordered
             As for the class.
         points : int, default 2000
-            At how many rates the function is asked, most of them near 0 and 1.
+            At about how many rates the function is asked, most of them near 0 and 1; at least 100.
 
         Raises
         ------
         ValueError
             As for the class, for the values at these points. What the function does between them is taken on trust.
         """
+        if positive_integer(points=points) < _FEWEST:
+            raise ValueError(f"points must be at least {_FEWEST}, got {points}: between fewer rates nothing is known")
         half = np.concatenate([np.geomspace(_FINEST, 0.01, points // 4), np.linspace(0.01, 0.5, points // 4)[1:]])
         x = np.unique(np.concatenate([[0.0], half, 1.0 - half, [1.0]]))
         values = real_array(function=function(x))
