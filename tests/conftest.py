@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 SUITE_FALSE_ALARM_RATE = 1e-6
 # The tests that, with the examples in docstrings, must cover privsample/accounting in full.
-MEASURED = ("tests/accounting/", "tests/mechanisms/")
+MEASURED = ("tests/accounting/", "tests/mechanisms/", "tests/interop/test_pld.py")
 # What `make check` runs, by what kind of test it is; a single test joins by the marker `essential`.
 ESSENTIAL = (
     "accounting/golden/*",

@@ -103,14 +103,7 @@ def _joined(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> 
 
 
 def _smooth(pair: LossPair) -> bool:
-    return all(isinstance(part, SmoothPair) for part, _ in _factors(pair))
-
-
-def _factors(pair: LossPair) -> tuple[tuple[LossPair, int], ...]:
-    """The pairs that one is a product of."""
-    if isinstance(pair, Envelope) and pair.members:  # its members' products compose exactly
-        return tuple(factor for member in pair.members for factor in _factors(member))
-    return ProductPair.of(pair, 1).members
+    return all(isinstance(part, SmoothPair) for part, _ in ProductPair.of(pair, 1).members)
 
 
 def _single(bounds: PrivacyBounds, side: int) -> LossPair | None:

@@ -6,7 +6,7 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero
+from privsample.accounting.loss.pair import Envelope, delta_below_zero
 
 
 @value
@@ -53,10 +53,3 @@ class BoundsEnvelope(Envelope):
         e = np.asarray(epsilon, dtype=np.float64)
         above = views.approx_privacy_curve(self.bounds, np.abs(e))
         return np.where(e >= 0, above, delta_below_zero(e, above))
-
-
-def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...] | None:
-    """Pairs each of which dominates one direction of every two neighbours; None where only a Rényi curve is known."""
-    if bounds.single_pairs is not None:
-        return bounds.single_pairs
-    return (BoundsEnvelope(bounds=bounds),) if bounds.has_curve else None

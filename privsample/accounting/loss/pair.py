@@ -135,7 +135,7 @@ class Envelope(LossPair):
         return self
 
     def product(self, others: "Sequence[tuple[LossPair, int]]") -> "Envelope | None":
-        """The envelope of each member together with `others`, each so many times; None where none is known."""
+        """The envelope of each member with `others`, all smooth, each so many times; None where none is known."""
         del others
         return None
 

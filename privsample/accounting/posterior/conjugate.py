@@ -161,9 +161,10 @@ class PosteriorAccountant(Accountant):
                 shape = upper_sum(upper_ratio(shape, m), upper_product(each, upper_product(n, r)))
                 step = upper_product(upper_product(size, r), reach)
                 return GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True)
-            case NormalShift(variance=variance, noise_variance=noise, reach=reach):
-                precision = 1 / m / variance + r * n / noise
-                return GaussianPair(mu=size * r * reach / noise / precision**0.5 * _UP)
+            case normal:
+                noise = normal.noise_variance
+                precision = 1 / m / normal.variance + r * n / noise
+                return GaussianPair(mu=size * r * normal.reach / noise / precision**0.5 * _UP)
 
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
         """The other n - size records all failures, or all successes.

@@ -139,11 +139,9 @@ class BetaEnvelope(Envelope):
             return least_epsilon(self.log_delta, self.draft, log_delta)
         return safe_side(lambda e: bool(self.log_delta(np.array([e]))[0] <= log_delta), least, upward=True)
 
-    def product(self, others: Sequence[tuple[LossPair, int]]) -> "BetaEnvelope | None":
-        """The same family beside further pairs, all of them smooth; else None."""
+    def product(self, others: Sequence[tuple[LossPair, int]]) -> "BetaEnvelope":
+        """The same family beside further pairs."""
         factors = [factor for pair, times in others for factor in ProductPair.of(pair, times).members]
-        if not all(isinstance(pair, SmoothPair) for pair, _ in factors):
-            return None
         return replace(self, others=(*self.others, *factors))
 
     def _curve(self, a: FloatArray, b: FloatArray, step: Real, epsilon: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from privsample.accounting.curves.conversion import crossing
 from privsample.accounting.curves.dots import joined
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.engine.envelope import ordered_pairs as known_pairs
+from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
 from privsample.distributions.runs import Runs
 
@@ -83,7 +83,7 @@ class RenyiPair(LossPair):
 def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
     """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
     if bounds.single_pairs is None:
-        return known_pairs(bounds) or (RenyiPair(bounds=bounds),)
+        return (BoundsEnvelope(bounds=bounds) if bounds.has_curve else RenyiPair(bounds=bounds),)
     return tuple(one for pair in bounds.single_pairs for one in ((pair,) if pair.dear else pair.alternatives))
 
 
