@@ -388,3 +388,27 @@ def test_classes_of_privsample_keep_their_own_tag() -> None:
 def test_text_that_is_nested_too_deep_is_no_release(text: str) -> None:
     with pytest.raises(ValueError, match="not a whole release file"):
         ps.Release.from_json(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unregistered(ps.Mechanism):
+    noise_std: float
+
+    @property
+    def accountant(self) -> ps.Accountant:
+        return ps.GaussianAccountant(sensitivity=1, noise_std=self.noise_std)
+
+    def _statistic(self, data: object) -> float:
+        return float(data)  # type: ignore[arg-type]
+
+    def _draw(self, statistic: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        raise AssertionError("nothing may be drawn")
+
+
+def test_a_ledger_pays_for_no_release_that_no_file_could_hold(tmp_path: Path) -> None:
+    ledger = ps.Ledger(
+        tmp_path / "budget.ledger", budget=ps.DP(epsilon=9, delta=1e-6), relation=ps.AddRemove(), dataset="toy"
+    )
+    with pytest.raises(NotRegistered, match="Unregistered is not registered"):
+        ledger.release(Unregistered(noise_std=2.0), 1.0)
+    assert ledger.history() == ()

@@ -14,7 +14,15 @@ from privsample.accounting.ledger.book import Book, Entry, Item, Settings, creat
 from privsample.accounting.ledger.export import document, write_new
 from privsample.accounting.ledger.filters import Charge, Share
 from privsample.accounting.ledger.log import Log, Writer, chained
-from privsample.accounting.ledger.plan import Draws, Plan, R_co, Reservation, planned, validated_first
+from privsample.accounting.ledger.plan import (
+    Draws,
+    Plan,
+    R_co,
+    Reservation,
+    planned,
+    refuse_unregistered,
+    validated_first,
+)
 from privsample.accounting.ledger.refusal import closed, refused
 from privsample.accounting.targets import Target
 from privsample.errors import BudgetExceeded
@@ -113,9 +121,11 @@ class Ledger:
 
         The mechanism's `validate`, if it has one, sees the data first, so that data of a wrong shape cost nothing;
         not where `data` can be read only once, or with `validated`, where the caller has done it. An error after the
-        spend wastes it.
+        spend wastes it. A mechanism of a class that is not registered, whose release no file could hold, is refused
+        before; one with a function as score is not, as it is known that its release cannot be saved.
         Raises: as `spend`; SchemaError.
         """
+        refuse_unregistered(mechanism)
         item = declared(mechanism.accountant, 1, self.relation)
         if not validated:
             validated_first(mechanism, data)

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar, final
 
 from privsample._serial import decode, encode
+from privsample._value import Memo
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.book import Entry, Item, declared
 from privsample.relations import Relation
@@ -97,6 +99,13 @@ def validated_first(mechanism: Any, data: Any) -> None:
     check = getattr(mechanism, "validate", None)
     if check is not None and (hasattr(data, "__len__") or hasattr(data, "__array__")):
         check(data)
+
+
+def refuse_unregistered(mechanism: Any) -> None:
+    """Raises: NotRegistered, for a mechanism that no file could name. One that holds a function is its own affair."""
+    if isinstance(mechanism, Memo):
+        with suppress(TypeError):
+            encode(mechanism)
 
 
 def planned(member: Any, relation: Relation) -> Item:
