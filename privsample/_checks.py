@@ -153,7 +153,8 @@ def deltas(delta: ArrayLike) -> FloatArray:
     """Failure probabilities in [0, 1), any shape."""
     result = real_array(delta=delta)
     if not np.all((result >= 0.0) & (result < 1.0)):
-        raise ValueError("delta must lie in [0, 1)")
+        wrong = result[~((result >= 0.0) & (result < 1.0))]
+        raise ValueError(f"delta must lie in [0, 1), got {float(wrong.flat[0])!r}")
     return result
 
 

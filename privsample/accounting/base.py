@@ -41,8 +41,10 @@ class Accountant(Memo, ABC):
     relation: Relation
     assumptions: frozenset[Assumption]
 
-    def __new__(cls, **fields: Any) -> Self:
+    def __new__(cls, *unnamed: Any, **fields: Any) -> Self:
         """Checks what all accounts have, before their own checks. Raises: TypeError."""
+        if unnamed:
+            raise TypeError(f"{cls.__name__} takes its fields by name, got {len(unnamed)} without a name")
         stated = fields.get("assumptions", frozenset())
         if not (isinstance(stated, frozenset) and all(isinstance(one, Assumption) for one in stated)):
             raise TypeError(f"assumptions must be a frozenset of Assumption's members, got {stated!r}")

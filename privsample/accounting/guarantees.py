@@ -161,7 +161,27 @@ class BoundedRangeEnvelope(Envelope):
 class BoundedRangeAccountant(SizeFreeAccountant):
     """Any mechanism whose loss stays in an interval of length `loss_range`, as every exponential mechanism's does.
 
+    An exponential mechanism that draws candidate c with probability proportional to e^(rate u(c)) has the range rate
+    times the difference between the largest and the least change of a u(c) by one neighbour, at most 2 rate times the
+    sensitivity of u.
+
     Kind: exact for the worst such mechanism. Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
+
+    Parameters
+    ----------
+    loss_range : float
+        Length of the interval, in nats, > 0: the pure epsilon of one release.
+    relation : Relation, default AddRemove()
+        Which datasets are neighbours.
+    assumptions : frozenset of Assumption, default {STATED}
+        What the account takes for granted. With a proof of your own, state {IDEAL_REALS} in place of STATED.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.BoundedRangeAccountant(loss_range=0.5)
+    >>> account.max_loss, round(float((10 * account).epsilon(1e-6)), 3)
+    (0.5, 3.632)
     """
 
     loss_range: float

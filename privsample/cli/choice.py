@@ -54,6 +54,7 @@ def add_mechanism(
         name = _named(given)
         if name is not None:
             _add_options(parser, name, mechanism_class(name))
+            parser.chosen = f" --mechanism {name}"
         elif without is not None:
             _add_options(parser, command_name(without), without)
         elif required and not {"-h", "--help"} & set(given):
@@ -88,6 +89,7 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
                     _add_option(group, argument, cls, "")
                     seen.add(argument.name)
         parser.set_defaults(kinds=kinds)
+        parser.chosen = f" --mechanism {named}"
 
     parser.set_defaults(kinds=None)
     parser.further = further

@@ -116,7 +116,7 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     if not accepted:
         raise UsageProblem(
             f"--mechanism {args.mechanism} takes no column of a file: it takes {_taken(args.kind)}. "
-            f"Call {args.kind.__name__}(...).release(data) in Python"
+            f"Call {args.kind.__name__}(...).release(data) in Python{_own(args.kind)}"
         )
     if args.label is not None and args.columns is None:
         raise UsageProblem("--label goes with --columns, the columns of the rows")
@@ -142,3 +142,10 @@ def _taken(cls: type[Mechanism]) -> str:
         if said := re.search(r"`release` takes (.*?)(?:[.;:] |, and draws|$)", text):
             return said[1]
     return "data that only Python can give"
+
+
+def _own(cls: type[Mechanism]) -> str:
+    """What the author of a mechanism that says nothing of files can do."""
+    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return ""
+    return "; or let its class say what of a file it takes, for example: command = CommandLine(data=('column',))"

@@ -59,9 +59,11 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and whose options cannot be shortened.
 
-    `further` adds options that depend on what the command line says, before it is read.
+    `further` adds options that depend on what the command line says, before it is read; `chosen` names, for references
+    to the help, what they belong to.
     """
 
+    chosen: str = ""
     further: "Callable[[Parser, Sequence[str]], None] | None" = None
     unknown: "Callable[[str], str | None] | None" = None
 
@@ -82,7 +84,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Leave it to `main` to print and to choose the exit code."""
-        raise UsageProblem(f"{message} (see {self.prog} --help)")
+        raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help)")
 
 
 def joined(words: list[str]) -> list[str]:

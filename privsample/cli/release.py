@@ -80,7 +80,7 @@ def run(args: Namespace) -> int:
     size = getattr(made, "n", None)
     found = problems(made, source, size, args.progress)
     if any(found.values()):
-        _go_on_or_stop(args, f"{source.words} of {source.path.name} has {in_words(found, made)}")
+        _go_on_or_stop(args, f"{source.words} of {source.path.name}: {in_words(found, made)}")
     with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
         release = made.release(records) if ledger is None else released(ledger, made, records)
     _write(release, out, report, render, delta, args.force)
@@ -141,7 +141,7 @@ def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]
     if isinstance(column, Column):
         found = public_problems(owner.domain, column)
         if any(found.values()):
-            _go_on_or_stop(args, f"{column.words} of the public {column.path.name} has {in_words(found, owner)}")
+            _go_on_or_stop(args, f"{column.words} of the public {column.path.name}: {in_words(found, owner)}")
     with column.reading() as records:
         richer = owner.with_public_data(records)
     return fields | ({name: richer} if name is not None else {key: getattr(richer, key) for key in fields})

@@ -18,6 +18,24 @@ class Domain:
 
     The public rule, total on every input: a missing value becomes `missing`; a value outside becomes the nearer bound,
     or `missing` too if `outside_is_missing`; what should be whole is rounded to the nearest whole number, half to even.
+
+    Parameters
+    ----------
+    low, high : float
+        The least and the largest number.
+    missing : float
+        What a missing value counts as.
+    whole : bool, default False
+        Whether only whole numbers belong to it.
+    outside_is_missing : bool, default False
+        Whether a number outside counts as missing; by default it becomes the nearer of low and high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.Domain(low=0, high=10, missing=5).clean(np.array([3.0, np.nan, 12.0]))
+    array([ 3.,  5., 10.])
     """
 
     low: float

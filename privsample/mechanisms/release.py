@@ -41,7 +41,10 @@ class Release:
         for name, array in self.draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi":
-                raise ValueError(f"draws[{name!r}] must be an array of numbers of shape (draws, ...), got {copy.dtype}")
+                raise ValueError(
+                    f"draws[{name!r}] must be an array of numbers of shape (draws, ...), got {copy.dtype} of shape "
+                    f"{copy.shape}"
+                )
             copy.flags.writeable = False
             held[name] = copy
         own, account = self.mechanism._own_account, self.account

@@ -32,7 +32,9 @@ def _poisson(rate: float, _: Mapping[str, Any]) -> Scheme:
 
 @value
 class Subsampled(Wrapper):
-    """`base` run on the records that `scheme` draws; which relations go together: `SubsampledAccountant`.
+    """`base` run on the records that `scheme` draws.
+
+    Which relations and schemes go together: `SubsampledAccountant`.
 
     A posterior on a Poisson sample, for instance, needs a public number of records:
     `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`.

@@ -4,3 +4,5 @@ from privsample.testing.accounts import check_accountant as check_accountant
 from privsample.testing.base import CheckedLaw as CheckedLaw
 from privsample.testing.base import LawBroken as LawBroken
 from privsample.testing.checks import check_mechanism as check_mechanism
+
+__all__ = ["CheckedLaw", "LawBroken", "check_accountant", "check_mechanism"]

@@ -29,7 +29,7 @@ class LawBroken(AssertionError):
         self.law, self.subject, self.seen, self.advice = law, subject, seen, advice
 
     def __str__(self) -> str:
-        return f"{self.subject} breaks the law {self.law!r}: {self.seen}. What to do: {self.advice}."
+        return f"{self.subject} breaks the law {self.law!r}: {self.seen.removesuffix('.')}. What to do: {self.advice}."
 
 
 @value

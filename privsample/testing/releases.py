@@ -58,7 +58,9 @@ def empty_data(case: Case) -> None:
         raise NotApplicable("the number of records is public")
     empty = [without_records(data) for data in case.datasets if reads_records(case.mechanism, data)]
     if not empty:
-        raise NotApplicable("the data are of one shape, without a record in each row")
+        raise NotApplicable(
+            "the data are no array of records, or one record more is refused: hand an array to check it"
+        )
     for data in empty:
         found = outcome(case.mechanism, data, case.rng(), "no records")
         require(

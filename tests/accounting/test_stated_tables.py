@@ -296,7 +296,10 @@ def test_a_broken_copy_is_seen_by_the_enumeration(pq):
     ("fields", "words"),
     [
         ({"p": [0.5, 0.4], "q": [0.5, 0.5]}, r"p must add up to one within 1e-09, got 0.9; add an outcome for what"),
-        ({"p": [[0.5, 0.5], [1, 0]], "q": [[0.5, 0.5], [1, 1]]}, r"q \(row 1\) must add up to one"),
+        (
+            {"p": [[0.5, 0.5], [1, 0]], "q": [[0.5, 0.5], [1, 1]]},
+            r"q \(row 1\) must add up to one.*divide frequencies by",
+        ),
         ({"p": [0.5, 0.5], "q": [1.5, -0.5]}, r"q must be probabilities, got -0.5"),
         ({"p": [0.5, 0.5], "q": [np.nan, 1.0]}, r"q must not contain NaN"),
         ({"p": [0.5, 0.5], "q": [np.inf, 1.0]}, r"q must be probabilities, got inf"),

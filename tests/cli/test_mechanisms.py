@@ -316,6 +316,8 @@ ERRORS = [
     ("compare --mechanism logistic --n 9 --features 1 --norm 1 --prior-std 1 --epsilon 1 --delta 0.1", 2,
      "does not release a noisy copy"),
     ("compare --mechanism gaussian --sensitivity 1", 2, "no limit was given"),
+    ("account --mechanism gaussian --wrong 1", 2, "(see privsample account --mechanism gaussian --help)"),
+    ("compare --mechanism gaussian,laplace --wrong 1", 2, "(see privsample compare --mechanism gaussian,laplace"),
     ("mechanisms gausian", 2, "did you mean gaussian?"),
 ]  # fmt: skip
 

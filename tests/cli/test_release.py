@@ -295,7 +295,7 @@ def test_private_data_are_no_public_data(run, clean, dirty, never_draws):
     assert "private file itself" in ran.err
     ran = run("release", clean, *DIFFUSED, "--public-data", dirty, "--out", "r.json")
     assert ran.code == 1
-    assert "of the public dirty.csv has 1 missing" in ran.err
+    assert "of the public dirty.csv: 1 missing" in ran.err
 
 
 def test_the_wrong_n(run, clean, never_draws):

@@ -229,10 +229,24 @@ def checked_divergence(divergence: FloatArray) -> FloatArray:
 
 @value
 class DiscretePair(LossPair):
-    """Two laws on the same finite set, given by their log masses, shape (outcomes,). Everything is exact.
+    """Two distributions on the same finite set, given by their log masses. Everything is exact.
 
-    `loss` is log_p - log_q; give it where it is known better than that difference.
     Source: definitions; the Rényi form is log1p of positive terms, so tiny losses keep full precision.
+
+    Parameters
+    ----------
+    log_p, log_q : array, shape (outcomes,)
+        Logs of the probabilities under one dataset and under its neighbour; each adds up to one.
+    loss : array, shape (outcomes,), optional
+        The privacy loss log_p - log_q, where it is known better than that difference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> pair = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.25, 0.75]))
+    >>> round(pair.max_loss, 6), round(pair.reverse().max_loss, 6)
+    (0.693147, 0.405465)
     """
 
     log_p: FloatArray

@@ -115,9 +115,8 @@ def probabilities(**named: ArrayLike) -> FloatArray:
     sums = np.atleast_2d(result).sum(axis=1)
     if (off := np.flatnonzero(~(np.abs(sums - 1.0) <= _TOLERANCE))).size:
         row = f" (row {int(off[0])})" if result.ndim == 2 else ""
-        raise ValueError(
-            f"{name}{row} must add up to one within {_TOLERANCE:g}, got {float(sums[off[0]]):.12g}; "
-            "add an outcome for what is missing"
-        )
+        total = float(sums[off[0]])
+        advice = "add an outcome for what is missing" if total < 1.0 else "divide frequencies by their sum"
+        raise ValueError(f"{name}{row} must add up to one within {_TOLERANCE:g}, got {total:.12g}; {advice}")
     result.flags.writeable = False
     return result
