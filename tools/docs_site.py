@@ -5,6 +5,7 @@ public names. Sphinx makes the site, and then every link in it is followed. A wa
 that leads nowhere each end it with an error.
 """
 
+import argparse
 import ast
 import logging
 import os
@@ -280,4 +281,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "docs").resolve()))
+    parser = argparse.ArgumentParser(description="Build the documentation site.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs", help="where it goes")
+    sys.exit(main(parser.parse_args().folder.resolve()))
