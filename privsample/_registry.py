@@ -293,7 +293,7 @@ def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[i
         raise ValueError(f"{_full_name(cls)} has a field 'type', which is the tag's own place in files: rename it")
     if not (isinstance(package, str) and package.translate(_SIGNS).isalnum() and package.isascii()):
         raise ValueError(f"package must be a name of letters, digits, '.', '-' and '_', got {package!r}")
-    if cls.__module__.partition(".")[0] == OWN:
+    if (own := _own(cls.__name__)) is not None and own.cls is cls:
         raise ValueError(f"{_full_name(cls)} is privsample's own, and its files name it so: register your own classes")
     if package == OWN:
         raise ValueError("package must be the name of your own package: the tags of 'privsample' are its public names")
