@@ -98,3 +98,33 @@ def test_an_infinity_mass_that_rounds_to_one_composes() -> None:
     assert nothing.failure == 1.0
     assert (2 * nothing).failure == 1.0
     assert (2 * nothing).epsilon(0.5) == np.inf
+
+
+@dataclass(frozen=True)
+class BrokenPair(ps.LossPair):
+    """A pair whose privacy curve, or its inverse, is no number."""
+
+    value: float
+
+    def log_delta(self, epsilon):
+        return np.full(np.shape(epsilon), self.value)
+
+    def least_epsilon(self, log_delta):
+        return np.nan
+
+    def renyi(self, orders):
+        return np.full(np.shape(orders), 1.0)
+
+    @property
+    def max_loss(self):
+        return np.inf
+
+    def reverse(self):
+        return self
+
+
+def test_a_privacy_curve_or_an_epsilon_that_is_no_number_is_a_failure():
+    with pytest.raises(NumericalFailure, match="privacy curve came out as NaN"):
+        OwnAccountant(make=lambda: PAIRS([BrokenPair(np.nan)])).delta(0.5)
+    with pytest.raises(NumericalFailure, match="epsilon came out as NaN"):
+        OwnAccountant(make=lambda: PAIRS([BrokenPair(-1.0)])).epsilon(1e-6)
