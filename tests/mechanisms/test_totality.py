@@ -224,6 +224,10 @@ def test_an_interrupt_ends_the_release_and_never_a_word(monkeypatch):
                 assert len(np.unique(drawn)) > 29_990
             except KeyboardInterrupt:
                 ended += 1
+            except RuntimeError as error:  # while a thread starts, a lock of Python's may fail for the interrupt
+                if not isinstance(error.__context__, KeyboardInterrupt):
+                    raise
+                ended += 1
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
