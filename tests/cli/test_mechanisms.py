@@ -193,8 +193,8 @@ def table():
 
 
 RELEASES = [
-    ("gaussian-sum --bounds -1,1 --column a", "sum", (1,)),
-    ("laplace-sum --bounds -1,1 --draws 3 --column a", "sum", (3,)),
+    ("gaussian-sum --bounds -1,1 --draws 3 --column a", "sum", (3,)),
+    ("laplace-sum --bounds -1,1 --column a", "sum", (1,)),
     ("clipped-sum --norm 1 --width 2 --columns a,b", "sum", (1, 2)),
     ("randomized-response --n 40 --column y", "answers", (1, 40)),
     ("subsampled --base 'laplace-sum scale=2 bounds=-1,1' --column a", "sum", (1,)),
