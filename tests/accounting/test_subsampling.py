@@ -12,6 +12,7 @@ from privsample import (
     GaussianAccountant,
     LaplaceAccountant,
     PoissonSampling,
+    PureAccountant,
     ReplaceOne,
     SubsampledAccountant,
     WithoutReplacement,
@@ -242,3 +243,13 @@ def test_binomial_weights_of_so_many_that_their_mean_is_rounded(k, trials, rate)
         truth = ways + k * mp.log(rate) + (trials - k) * mp.log(1 - mp.mpf(rate))
         found = mp.mpf(float(log_binomial(np.array([k]), trials, rate)[0]))
         assert 0 <= found - truth < 1e-7
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.1, 0.37, 0.9])
+@pytest.mark.parametrize("log_odds", [0.1, 0.7, 2.3])
+def test_the_pure_guarantee_of_a_sampled_table_is_rounded_up(rate, log_odds):
+    base = PureAccountant(stated_epsilon=log_odds)
+    account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=rate))
+    with mp.workdps(50):
+        truth = mp.log1p(mp.mpf(rate) * mp.expm1(mp.mpf(log_odds)))
+        assert truth <= mp.mpf(float(account.epsilon(0.0))) <= truth * (1 + mp.mpf(2) ** -48)

@@ -75,7 +75,10 @@ class SubsampledAccountant(Accountant):
         """
         exact = self._exact
         if self.base.failure == 0.0:
-            return PrivacyBounds.from_pairs(*self._directions, exact=exact)
+            largest = max(pair.max_loss for group in self._directions for pair in group)
+            # of a table the largest loss is a logarithm rounded to nearest: the pure guarantee is rounded up
+            pure_epsilon = largest * (1.0 + 4 * float(np.finfo(np.float64).eps))
+            return PrivacyBounds.from_pairs(*self._directions, pure_epsilon=pure_epsilon, exact=exact)
         known: dict[str, Any] = {"infinity_mass": self._infinity_mass, "exact": exact}
         if np.isfinite(self.base.max_loss):
             pure = PureAccountant(stated_epsilon=self.base.max_loss, relation=self.base.relation)
