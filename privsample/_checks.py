@@ -75,17 +75,40 @@ def probability(**named: Any) -> float:
     return result
 
 
-def positive_integer(**named: Any) -> int:
-    """A whole number from 1 to 2**53; a float that is whole is refused, to keep counts and measures apart."""
+def whole_number(**named: Any) -> int:
+    """A whole number of any sign and type: 3, numpy.int64(3) and 3.0 are the int 3; bools, text and 3.5 are refused."""
     ((name, item),) = named.items()
+    if getattr(item, "ndim", 0) != 0:
+        raise TypeError(f"{name} must be a single whole number, got an array of shape {item.shape}")
+    if isinstance(item, np.ndarray):
+        item = item.item()
+    if isinstance(item, (float, np.floating)):
+        if not np.isfinite(item) or item != np.floor(item):
+            raise ValueError(f"{name} must be a whole number, such as 3 or 3.0, got {item!r}")
+        return int(item)
     try:
         if isinstance(item, (bool, np.bool_)):
             raise TypeError
-        result = operator.index(item)
+        return operator.index(item)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {item!r}") from None
-    if not result >= 1:
-        raise ValueError(f"{name} must be at least 1, got {_told(result)}")
+        raise TypeError(f"{name} must be a whole number, such as 3 or 3.0, got {item!r}") from None
+
+
+def positive_integer(**named: Any) -> int:
+    """A `whole_number` from 1 to 2**53."""
+    return _integer_from(1, named)
+
+
+def nonnegative_integer(**named: Any) -> int:
+    """A `whole_number` from 0 to 2**53."""
+    return _integer_from(0, named)
+
+
+def _integer_from(least: int, named: dict[str, Any]) -> int:
+    ((name, _),) = named.items()
+    result = whole_number(**named)
+    if not result >= least:
+        raise ValueError(f"{name} must be at least {least}, got {_told(result)}")
     if not result <= LARGEST_INTEGER:
         raise ValueError(f"{name} must be at most 2**53, which a float still holds, got {_told(result)}")
     return result

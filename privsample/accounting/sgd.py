@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, holdable, positive, positive_integer
+from privsample._checks import FloatArray, holdable, nonnegative_integer, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -93,8 +93,7 @@ class SGDAccountant(Accountant):
             raise TypeError(f"loss must be LogisticLoss(...) or SquaredLoss(...), got {type(self.loss).__name__}")
         put(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
         put(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
-        if self.public_tail != 0:
-            put(self, public_tail=positive_integer(public_tail=self.public_tail))
+        put(self, public_tail=nonnegative_integer(public_tail=self.public_tail))
         if not isinstance(self.hidden_order, bool):
             raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
         if not self.batch <= self.n:

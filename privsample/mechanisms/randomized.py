@@ -55,7 +55,7 @@ class RandomizedResponse(Mechanism):
         put(self, log_odds=account.log_odds, categories=account.categories)
         match of_single_records(self.relation):
             case ReplaceOne(n=n):
-                if self.slots not in (None, n):
+                if self.slots is not None and positive_integer(slots=self.slots) != n:
                     raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers come out")
                 put(self, slots=n)
             case AddRemove():

@@ -106,9 +106,13 @@ def test_sizes(made):
     for n, m in ((0, 1), (3, 0), (-1, 1), (3, -2)):
         with pytest.raises(ValueError, match="must be at least 1"):
             made(n=n, m=m)
-    for n, m in ((True, 1), (3, True), (3.0, 1), (3, np.nan)):
-        with pytest.raises(TypeError, match="must be an integer"):
+    for n, m in ((True, 1), (3, True), ("3", 1)):
+        with pytest.raises(TypeError, match="must be a whole number"):
             made(n=n, m=m)
+    for n, m in ((3.5, 1), (3, np.nan)):
+        with pytest.raises(ValueError, match="must be a whole number"):
+            made(n=n, m=m)
+    assert made(n=3.0, m=1.0) == made(n=3, m=1)
 
 
 def test_no_more_can_be_drawn_than_there_are():

@@ -96,7 +96,15 @@ def test_a_private_chain_recovers_two_kinds_of_days(rng):
 def test_fields_are_checked(fields, message):
     with pytest.raises(ValueError, match=message):
         PrivateGibbsHMM(**GIVEN | fields)
-    with pytest.raises(TypeError, match="entries must be whole numbers"):
+    with pytest.raises(ValueError, match=r"entries\[1\] must be a whole number"):
         PrivateGibbsHMM(**GIVEN | {"scale": 1.0, "entries": (3, 1.5)})
+    assert PrivateGibbsHMM(**GIVEN | {"scale": 1.0, "entries": (3.0, np.int8(1))}).entries == (3, 1)
     with pytest.raises(ValueError, match="by must be"):
         PrivateGibbsHMM.calibrate(**GIVEN, target=DP(epsilon=1), by="sweeps")
+
+
+@pytest.mark.parametrize(("sweeps", "kept"), [(1, 1), (2, 1), (40, 20), (200, 100)])
+def test_by_default_the_second_half_of_the_sweeps_is_kept(sweeps, kept):
+    given = {name: item for name, item in GIVEN.items() if name not in ("sweeps", "kept")}
+    assert PrivateGibbsHMM(**given, scale=1.0, sweeps=sweeps).kept == kept
+    assert PrivateGibbsHMM(**given, scale=1.0).kept == 100

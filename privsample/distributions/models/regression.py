@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, interval, positive
+from privsample._checks import FloatArray, interval, nonnegative_integer, positive
 from privsample._data import chunks
 from privsample._value import cached, put, value
 from privsample.distributions.domains import Domain
@@ -47,7 +47,7 @@ class LinearRegression(MomentModel):
         put(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
         put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
         put(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
-        put(self, public=tuple(map(float, self.public)))
+        put(self, public=tuple(map(float, self.public)), public_n=nonnegative_integer(public_n=self.public_n))
 
     @cached
     def moments(self) -> Moments:

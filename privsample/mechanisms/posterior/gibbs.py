@@ -1,12 +1,11 @@
 """A hidden Markov chain of categorical records, sampled in private: from noisy histograms, or by tempered updates."""
 
-import operator
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, listed, number, positive, positive_integer
+from privsample._checks import FloatArray, holdable, how_many, listed, number, positive, positive_integer, whole_number
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
@@ -49,7 +48,7 @@ class PrivateGibbsHMM(Mechanism):
 
     With one state the model is naive Bayes; give it one step. `release` takes rows of shape (n, features) in the order
     of their steps, and draws "states" (kept, steps), "emissions" (kept, states, cells) and "transitions" (kept, states,
-    states) of the last `kept` sweeps.
+    states) of the last `kept` sweeps; by default the second half of them.
     Source: Foulds, Geumlek, Welling and Chaudhuri 2016; Geumlek 2020, section 4.4; docs/notes/gibbs.md.
     """
 
@@ -61,7 +60,7 @@ class PrivateGibbsHMM(Mechanism):
     temperature: float | None = None
     truncation: float = 0.1
     sweeps: int = 200
-    kept: int = 100
+    kept: int | None = None
     emission_prior: float = 1.0
     transition_prior: float = 1.0
     unit: str = "record"
@@ -78,7 +77,7 @@ class PrivateGibbsHMM(Mechanism):
             "scale": "the spread of the noise on the histograms; or give --temperature",
             "truncation": "K categories have shares of at least this over K (default: 0.1)",
             "sweeps": "how often all states are updated (default: 200)",
-            "kept": "how many of the last sweeps are released (default: 100)",
+            "kept": "how many of the last sweeps are released (default: half of them)",
             "emission_prior": "the Dirichlet prior of what each state emits (default: 1)",
             "transition_prior": "the Dirichlet prior of the steps between states (default: 1)",
         },
@@ -89,12 +88,14 @@ class PrivateGibbsHMM(Mechanism):
         model = self.model
         put(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
         put(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
-        put(self, sweeps=positive_integer(sweeps=self.sweeps), kept=positive_integer(kept=self.kept))
-        if not self.kept <= self.sweeps:
-            raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {self.kept}")
+        put(self, sweeps=positive_integer(sweeps=self.sweeps))
+        kept = (self.sweeps + 1) // 2 if self.kept is None else positive_integer(kept=self.kept)
+        if not kept <= self.sweeps:
+            raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {kept}")
+        put(self, kept=kept)
         holdable(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
         each = len(self.entries) + model.states * (model.cells + model.states)
-        holdable(self.kept * each, lower="kept, states or categories")
+        holdable(kept * each, lower="kept, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -119,6 +120,12 @@ class PrivateGibbsHMM(Mechanism):
             emission_prior=self.emission_prior,
             transition_prior=self.transition_prior,
         )
+
+    @property
+    def _last_sweeps(self) -> int:
+        """`kept`, which is a number once the fields are checked."""
+        assert self.kept is not None
+        return self.kept
 
     @property
     def n(self) -> int:
@@ -196,7 +203,7 @@ class PrivateGibbsHMM(Mechanism):
                 words=(f"{among} of zeros", f"{among} of the last categories"),
                 datasets=(dataset(0), dataset(group)),
                 draw=one_by_one(self),
-                width=self.kept * cells + 1,
+                width=self._last_sweeps * cells + 1,
             ),
         )
 
@@ -237,12 +244,12 @@ class PrivateGibbsHMM(Mechanism):
             return self.model.sample(
                 histograms,
                 self.sweeps,
-                self.kept,
+                self._last_sweeps,
                 source,
                 temperature=self.temperature,
                 truncation=self.truncation,
             )
-        return self.model.sample(self._noisy(histograms, source), self.sweeps, self.kept, source)
+        return self.model.sample(self._noisy(histograms, source), self.sweeps, self._last_sweeps, source)
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
         """Histograms with noise where there are records, brought back to counts of the public number of records."""
@@ -270,10 +277,7 @@ class PrivateGibbsHMM(Mechanism):
 def _entries(entries: Any) -> tuple[int, ...]:
     """Whole numbers, one at least above zero. Raises: TypeError, ValueError."""
     counts = listed(entries=entries)
-    try:
-        found = tuple(operator.index(count) for count in counts)
-    except TypeError:
-        raise TypeError("entries must be whole numbers, how many records each step holds") from None
+    found = tuple(whole_number(**{f"entries[{step}]": count}) for step, count in enumerate(counts))
     if not (min(found, default=0) >= 0 and any(found)):
         raise ValueError("entries must be >= 0 and name at least one step that holds a record")
     positive_integer(**{"the sum of entries": sum(found)})

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, how_many, positive, positive_integer, real_array
+from privsample._checks import FloatArray, how_many, positive, positive_integer, real_array, whole_number
 from privsample._data import chunks
 from privsample._value import cached, put
 from privsample.accounting.base import Accountant
@@ -89,10 +89,11 @@ class ProfileMechanism(Mechanism):
         if not epsilon >= _LEAST:
             raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
         put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
-        if not (type(self.missing) is int and 0 <= self.missing < self.graph.symbols):
-            given: Any = self.missing
-            found = "a huge number" if isinstance(given, int) and abs(given) > _PRINTED else repr(given)
+        missing = whole_number(missing=self.missing)
+        if not 0 <= missing < self.graph.symbols:
+            found = "a huge number" if abs(missing) > _PRINTED else repr(missing)
             raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {found}")
+        put(self, missing=missing)
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
         if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
