@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privsample._value import value
 
 _LOST = 1e-6  # of what one record moves: what rounding may take of a sum
+_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # of the larger bound: what is moved by less is not reported
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -89,9 +90,19 @@ class Domain:
         return {reason: found for reason, found in total.items() if found}
 
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
-        """How many values of the chunk the rule would move, by reason. For the curator's eyes only."""
+        """How many values of the chunk the rule would move, by reason, beyond rounding. For the curator's eyes only.
+
+        What a scaler leaves some ulps beyond a bound, or beside a whole number, is moved there and not counted; where
+        `outside_is_missing`, every value outside is.
+        """
+        single = chunk.dtype.kind == "f" and chunk.dtype.itemsize < 8
+        slack = (_SINGLE_ROUNDING if single else _ROUNDING) * max(abs(self.low), abs(self.high))
+        beyond = 0.0 if self.outside_is_missing else slack
         chunk = chunk.astype(np.float64)
         missing = np.isnan(chunk)
-        outside = ~missing & ~((chunk >= self.low) & (chunk <= self.high))
-        fractional = ~missing & ~outside & (chunk != np.rint(chunk)) if self.whole else np.zeros_like(missing)
-        return {"missing": int(missing.sum()), "outside": int(outside.sum()), "fractional": int(fractional.sum())}
+        outside = ~missing & ~((chunk >= self.low - beyond) & (chunk <= self.high + beyond))
+        between = np.zeros_like(missing)
+        if self.whole:
+            held = ~missing & ~outside
+            between[held] = np.abs(chunk[held] - np.rint(chunk[held])) > min(slack, _SINGLE_ROUNDING)
+        return {"missing": int(missing.sum()), "outside": int(outside.sum()), "fractional": int(between.sum())}

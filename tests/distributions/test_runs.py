@@ -217,7 +217,7 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.BetaBinomial(maximum=10**6, alpha=1, beta=1), ValueError, "at most 100000"),
         (lambda: ps.TruncatedRuns(law=5, maximum=5), TypeError, "fixed number"),
         (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=100), maximum=5), ValueError, "throw away"),
-        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=1), maximum=2.0), TypeError, "maximum"),
+        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=1), maximum=2.5), ValueError, "maximum"),
         (lambda: ps.Poisson(mean=3).success(0.0), ValueError, "share"),
         (lambda: ps.Poisson(mean=3).tail(0), ValueError, "k must be at least 1"),
         (lambda: runs_law("ten"), TypeError, "Proposition 17"),

@@ -11,6 +11,7 @@ from privsample._value import put, value
 from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
+_ROUNDING = 1e-12  # of a bound: targets that are moved by less are not reported
 _LOST = 4 * float(np.finfo(np.float64).eps)
 _RAISED = 1e-12  # a line is raised by so much
 _FLAT = 40.0  # sigma is one there
@@ -182,9 +183,9 @@ class SquaredLoss(ConvexLoss):
         return np.clip(np.where(np.isnan(targets), 0.0, targets), -self.target, self.target)
 
     def odd(self, targets: FloatArray) -> dict[str, int]:
-        """Targets that are no number or out of bounds."""
+        """Targets that are no number, or out of bounds by more than rounding."""
         known = ~np.isnan(targets)
-        beyond = int((np.abs(targets[known]) > self.target).sum())
+        beyond = int((np.abs(targets[known]) > self.target * (1.0 + _ROUNDING)).sum())
         return {"targets that are no number": int((~known).sum()), "targets out of bounds": beyond}
 
 
