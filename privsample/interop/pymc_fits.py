@@ -12,7 +12,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.interop.pymc_models import LikelihoodTerm, spec_of
-from privsample.interop.pymc_sampling import finished, quiet, run, sampler
+from privsample.interop.pymc_sampling import finished, nutpie_seed, quiet, run, sampler
 from privsample.interop.pymc_terms import LikelihoodGraph, TermSite, import_pymc
 
 _OPEN = {"seen_weights", "seen_counts"}
@@ -41,14 +41,13 @@ def fit(model: Any, term: LikelihoodTerm, *, draws: int, tune: int, chains: int,
     structure = Structure(type(model), spec.width(model), term.build, term.laplace, shapes)
     if sampler() == "pymc":
         return run(_graph(structure, numbers), draws=draws, tune=tune, chains=chains, rng=rng)
-    seed = int(rng.integers(2**31))
     with quiet():
         trace = import_module("nutpie").sample(
             _compiled(structure).with_data(**numbers),
             draws=draws,
             tune=tune,
             chains=chains,
-            seed=seed,
+            seed=nutpie_seed(rng),
             progress_bar=False,
             save_warmup=False,
         )

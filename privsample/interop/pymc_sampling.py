@@ -35,21 +35,27 @@ def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Genera
     pm, _ = libraries("sampling by NUTS")
     name = sampler()
     own: dict[str, Any] = {"cores": 1, "compile_kwargs": {"mode": "NUMBA"}} if name == "pymc" else {}
-    # Of a generator PyMC would make nutpie a seed of 30 bits: so few outcomes can be enumerated. nutpie takes 64.
-    seed = int(rng.integers(1 << 64, dtype=np.uint64)) if name == "nutpie" else rng
     with model, quiet():
         trace = pm.sample(
             draws=draws,
             tune=tune,
             chains=chains,
             nuts_sampler=name,
-            random_seed=seed,
+            random_seed=nutpie_seed(rng) if name == "nutpie" else rng,
             progressbar=False,
             quiet=True,
             compute_convergence_checks=False,
             **own,
         )
     return finished(trace, draws, chains)
+
+
+def nutpie_seed(rng: np.random.Generator) -> int:
+    """A seed of 64 bits, all that nutpie takes, for every run of nutpie.
+
+    Of a generator PyMC would make one of 30 bits: so few outcomes of a private draw can be enumerated.
+    """
+    return int(rng.integers(1 << 64, dtype=np.uint64))
 
 
 def finished(trace: Any, draws: int, chains: int) -> Any:
@@ -62,9 +68,9 @@ def finished(trace: Any, draws: int, chains: int) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without warnings, which would speak of the data, and with one thread for each product of small matrices:
+    """Run without warnings, which would speak of the data, and with one thread for each product of matrices.
 
-    their threads would wait for each other and for the chains.
+    The matrices are small: several threads would wait for each other and for the chains.
     """
     with warnings.catch_warnings(), import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample import LogisticPosterior
-from privsample.interop import pymc, pymc_sampling
+from privsample import BetaBernoulli, LogisticPosterior, NoisyStatistics, PrivateStatistics
+from privsample.interop import pymc, pymc_fits, pymc_sampling
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,23 @@ def test_nutpie_is_seeded_with_64_bits(monkeypatch):
             pymc.logistic_chains(np.ones((3, 2)), 1.0, 1, np.random.default_rng(len(seeds)))
     assert 2**60 < max(seeds[:-1]) < 2**64
     assert isinstance(seeds[-1], np.random.Generator)
+
+
+def test_compiled_fits_are_seeded_as_other_runs_are(monkeypatch):
+    """Both ask the one function that makes a seed, of 64 bits, of the same generator."""
+    seeds = []
+    partial = SimpleNamespace(posterior=SimpleNamespace(sizes={"chain": 1, "draw": 7}))
+    compiled = SimpleNamespace(with_data=lambda **_: None)
+    library = SimpleNamespace(sample=lambda _, **options: seeds.append(options["seed"]) or partial)
+    monkeypatch.setattr(pymc_fits, "sampler", lambda: "nutpie")
+    monkeypatch.setattr(pymc_fits, "_compiled", lambda _: compiled)
+    monkeypatch.setattr(pymc_fits, "import_module", lambda _: library)
+    release = NoisyStatistics(model=BetaBernoulli(alpha=2, beta=3), n=9, scale=2.0).release(np.ones(9))
+    for k in range(20):
+        with pytest.raises(KeyboardInterrupt):
+            PrivateStatistics(release=release).mcmc(draws=8, rng=np.random.default_rng(k))
+    assert seeds == [pymc_sampling.nutpie_seed(np.random.default_rng(k)) for k in range(20)]
+    assert 2**60 < max(seeds) < 2**64
 
 
 @pytest.mark.parametrize("installed", [None, "nutpie"])

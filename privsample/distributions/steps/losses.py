@@ -163,9 +163,9 @@ class SquaredLoss(ConvexLoss):
 
     @property
     def gradient_sensitivity(self) -> float:
-        """max of 2 norm cos a (norm radius sin a + target) over a: exact for two coefficients or more, no intercept;
+        """Maximum of 2 norm cos a (norm radius sin a + target) over angles a.
 
-        else an upper bound. Source: docs/notes/sgd.md, section 1.
+        Exact for two coefficients or more and no intercept, else an upper bound. Source: docs/notes/sgd.md, section 1.
         """
         return float(_furthest(self.reach, self.target, self.reach * self.radius))
 

@@ -27,7 +27,7 @@ from tests.accounting.ledger.shared import BUDGET, LAPLACE, Watching, posterior,
 
 @pytest.mark.parametrize(
     ("times", "error"),
-    [(0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError), (math.nan, TypeError), ("2", TypeError),
+    [(0, ValueError), (-1, ValueError), (True, TypeError), (1.5, ValueError), (math.nan, ValueError), ("2", TypeError),
      (10**16, ValueError)],
 )  # fmt: skip
 def test_bad_counts_spend_nothing(times, error, made):

@@ -72,7 +72,7 @@ def test_a_share_is_a_target_and_all_its_releases_fit(made):
     assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
     with pytest.raises(BudgetExceeded):
         ledger.release(mechanism, 0.0)
-    for k, error in [(0, ValueError), (-1, ValueError), (True, TypeError), (1.5, TypeError)]:
+    for k, error in [(0, ValueError), (-1, ValueError), (True, TypeError), (1.5, ValueError)]:
         with pytest.raises(error, match="k must"):
             ledger.share(k)
 
