@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PROGRAMS = [path for folder in ("privsample", "tools", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")]
+PROGRAMS = [
+    path for folder in ("privsample", "tools", "benchmarks", "examples") for path in (ROOT / folder).rglob("*.py")
+]
 _ENDS = (".", "!", "?")
 _CLOSING = "\"'`)*"
 _BLOCKS = ("-", "*", ">>>", "    ", "..", "|", "1.", "(")

@@ -89,18 +89,24 @@ class Domain:
                 total[reason] = total.get(reason, 0) + found
         return {reason: found for reason, found in total.items() if found}
 
+    def outside(self, chunk: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which values lie outside, by more than rounding where they are moved to the nearer end; shape of chunk."""
+        slack = 0.0 if self.outside_is_missing else self._slack(chunk)
+        numbers = chunk.astype(np.float64)
+        return ~np.isnan(numbers) & ~((numbers >= self.low - slack) & (numbers <= self.high + slack))
+
+    def _slack(self, chunk: NDArray[Any]) -> float:
+        single = chunk.dtype.kind == "f" and chunk.dtype.itemsize < 8
+        return (_SINGLE_ROUNDING if single else _ROUNDING) * max(abs(self.low), abs(self.high))
+
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
         """How many values of the chunk the rule would move, by reason, beyond rounding. For the curator's eyes only.
 
         What a scaler leaves some ulps beyond a bound, or beside a whole number, is moved there and not counted; where
         `outside_is_missing`, every value outside is.
         """
-        single = chunk.dtype.kind == "f" and chunk.dtype.itemsize < 8
-        slack = (_SINGLE_ROUNDING if single else _ROUNDING) * max(abs(self.low), abs(self.high))
-        beyond = 0.0 if self.outside_is_missing else slack
+        slack, missing, outside = self._slack(chunk), np.isnan(chunk), self.outside(chunk)
         chunk = chunk.astype(np.float64)
-        missing = np.isnan(chunk)
-        outside = ~missing & ~((chunk >= self.low - beyond) & (chunk <= self.high + beyond))
         between = np.zeros_like(missing)
         if self.whole:
             held = ~missing & ~outside

@@ -1,20 +1,18 @@
 """Private logistic regression for scikit-learn."""
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy import special
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
-from privsample.distributions.rows import matrix
-from privsample.errors import SchemaError
-from privsample.estimators.targets import column, same
-from privsample.mechanisms.notes import CuratorNotes
+from privsample.estimators.records import DeclaredClasses, HandleInvalid
 from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
 
 _FREE: dict[str, Literal["data_weight", "prior_divisor"]] = {
@@ -23,12 +21,13 @@ _FREE: dict[str, Literal["data_weight", "prior_divisor"]] = {
 }
 
 
-class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
+class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     """Logistic regression for two classes whose coefficients are a private draw from their posterior.
 
     Whatever the fit may know about the data is declared here, in public. Nothing is learned from them but the draw: not
-    the classes, not a scale. No record's value can make `fit` fail: what breaks a declared rule is moved to it, and a
-    missing number counts as 0, or as the middle of `bounds`.
+    the classes, not a scale. Features out of `bounds` and rows longer than `norm` are moved to them, and a missing
+    number counts as 0, or as the middle of `bounds`; `validate` counts both. Labels must be the declared ones: to look
+    the classes up in the data would be a release that nobody paid for. Data of one class only are fitted like others.
 
     Parameters:
         epsilon, delta: the promise for each record, when one record is replaced by another.
@@ -39,9 +38,12 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         intercept_std: of the intercept; None: `prior_std`. It costs as much as one more feature of that size.
         method: "concentrated" (a narrower prior: less variance, and exact draws for larger data) or "diffused" (records
             weigh less: less bias).
-        classes: the negative and the positive class; any other label counts as the negative one.
+        classes: the negative and the positive class, as known in public.
         draws: how many draws of the coefficients are released; predictions average over them.
         sampler: "auto", "rejection" or "nuts", as in LogisticPosterior.
+        handle_invalid: "error" refuses features that are neither numbers nor missing, and labels that are not in
+            `classes`, before anything is drawn: whoever sees the refusal learns that there are such records. "replace"
+            counts the first as missing and the second as the negative class, and no record can make `fit` fail.
 
     Attributes: classes_, n_features_in_, feature_names_in_, coef_ (1, features) and intercept_ (1,) (means over the
     draws, in units of the features as given), coef_draws_ (draws, features), intercept_draws_ (draws,), release_ (what
@@ -63,6 +65,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         draws: int = 1,
         sampler: Sampler = "auto",
         unit: str = "record",
+        handle_invalid: HandleInvalid = "error",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -76,6 +79,7 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         self.draws = draws
         self.sampler = sampler
         self.unit = unit
+        self.handle_invalid = handle_invalid
 
     def mechanism_for(self, n: int, features: int) -> LogisticPosterior:
         """What `fit` will release from n rows of so many features. Raises: ValueError, UnreachableTarget."""
@@ -105,23 +109,21 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         """Draw from the posterior of rows X, shape (n, features), and labels y, shape (n,).
 
         Parameters: rng, a numpy Generator (for simulations; it adds an assumption) or None for the system's entropy.
-        Raises: SchemaError, ValueError, TypeError, UnreachableTarget; nothing is drawn then.
+        Raises: SchemaError (also for records that are refused), ValueError, TypeError, UnreachableTarget; nothing is
+        drawn then.
         """
-        mechanism, records, centre, spread = self._prepared(X, y)
-        release = mechanism.release(records, rng=rng)
+        rows = self._accepted_rows(X, y)
+        mechanism = self.mechanism_for(*rows.shape)
+        scaled, centre, spread = self._scaled(rows)
+        release = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
         draws = release["coefficients"] / spread
         own = release["intercept"] if self.fit_intercept else np.zeros(len(draws))
         self.release_, self.accountant_ = release, release.account
-        self.classes_, self._centre = np.asarray(self.classes), centre
+        self.classes_, self._centre = self._class_labels(), centre
         self.coef_draws_, self.intercept_draws_ = draws, own - draws @ centre
         self.coef_ = draws.mean(axis=0, keepdims=True)
         self.intercept_ = self.intercept_draws_.mean(keepdims=True)
         return self
-
-    def validate(self, X: Any, y: Any) -> CuratorNotes:
-        """What the declared rules would change in these data, for the curator's eyes."""
-        mechanism, records, _, _ = self._prepared(X, y)
-        return mechanism.validate(records)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the positive class, shape (k,)."""
@@ -144,49 +146,6 @@ class PrivateLogisticRegression(ClassifierMixin, BaseEstimator):
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = np.where(np.isnan(rows), self._centre, rows)
         return np.asarray(known @ self.coef_draws_.T + self.intercept_draws_)
-
-    def _prepared(self, X: Any, y: Any) -> tuple[LogisticPosterior, tuple[FloatArray, FloatArray], Any, Any]:
-        """Mechanism, rows and labels as it takes them, and the centre and spread that the rows were scaled by."""
-        rows = self._rows(X)
-        features = rows.shape[1]
-        mechanism = self.mechanism_for(len(rows), features)
-        low, high = self._bounds(features)
-        centre, spread = (low + high) / 2, (high - low) / 2
-        scaled = rows if self.bounds is None else (np.clip(rows, low, high) - centre) / spread
-        return mechanism, (scaled, self._labels(y)), centre, spread
-
-    def _rows(self, X: Any) -> FloatArray:
-        """X as floats, shape (n, features), by its schema alone; what is no number is NaN."""
-        if sparse.issparse(X):
-            raise TypeError("X is sparse, and dense rows are needed; use X.toarray()")
-        rows = matrix(X)
-        if min(rows.shape) == 0:
-            what = "feature(s)" if rows.shape[0] else "sample(s)"
-            raise SchemaError(f"found 0 {what} (shape={rows.shape}) while a minimum of 1 is required.")
-        validate_data(self, X, skip_check_array=True)
-        return rows
-
-    def _bounds(self, features: int) -> tuple[FloatArray, FloatArray]:
-        """Low and high ends, shape (features,); -1 and 1 where none are declared."""
-        try:
-            ends = (-1.0, 1.0) if self.bounds is None else self.bounds
-            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (features,)) for end in ends)
-        except (TypeError, ValueError):
-            raise ValueError(f"bounds must be (low, high), each a number or {features} numbers") from None
-        if not (np.all(low < high) and np.all(np.isfinite(high - low))):
-            raise ValueError("bounds must be finite, with low < high for each feature")
-        return low, high
-
-    def _labels(self, y: Any) -> FloatArray:
-        """1 where the label is the positive class, 0 elsewhere, shape (n,)."""
-        if isinstance(self.classes, (str, bytes)) or np.shape(self.classes) != (2,):
-            raise ValueError(
-                "classes must be a pair (negative, positive); for more classes fit one model for each, and add up what "
-                "they cost"
-            )
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return np.array([same(label, self.classes[1]) for label in column(y)], dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,10 +16,12 @@ from privsample._entropy import draw_with_entropy_check
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
+from privsample.accounting.statement import privacy_statement
 from privsample.distributions.runs import Runs
 from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
+from privsample.estimators.records import refuse_records
 from privsample.estimators.scoring import NoisyScore, rows_of, width_of
 from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
 from privsample.mechanisms.selection.ranking import silent
@@ -114,7 +116,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         Parameters: X, y, n records (lists reach the estimator as lists); rng, a numpy Generator (which adds RNG_FRESH;
         children of it go to candidates whose `fit` takes an rng) or None for the system's entropy.
-        Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; then nothing was trained or spent.
+        Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; SchemaError, for records that the estimator
+        refuses, since to let all candidates fail would show them in silence. Then nothing was trained or spent.
         """
         source = generator(rng)
         if self.validation is not None and self.validation[0] is X:
@@ -124,6 +127,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         plan = planned(self, rows_of(X), features)
         if y is None and getattr(plan.scorer, "needs_labels", False):
             raise ValueError("y must be given: candidates are scored against it")
+        refuse_records(self.estimator, X, y)
         if self.ledger is not None:
             if rng is not None:
                 raise ValueError("rng must be None with a ledger: what a budget pays for draws the system's entropy")
@@ -190,6 +194,16 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         """The winner's score on these data, by `scoring`, without noise: for public data, or for the curator."""
         model = self._winner
         return float(self.scorer_(model, X) if y is None else self.scorer_(model, X, y))
+
+    def statement(self, delta: float | None = None) -> str:
+        """A plain-words privacy statement of the whole search.
+
+        delta: None for the one that the estimator, or the last step of a pipeline, was given; else for 1e-6.
+        Raises: NotFittedError.
+        """
+        check_is_fitted(self, "accountant_")
+        own = getattr(getattr(self.estimator, "_final_estimator", self.estimator), "delta", 1e-6)
+        return privacy_statement(self.accountant_, own if delta is None else delta)
 
     def __sklearn_tags__(self) -> Any:
         """The estimator's."""

@@ -28,3 +28,13 @@ def same(target: Any, other: Any) -> bool:
         return bool(target == other)
     except Exception:  # noqa: BLE001 - then it is another
         return False
+
+
+def is_missing(item: Any) -> bool:
+    """Whether an entry says that there is none: None, NaN, NaT, pandas' NA, or a masked entry of NumPy."""
+    if item is None or item is np.ma.masked:
+        return True
+    try:
+        return bool(item != item) and not isinstance(item, np.ndarray)  # noqa: PLR0124 - NaN and NaT differ from themselves
+    except Exception:  # noqa: BLE001 - pandas' NA is neither equal to itself nor different
+        return type(item).__name__ == "NAType"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._checks import probability
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -21,6 +22,7 @@ from privsample.mechanisms.notes import refuse_notes
 if TYPE_CHECKING:
     from privsample.mechanisms.base import Mechanism
 
+_DELTA = 1e-6  # a file leaves it out: those of older versions have none
 _ATTRIBUTE = "privsample_release"
 
 
@@ -28,12 +30,14 @@ _ATTRIBUTE = "privsample_release"
 class Release:
     """Draws of a mechanism with their account: the only thing that writers, reports and plots accept.
 
-    draws maps the parameter's name to an array of shape (draws, ...). Two releases are equal when all their content is.
+    draws maps the parameter's name to an array of shape (draws, ...). `delta` is where `statement` reads the account
+    unless told otherwise: an estimator's own. Two releases are equal when all their content is.
     """
 
     mechanism: "Mechanism"
     draws: Mapping[str, NDArray[Any]]
     account: Accountant
+    delta: float = _DELTA
 
     def __post_init__(self) -> None:
         refuse_notes(dict(self.draws))
@@ -51,14 +55,14 @@ class Release:
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
-        put(self, draws=held)
+        put(self, draws=held, delta=probability(delta=self.delta))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
 
-    def statement(self, delta: float = 1e-6) -> str:
-        """A plain-words privacy statement to publish beside the release."""
-        return privacy_statement(self.account, delta)
+    def statement(self, delta: float | None = None) -> str:
+        """A plain-words privacy statement to publish beside the release, at its own `delta` unless another is given."""
+        return privacy_statement(self.account, self.delta if delta is None else delta)
 
     def to_json(self) -> str:
         """The release as text; every number survives exactly.
@@ -113,12 +117,13 @@ class Release:
 
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
-        return described(self.mechanism, self.account, self.draws, callers_generator=own)
+        found = described(self.mechanism, self.account, self.draws, callers_generator=own)
+        return found if self.delta == _DELTA else found | {"delta": self.delta}
 
 
 def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     try:
-        release = Release(**parts(document, draws))
+        release = Release(**parts(document, draws), delta=document.get("delta", _DELTA))
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
     expected = release.mechanism.accountant

@@ -17,9 +17,9 @@ PLAIN = [0, 1] * 20
 @pytest.mark.parametrize(
     "made",
     [
-        ps.PrivateLogisticRegression(bounds=(-1, 1)),
-        ps.PrivateSGDClassifier(bounds=(-1, 1)),
-        ps.PrivateSGDRegressor(bounds=(-1, 1)),
+        ps.PrivateLogisticRegression(bounds=(-1, 1), handle_invalid="replace"),
+        ps.PrivateSGDClassifier(bounds=(-1, 1), handle_invalid="replace"),
+        ps.PrivateSGDRegressor(bounds=(-1, 1), target_bounds=(-1, 1), handle_invalid="replace"),
     ],
     ids=lambda made: type(made).__name__,
 )
