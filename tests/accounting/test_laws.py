@@ -294,9 +294,12 @@ def test_bad_arguments(account):
             wrong * account
         with pytest.raises(ValueError, match="at least 1"):
             account.group(wrong)
-    for wrong in (1.0, True, "2"):
+    for wrong in (True, "2"):
         with pytest.raises(TypeError):
             account * wrong
+    with pytest.raises(ValueError, match="must be a whole number, such as 3 or 3.0, got 1.5"):
+        account * 1.5
+    assert account * 2.0 == 2 * account
     with pytest.raises(TypeError):
         account + 3
     with pytest.raises(TypeError):
