@@ -115,13 +115,13 @@ def _fewest(
 ) -> M:
     """The mechanism with the least whole number from 1 on whose account meets the target; cost falls with it."""
     failed, count = 0, 1
-    while not target.met_by(account(build(count))):
+    while not target._met_as_reported(account(build(count))):
         if count >= most:
             raise unreachable(target, account(build(count)), advice)
         failed, count = count, 2 * count
     while count - failed > 1:
         middle = (failed + count) // 2
-        failed, count = (failed, middle) if target.met_by(account(build(middle))) else (middle, count)
+        failed, count = (failed, middle) if target._met_as_reported(account(build(middle))) else (middle, count)
     return build(count)
 
 
