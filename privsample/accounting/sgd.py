@@ -93,7 +93,7 @@ class SGDAccountant(Accountant):
             raise TypeError(f"loss must be LogisticLoss(...) or SquaredLoss(...), got {type(self.loss).__name__}")
         put(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
         put(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
-        if self.public_tail != 0:
+        if not (isinstance(self.public_tail, int) and self.public_tail == 0):
             put(self, public_tail=positive_integer(public_tail=self.public_tail))
         if not isinstance(self.hidden_order, bool):
             raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")

@@ -77,6 +77,8 @@ def noisy_count(
     _, tensor = libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):
         raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be a noise, such as GaussianNoise(noise_std=2.0), got {type(noise).__name__}")
     copies = np.array([finite(observed=observed)])
     term = count_term(copies, noise, n=None if n is None else positive_integer(n=n))
     what, given = ("mean", mean) if n is None else ("p", p)

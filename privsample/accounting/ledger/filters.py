@@ -219,7 +219,7 @@ class CurveFilter(Filter):
 
     def set_aside_left(self, total: Charge) -> float:
         """What no failure has used yet of the part set aside, rounded down."""
-        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), total.failure)), 0.0)
+        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.failure)))), 0.0)
 
     def charge(self, account: Accountant) -> Charge:
         """The account's Renyi curve beside its failures, its pure guarantee, and its failures."""

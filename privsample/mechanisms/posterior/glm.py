@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many
+from privsample._checks import FloatArray, holdable, how_many, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -115,6 +115,7 @@ class LogisticPosterior(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Extreme rows that mirror each other, found by quadrature."""
+        group = positive_integer(group=group)
         return logistic_neighbours(self, group)
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
