@@ -9,7 +9,7 @@ from scipy import sparse, special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray, interval
+from privsample._checks import FloatArray, interval, positive_integer
 from privsample._data import as_float
 from privsample.accounting.sgd import SGDAccountant
 from privsample.accounting.targets import DP
@@ -51,6 +51,7 @@ class _PrivateSGD(BaseEstimator, ABC):
 
     def accountant_for(self, n: int, features: int) -> SGDAccountant:
         """What `fit` will cost for n rows of so many features, before any data are seen."""
+        n, features = positive_integer(n=n), positive_integer(features=features)
         return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:

@@ -65,6 +65,9 @@ class FreeParameter:
     account: Callable[[Any], Accountant] = _accountant
 
     def __post_init__(self) -> None:
+        for name in ("name", "decides"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text, got {type(getattr(self, name)).__name__}")
         put(self, decides=self.decides or self.name)
 
 

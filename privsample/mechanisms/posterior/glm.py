@@ -77,7 +77,7 @@ class LogisticPosterior(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        if self.sampler not in ("auto", "rejection", "nuts"):
+        if not isinstance(self.sampler, str) or self.sampler not in ("auto", "rejection", "nuts"):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         account = self._account_of_exact_draws
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_divisor", "draws"):
