@@ -129,6 +129,8 @@ def _fewest(
 
 
 def _chosen(cls: type, parameters: tuple[FreeParameter, ...], by: str | None) -> FreeParameter | None:
+    if not (by is None or isinstance(by, str)):
+        raise TypeError(f"by must be the name of a free parameter, got {type(by).__name__}")
     for free in parameters:
         if by in (None, free.name):
             return free
