@@ -1,6 +1,7 @@
 """Checks of parameters. Each negates the accepting test, so NaN fails; each message says what was expected."""
 
 import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,30 @@ def listed(**named: Any) -> tuple[Any, ...]:
     if isinstance(item, (str, bytes)) or not np.iterable(item):
         raise TypeError(f"{name} must be a list, got {item!r}")
     return tuple(item)
+
+
+def flag(**named: Any) -> bool:
+    """True or False."""
+    ((name, item),) = named.items()
+    if not isinstance(item, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {type(item).__name__}")
+    return bool(item)
+
+
+def mapping(**named: Any) -> dict[Any, Any]:
+    """A copy of a mapping."""
+    ((name, item),) = named.items()
+    if not isinstance(item, Mapping):
+        raise TypeError(f"{name} must be a mapping, as a dict is, got {type(item).__name__}")
+    return dict(item)
+
+
+def function(**named: Any) -> Callable[..., Any]:
+    """What can be called, and is no class."""
+    ((name, item),) = named.items()
+    if not callable(item) or isinstance(item, type):
+        raise TypeError(f"{name} must be a function, got {type(item).__name__}")
+    return item  # type: ignore[no-any-return]
 
 
 def interval(**named: Any) -> tuple[float, float]:

@@ -166,6 +166,8 @@ def register(
         return lambda decorated: register(
             decorated, package=package, name=name, version=version, aliases=aliases, upgrade=upgrade
         )
+    if not (upgrade is None or isinstance(upgrade, Mapping)):
+        raise TypeError(f"upgrade must map versions to functions, got {type(upgrade).__name__}")
     made = _checked(cls, package, name, version, upgrade or {})
     names = [made.name, *_texts(aliases)]
     for one in names:
@@ -307,6 +309,8 @@ def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[i
 
 
 def _texts(names: Iterable[Any]) -> list[str]:
+    if not isinstance(names, Iterable):
+        raise TypeError(f"aliases must be a list of names, got {type(names).__name__}")
     listed = [names] if isinstance(names, str) else list(names)
     if not all(isinstance(name, str) and name.isidentifier() for name in listed):
         raise ValueError(f"names and aliases must be identifiers, got {listed}")

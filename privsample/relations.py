@@ -73,7 +73,7 @@ class AddRemove(Relation):
 
     def group(self, size: int) -> "AddRemove":
         """Neighbours that differ by up to `size` units."""
-        return AddRemove(unit=self.unit, members=self.members * size)
+        return AddRemove(unit=self.unit, members=self.members * positive_integer(size=size))
 
 
 @value
@@ -103,7 +103,7 @@ class ReplaceOne(Relation):
 
     def group(self, size: int) -> "ReplaceOne":
         """Neighbours that differ in up to `size` units."""
-        return ReplaceOne(n=self.n, unit=self.unit, members=self.members * size)
+        return ReplaceOne(n=self.n, unit=self.unit, members=self.members * positive_integer(size=size))
 
 
 def of_single_records(relation: object) -> AddRemove | ReplaceOne:
@@ -157,4 +157,4 @@ class ProfileEdge(Relation):
 
     def group(self, size: int) -> "ProfileEdge":
         """Profiles with up to `size` edges between them."""
-        return ProfileEdge(graph=self.graph.within(size))
+        return ProfileEdge(graph=self.graph.within(positive_integer(size=size)))

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, deltas, positive_integer, real_array, renyi_orders
+from privsample._checks import FloatArray, deltas, flag, listed, positive_integer, probability, real_array, renyi_orders
 from privsample._serial import decode, encode
 from privsample._value import Memo, cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -19,7 +19,7 @@ from privsample.accounting.engine.group import group
 from privsample.accounting.engine.views import Route
 from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import NumericalFailure, RelationMismatch
-from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
+from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, related
 
 
 class Accountant(Memo, ABC):
@@ -98,7 +98,7 @@ class Accountant(Memo, ABC):
 
     def kind(self, view: View) -> Kind:
         """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
-        if view not in VIEWS:
+        if not isinstance(view, str) or view not in VIEWS:
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
         return self.bounds.kind(view)
 
@@ -152,7 +152,7 @@ class Accountant(Memo, ABC):
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
-        found = views.routes(self.bounds, float(deltas(delta)), every=True)
+        found = views.routes(self.bounds, probability(delta=delta), every=True)
         return tuple(sorted(found, key=lambda route: route.epsilon))
 
     def group(self, size: int) -> "Accountant":
@@ -182,7 +182,7 @@ class Accountant(Memo, ABC):
 
         Raises: RelationMismatch, where no such step is known.
         """
-        if relation == self.relation:
+        if related(relation) == self.relation:
             return self
         mine = self.relation
         if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation):
@@ -252,7 +252,10 @@ class Composed(Accountant):
 
     def __post_init__(self) -> None:
         counts: dict[Accountant, int] = {}
-        for account, times in self.entries:
+        for entry in listed(entries=self.entries):
+            if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], Accountant)):
+                raise TypeError(f"entries must hold pairs (account, times), got {type(entry).__name__}")
+            account, times = entry
             inner = account.entries if isinstance(account, Composed) else ((account, 1),)
             for member, own in inner:
                 counts[member] = counts.get(member, 0) + own * positive_integer(times=times)
@@ -312,6 +315,9 @@ class Parallel(Accountant):
     moved: bool = False
 
     def __post_init__(self) -> None:
+        put(self, moved=flag(moved=self.moved), parts=listed(parts=self.parts))
+        for part in self.parts:
+            checked_account(parts=part)
         flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
         parts = tuple(part for group in flat for part in group)
         if not parts:
@@ -389,6 +395,7 @@ class Group(Accountant):
 
     def __post_init__(self) -> None:
         size = positive_integer(size=self.size)
+        checked_account(base=self.base)
         if self.relation is None:
             put(self, relation=self.base.relation.group(size))
         if isinstance(self.base.relation, ReplaceOne):
@@ -406,6 +413,14 @@ class Group(Accountant):
     def for_sizes(self, low: int, high: int) -> Accountant:
         """The base's, for groups."""
         return replace(self, base=self.base.for_sizes(low, high))
+
+
+def checked_account(**named: Any) -> Accountant:
+    """The account. Raises: TypeError, for anything else."""
+    ((name, item),) = named.items()
+    if not isinstance(item, Accountant):
+        raise TypeError(f"{name} must be an accountant (mechanism.accountant), got {type(item).__name__}")
+    return item
 
 
 def same_relation(members: "tuple[Accountant, ...]") -> Relation:

@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from privsample._checks import deltas
+from privsample._checks import probability
 from privsample.accounting.base import Accountant
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     """The account at this delta in plain words: whom it protects, from what, and what it takes for granted."""
-    failure = float(deltas(delta))
+    if not isinstance(account, Accountant):
+        raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
+    failure = probability(delta=delta)
     if np.isinf(account.epsilon(failure)):
         promise = f"At delta = {shown_delta(failure)} nothing is promised."
     else:

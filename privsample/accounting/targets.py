@@ -25,6 +25,10 @@ class Target(ABC):
     def met_by(self, account: Accountant) -> bool:
         """Whether the account certifies the guarantee."""
 
+    def _met_as_reported(self, account: Accountant) -> bool:
+        """Whether all views that report this guarantee stay within it: the test on which calibration ends."""
+        return self.met_by(account)
+
     @abstractmethod
     def _excess(self, account: Accountant) -> float:
         """How far the account lies above the guarantee, in a smooth measure that a search may trust."""
@@ -78,6 +82,14 @@ class DP(Target):
             return bool(account.epsilon(self.delta) <= self.epsilon)
         return self.delta > 0 and bool(account.log_delta(self.epsilon) <= np.log(self.delta))
 
+    def _met_as_reported(self, account: Accountant) -> bool:
+        """delta(epsilon) <= delta and epsilon(delta) <= epsilon.
+
+        Either proves the guarantee, but each view is rounded up by itself: one may miss it by its last digits where the
+        other meets it. delta(epsilon) comes first: it is one point of the curve that the other view inverts.
+        """
+        return bool(account.delta(self.epsilon) <= self.delta and account.epsilon(self.delta) <= self.epsilon)
+
     def _excess(self, account: Accountant) -> float:
         if self.delta == 0:
             return float(account.max_loss / self.epsilon - 1)
@@ -122,17 +134,19 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
             reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
         case DP(delta=0.0) if np.isinf(account.max_loss):
             reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
-        case DP(delta=delta):
+        case DP(epsilon=epsilon, delta=delta):
             cost = float(account.epsilon(delta))
             reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
+            if cost <= epsilon:  # by the last digits only
+                reason = f": this mechanism costs delta {float(account.delta(epsilon))!r} at that epsilon"
         case ZCDP() if np.isfinite(limit):
             reason, advice = f": its Renyi divergence is infinite from order {limit:g} on", "ask for RDP or DP"
     return UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
 
 
 def require(target: Target, account: Accountant, advice: str) -> None:
-    """Raise UnreachableTarget unless the account meets the target."""
-    if not target.met_by(account):
+    """Raise UnreachableTarget unless the account meets the target in all its views."""
+    if not target._met_as_reported(account):
         raise unreachable(target, account, advice)
 
 
@@ -141,15 +155,16 @@ def largest(
 ) -> M:
     """The mechanism with the largest parameter in (0, most] whose account meets the target; cost grows with it.
 
-    Within 1e-9 relative of the true parameter, and certified: the returned account was checked.
+    Within 1e-9 relative of the true parameter, and certified: the returned account was checked, and all views that
+    report the target meet it.
     Raises: UnreachableTarget, with `advice`.
     """
     top = build(most)
-    if target.met_by(account(top)):
+    if target._met_as_reported(account(top)):
         return top
 
     def meets(parameter: float) -> bool:
-        return 0.0 < parameter <= most and target.met_by(account(build(parameter)))
+        return 0.0 < parameter <= most and target._met_as_reported(account(build(parameter)))
 
     inverse = crossing(lambda x: target._excess(account(build(min(1.0 / x, most)))), start=1.0 / most)
     found = safe_side(meets, 1.0 / max(inverse, 1.0 / most), upward=False)
@@ -165,7 +180,7 @@ def smallest(build: Callable[[float], M], account: Callable[[M], Accountant], ta
     """
 
     def meets(parameter: float) -> bool:
-        return 0.0 < parameter < np.inf and target.met_by(account(build(parameter)))
+        return 0.0 < parameter < np.inf and target._met_as_reported(account(build(parameter)))
 
     root = crossing(lambda p: target._excess(account(build(p))), start=1.0)
     found = safe_side(meets, root, upward=True)

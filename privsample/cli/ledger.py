@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from privsample._decimals import round_down
 from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant, ZCDPAccountant
 from privsample.accounting.ledger import Ledger
@@ -220,11 +221,11 @@ def _print(args: Namespace, ledger: Ledger) -> int:
         ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
         ("budget", ledger.budget.words),
         ("spent", up(ledger.spent())),
-        ("remaining", up(-ledger.remaining()).removeprefix("-")),
+        ("remaining", round_down(ledger.remaining(), 4)),
     ]
     if "set_aside" in made:
         aside = made["set_aside"]
-        facts.append(("delta set aside", f"{aside['delta']:g}, of which {aside['left']:g} is left"))
+        facts.append(("delta set aside", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} is left"))
     if not made["within_budget"]:
         facts.append(
             ("attention", "by this version's formulas the entries are over the budget; nothing can be released")

@@ -8,12 +8,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, Context
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from privsample._decimals import round_up
 from privsample.cli.errors import require
 
 _WIDEST = 100
@@ -44,11 +44,8 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def up(cost: float, digits: int = 4) -> str:
-    """A cost in decimal digits, rounded up, but for the 1e-12 that a search may leave above a round limit."""
-    if not math.isfinite(cost):
-        return "none" if cost > 0 else str(cost)
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(float(cost) * (1 - 1e-12))
-    return f"{float(rounded):g}"
+    """A cost in decimal digits, rounded up."""
+    return round_up(cost, digits)
 
 
 def odds(epsilon: float) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, number, positive_integer, real_array
+from privsample._checks import FloatArray, flag, number, positive_integer, real_array
 from privsample._value import put, value
 
 
@@ -26,6 +26,7 @@ class Differences:
 
     def __post_init__(self) -> None:
         given = np.abs(real_array(vectors=self.vectors))
+        put(self, whole=flag(whole=self.whole), attained=flag(attained=self.attained))
         if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all() or not given.any(axis=1).all():
             raise ValueError(
                 "vectors must be finite differences, none of them zero, of shape (vectors, coordinates), got "

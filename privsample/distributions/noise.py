@@ -289,7 +289,7 @@ NAMES = tuple(_LAWS)
 
 def noise_law(name: str, spread: float) -> Noise:
     """The law of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
-    if name not in _LAWS:
+    if not isinstance(name, str) or name not in _LAWS:
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
     return _LAWS[name](spread)
 

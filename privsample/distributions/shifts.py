@@ -7,7 +7,7 @@ say how far records reach. These kinds are all that there are: a model of anothe
 package states its posteriors by them, too.
 """
 
-from privsample._checks import positive
+from privsample._checks import flag, positive
 from privsample._value import put, value
 
 
@@ -50,7 +50,7 @@ class BetaShifts:
     whole: bool
 
     def __post_init__(self) -> None:
-        put(self, a=positive(a=self.a), b=positive(b=self.b), whole=bool(self.whole))
+        put(self, a=positive(a=self.a), b=positive(b=self.b), whole=flag(whole=self.whole))
 
     @property
     def counts(self) -> tuple[float, ...]:

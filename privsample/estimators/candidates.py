@@ -101,6 +101,8 @@ def prepared(estimator: Any, candidate: Mapping[str, Any]) -> Any:
 
 def untied(estimator: Any) -> None:
     """Refuse what ties runs together or tells their number. Raises: ValueError."""
+    if not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise TypeError(f"estimator must be an estimator of scikit-learn's kind, got {type(estimator).__name__}")
     for name, value in estimator.get_params(deep=True).items():
         tied = _last(name) in _SEEDS and value is not None
         if tied or isinstance(value, (np.random.Generator, np.random.RandomState)):

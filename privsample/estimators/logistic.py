@@ -9,7 +9,7 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import DP
 from privsample.estimators.records import DeclaredClasses, HandleInvalid
@@ -103,6 +103,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
 
     def accountant_for(self, n: int, features: int) -> Accountant:
         """What `fit` will cost for n rows of so many features, before any data are seen."""
+        n, features = positive_integer(n=n), positive_integer(features=features)
         return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:

@@ -121,6 +121,8 @@ def _checked_score(search: Any) -> NoisyScore | None:
             )
         if not (isinstance(validation, (tuple, list)) and len(validation) == 2):
             raise TypeError("validation must be a pair (X, y) of public data")
+        if any(isinstance(part, (int, float)) for part in validation):
+            raise TypeError("validation must be a pair (X, y) of public data, got a single number in place of X or y")
         X, _ = indexable(*validation)
         if X is None or rows_of(X) == 0:
             raise ValueError("validation must hold at least one public record: without a score no candidate is best")

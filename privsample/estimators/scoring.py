@@ -36,7 +36,7 @@ class NoisyScore:
 
     def __post_init__(self) -> None:
         put(self, noise_std=positive(noise_std=self.noise_std), bounds=interval(bounds=self.bounds))
-        if self.law not in ("gaussian", "laplace"):
+        if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
             raise ValueError(f"law must be 'gaussian' or 'laplace', got {self.law!r}")
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:

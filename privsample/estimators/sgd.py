@@ -10,7 +10,7 @@ from scipy import special
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, positive_integer
 from privsample.accounting.sgd import SGDAccountant
 from privsample.accounting.targets import DP
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss
@@ -44,6 +44,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
 
     def accountant_for(self, n: int, features: int) -> SGDAccountant:
         """What `fit` will cost for n rows of so many features, before any data are seen."""
+        n, features = positive_integer(n=n), positive_integer(features=features)
         return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:

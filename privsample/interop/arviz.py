@@ -79,6 +79,8 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
 
     Raises: ImportError, no netCDF library; OSError, the file cannot be opened; ValueError, it is broken or foreign.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     engine, source, load = _engine(), Path(path), import_module("xarray").load_dataset
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
@@ -184,6 +186,8 @@ def _unreadable(path: Path, wrong: str) -> ValueError:
 
 @contextmanager
 def _quiet(tree: Any) -> Iterator[None]:
+    if not hasattr(tree, "posterior"):
+        raise TypeError(f"tree must be what to_arviz made, with a group 'posterior', got {type(tree).__name__}")
     """Without the warnings and log lines whose only cause is that there is one chain, or one draw."""
     logger = logging.getLogger("arviz_stats.base.stats_utils") if arviz_generation() else _arviz()._log
 

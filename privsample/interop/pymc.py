@@ -77,6 +77,8 @@ def noisy_count(
     _, tensor = libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):
         raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
+    if not isinstance(noise, Noise):
+        raise TypeError(f"noise must be a noise, such as GaussianNoise(noise_std=2.0), got {type(noise).__name__}")
     copies = np.array([finite(observed=observed)])
     term = count_term(copies, noise, n=None if n is None else positive_integer(n=n))
     what, given = ("mean", mean) if n is None else ("p", p)
@@ -113,6 +115,10 @@ def noise_aware(
 def _put(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
     """Into the open model, the numbers as constants. Returns: what the likelihood is, in words."""
     pm, tensor = libraries("noisy_observation")
+    if not isinstance(name, str):
+        raise TypeError(f"name must be text, got {type(name).__name__}")
+    if pm.Model.get_context(error_if_none=False) is None:
+        raise TypeError("no PyMC model is open: call this inside `with pm.Model():`")
     numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}
     pm.Potential(name, term.build(TermSite(name, term.laplace), numbers, *parameters))
     return term.words
@@ -120,7 +126,10 @@ def _put(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
 
 def _shaped(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
     """The parameter as a tensor of this shape. Raises: ValueError, where it is known to have another."""
-    found = tensor.as_tensor_variable(given).astype("float64")  # a Python float may have become a float32
+    try:
+        found = tensor.as_tensor_variable(given).astype("float64")  # a Python float may have become a float32
+    except (NotImplementedError, TypeError, ValueError):
+        raise TypeError(f"{what} must be a variable of your model or numbers, got {type(given).__name__}") from None
     if found.ndim != len(shape) or any(at not in {None, due} for at, due in zip(found.type.shape, shape, strict=True)):
         due = f"of shape {shape}" if shape else "one number"
         raise ValueError(f"{what} must be {due}, got shape {found.type.shape}")

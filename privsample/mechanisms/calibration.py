@@ -65,6 +65,9 @@ class FreeParameter:
     account: Callable[[Any], Accountant] = _accountant
 
     def __post_init__(self) -> None:
+        for name in ("name", "decides"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text, got {type(getattr(self, name)).__name__}")
         put(self, decides=self.decides or self.name)
 
 
@@ -115,17 +118,19 @@ def _fewest(
 ) -> M:
     """The mechanism with the least whole number from 1 on whose account meets the target; cost falls with it."""
     failed, count = 0, 1
-    while not target.met_by(account(build(count))):
+    while not target._met_as_reported(account(build(count))):
         if count >= most:
             raise unreachable(target, account(build(count)), advice)
         failed, count = count, 2 * count
     while count - failed > 1:
         middle = (failed + count) // 2
-        failed, count = (failed, middle) if target.met_by(account(build(middle))) else (middle, count)
+        failed, count = (failed, middle) if target._met_as_reported(account(build(middle))) else (middle, count)
     return build(count)
 
 
 def _chosen(cls: type, parameters: tuple[FreeParameter, ...], by: str | None) -> FreeParameter | None:
+    if not (by is None or isinstance(by, str)):
+        raise TypeError(f"by must be the name of a free parameter, got {type(by).__name__}")
     for free in parameters:
         if by in (None, free.name):
             return free

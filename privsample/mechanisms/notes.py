@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from privsample._checks import mapping
 from privsample._value import put, value
 from privsample.errors import PrivateContent
 
@@ -20,7 +21,7 @@ class CuratorNotes:
     facts: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        put(self, facts=dict(self.facts))
+        put(self, facts=mapping(facts=self.facts))
 
     def text(self) -> str:
         """The notes, one fact a line."""

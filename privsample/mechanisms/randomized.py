@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, holdable, how_many, positive_integer
+from privsample._checks import FloatArray, holdable, how_many, number, positive_integer
 from privsample._data import chunks
 from privsample._value import cached, put, value
 from privsample.accounting.randomized import RandomizedResponseAccountant
@@ -49,7 +49,7 @@ class RandomizedResponse(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        if self.log_odds > _MOST:
+        if number(log_odds=self.log_odds) > _MOST:
             raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         put(self, log_odds=account.log_odds, categories=account.categories)
@@ -107,6 +107,7 @@ class RandomizedResponse(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The answers of a group, all of one category or all of another: any two are alike."""
+        group = positive_integer(group=group)
         return self._pairs(self, self._distributions(2), np.array([[0, 1]]), group)
 
     def worst_neighbours_through(

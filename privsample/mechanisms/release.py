@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import probability
+from privsample._checks import mapping, probability
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
-from privsample.accounting.base import Accountant
+from privsample.accounting.base import Accountant, checked_account
 from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
@@ -40,9 +40,10 @@ class Release:
     delta: float = _DELTA
 
     def __post_init__(self) -> None:
-        refuse_notes(dict(self.draws))
+        draws = mapping(draws=self.draws)
+        refuse_notes(draws)
         held = {}
-        for name, array in self.draws.items():
+        for name, array in draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi":
                 raise ValueError(
@@ -51,7 +52,9 @@ class Release:
                 )
             copy.flags.writeable = False
             held[name] = copy
-        own, account = self.mechanism._own_account, self.account
+        if not hasattr(self.mechanism, "_own_account"):
+            raise TypeError(f"mechanism must be a mechanism, got {type(self.mechanism).__name__}")
+        own, account = self.mechanism._own_account, checked_account(account=self.account)
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")

@@ -116,6 +116,7 @@ class NoisyProjectedSGD(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Rows of zeros, and the longest row with either extreme target: the last, and the first if order is known."""
+        group = positive_integer(group=group)
         loss, places = self.loss, {"": False} if self.hidden_order else {", the last": True, ", the first": False}
         ends = (loss.target, -loss.target) if isinstance(loss, SquaredLoss) else (1.0, 0.0)
         among = f"{group:,} of {self.n:,}: a row of norm {loss.norm:g} and target"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._checks import positive_integer
 from privsample._data import chunks
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import put, value
@@ -106,6 +107,7 @@ class Subsampled(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The records of the base's worst pair; whether the one that differs is in the sample decides the loss."""
+        group = positive_integer(group=group)
         one = replace(self, base=_with_one_draw(self.base))
         base, size = one.base, public_size(one.relation)
         if isinstance(base, NoisySum):

@@ -27,6 +27,32 @@ def made(run):
     return lambda *more: run(*INIT, "--n", 500, "--unit", "patient", *LIMIT, *more, "--json")
 
 
+@pytest.mark.parametrize("limit", [["--epsilon", 2, "--delta", 0], ["--epsilon", 2, "--delta", 1e-6], ["--rho", 2]])
+def test_a_fresh_ledger_shows_its_whole_budget_and_no_more_than_is_left(run, limit):
+    def told(name):
+        (line,) = [line for line in run("ledger", "show", "whole").out.splitlines() if line.startswith(name)]
+        return line.split()[1]
+
+    assert run("ledger", "init", "whole", "--dataset", "d", "--add-remove", *limit).code == 0
+    assert (told("spent"), told("remaining")) == ("0", "2")
+    how = "--zcdp" if limit[0] == "--rho" else "--pure"
+    for spent, left in (("0.1", "1.9"), ("0.3001", "1.699")):  # rounded up, rounded down
+        assert run("ledger", "spend", "whole", how, {"0.1": 0.1, "0.3001": 0.20001}[spent]).code == 0
+        assert (told("spent"), told("remaining")) == (spent, left)
+
+
+@pytest.mark.parametrize("parts", [3, 7, 10])
+def test_a_budget_in_equal_parts_is_spent_whole(run, parts):
+    assert run("ledger", "init", "parts", "--dataset", "d", "--add-remove", "--epsilon", 2, "--delta", 0).code == 0
+    for _ in range(parts):
+        ran = run("ledger", "spend", "parts", "--pure", 2 / parts, "--json")
+        assert ran.code == 0
+    assert (ran.json["spent"], ran.json["remaining"]) == (2.0, 0.0)
+    refused = run("ledger", "spend", "parts", "--pure", 2 / parts)
+    assert refused.code == 2
+    assert "and 0 remains" in refused.err
+
+
 def test_the_whole_way(run, made):
     ran = made("--approximate-share", 0.5)
     assert ran.code == 0

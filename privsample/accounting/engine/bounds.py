@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, number
 from privsample._logspace import half_square
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.loss.pair import Envelope, LossPair, worst_renyi
@@ -133,6 +133,10 @@ class PrivacyBounds:
     pairs: tuple[LossPair, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.directions, tuple) and all(isinstance(group, tuple) for group in self.directions)):
+            raise TypeError(f"directions must be a tuple of tuples of LossPair, got {self.directions!r}")
+        for name in ("order_limit", "infinity_mass", "pure_epsilon", "zcdp"):
+            number(**{name: getattr(self, name)})
         pairs = tuple(pair for group in self.directions for pair in group)
         if len(self.directions) > 2 or not all(self.directions) or not all(isinstance(p, LossPair) for p in pairs):
             raise ValueError(f"directions must be at most two groups of LossPair, none empty, got {self.directions!r}")

@@ -12,7 +12,15 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive, positive_integer, probability, real_array, renyi_orders
+from privsample._checks import (
+    LARGEST_INTEGER,
+    FloatArray,
+    positive,
+    positive_integer,
+    probability,
+    real_array,
+    renyi_orders,
+)
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
@@ -21,8 +29,11 @@ from privsample.accounting.targets import DP, RDP, ZCDP, Target
 
 _DIGITS = 15  # of a float's decimals, all of which survive: two that print alike to so many count as equal
 _UP, _DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
+_PART_DOWN = Context(prec=40, rounding=ROUND_FLOOR)  # fewer digits than a sum keeps: equal parts add up exactly
 _SHOWN_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _NOTHING, _ENDLESS = Decimal(0), Decimal("Infinity")
+_TWO_ROUNDINGS = 2.0**-51
+_CALIBRATED = 1e-9  # of the budget: within this a plan takes it whole
 _MARGIN = 1e-9  # of a share's Renyi curve: more than adding up one release at a time can lose
 _ROUNDS = 64  # halvings of the interval around the worst loss
 
@@ -30,6 +41,17 @@ _ROUNDS = 64  # halvings of the interval around the worst loss
 def decimal(number: float) -> Decimal:
     """The number to 15 decimal digits, so that 0.1 + 0.2 fits into 0.3; +inf for NaN and for what lies below zero."""
     return Decimal(f"{float(number):.{_DIGITS}g}") if number >= 0 else _ENDLESS
+
+
+def decimal_of(number: float, whole: float) -> Decimal:
+    """As `decimal`, but a k-th of `whole` counts as just that: to 15 digits three times 2/3 is more than 2.
+
+    Within two roundings of a float of the k-th: that is less than what 15 digits leave out.
+    """
+    found, ratio = decimal(number), float(whole) / float(number) if number > 0 else math.inf
+    if not 1.0 <= ratio < LARGEST_INTEGER or not math.isclose(number * round(ratio), whole, rel_tol=_TWO_ROUNDINGS):
+        return found
+    return _PART_DOWN.divide(decimal(whole), Decimal(round(ratio)))
 
 
 def _float_down(number: Decimal) -> float:
@@ -113,10 +135,10 @@ class Filter(ABC):
         return max(_float_down(_DOWN.subtract(decimal(self.amount), spent)), 0.0)
 
 
-def _computed(measure: Callable[[], float]) -> Decimal:
-    """A cost; +inf where its formula breaks down."""
+def _computed(measure: Callable[[], float], whole: float) -> Decimal:
+    """A cost, `whole` the budget; +inf where its formula breaks down."""
     try:
-        return decimal(measure())
+        return decimal_of(measure(), whole)
     except ArithmeticError:
         return _ENDLESS
 
@@ -140,11 +162,11 @@ class SumFilter(Filter):
             return replace(self.nothing, loss=_ENDLESS, failure=decimal(account.failure))
         match self.budget:
             case ZCDP():
-                loss = _computed(lambda: account.zcdp)
+                loss = _computed(lambda: account.zcdp, self.amount)
             case RDP(order=order):
-                loss = _computed(lambda: float(account.rdp(order)))
+                loss = _computed(lambda: float(account.rdp(order)), self.amount)
             case _:
-                loss = _computed(lambda: account.max_loss)
+                loss = _computed(lambda: account.max_loss, self.amount)
         return replace(self.nothing, loss=loss)
 
     def excess(self, total: Charge) -> float:
@@ -197,7 +219,7 @@ class CurveFilter(Filter):
 
     def set_aside_left(self, total: Charge) -> float:
         """What no failure has used yet of the part set aside, rounded down."""
-        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), total.failure)), 0.0)
+        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.failure)))), 0.0)
 
     def charge(self, account: Accountant) -> Charge:
         """The account's Renyi curve beside its failures, its pure guarantee, and its failures."""
@@ -206,20 +228,24 @@ class CurveFilter(Filter):
             usable = self.orders < account.bounds.order_limit
             renyi[usable] = account.bounds.renyi(self.orders[usable])
         renyi = np.where(renyi >= 0.0, renyi, np.inf)
-        loss = _computed(lambda: account.max_loss)
-        return Charge(loss=loss, renyi=renyi, failure=decimal(account.failure))
+        loss = _computed(lambda: account.max_loss, self.amount)
+        return Charge(loss=loss, renyi=renyi, failure=decimal_of(account.failure, self.set_aside))
 
     def tight(self, account: Accountant, delta: float) -> Charge:
         """The account as its own (epsilon, delta), the best over all routes: for plans declared whole."""
         try:
             epsilon, most = float(account.epsilon(delta)), self.budget.epsilon
-            if epsilon > most and DP(epsilon=most, delta=delta).met_by(account):
-                epsilon = most  # a plan calibrated to the budget meets it, whatever a search lost in the last digit
+            if epsilon > most * (1.0 - _CALIBRATED) and (epsilon <= most or self._keeps(account, delta)):
+                epsilon = most  # a plan calibrated to the budget takes it whole: a search ends a little below it
         except ArithmeticError:
             epsilon = math.inf
         if not 0.0 <= epsilon < math.inf:
-            return Charge(loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), failure=decimal(delta))
+            return Charge(loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), failure=decimal_of(delta, self.set_aside))
         return self.charge(ApproximateAccountant(stated_epsilon=epsilon, stated_delta=delta))
+
+    def _keeps(self, account: Accountant, delta: float) -> bool:
+        """Whether the account meets the budget by any of its views, whatever a search lost in the last digit."""
+        return DP(epsilon=self.budget.epsilon, delta=delta).met_by(account)
 
     def excess(self, total: Charge) -> float:
         """How far the better of the two rules is from passing; +inf where too much may fail."""

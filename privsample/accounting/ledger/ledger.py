@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from privsample._checks import positive, positive_integer, probability
+from privsample._checks import flag, listed, positive, positive_integer, probability
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger.book import Book, Entry, Item, Settings, creation, declared, drawing, entering, read
 from privsample.accounting.ledger.export import document, write_new
@@ -60,7 +60,7 @@ class Ledger:
         Raises: ValueError, for a file that is damaged, newer or another program's, or that says otherwise than what is
         given; FileNotFoundError and other OSErrors.
         """
-        self._log = Log(path=Path(path).absolute(), timeout=positive(timeout=timeout))
+        self._log = Log(path=_path(path).absolute(), timeout=positive(timeout=timeout))
         fixed = {"budget": budget, "relation": relation, "dataset": dataset}
         given: dict[str, Any] = fixed | {"approximate_share": approximate_share, "weights": weights}
         given = {name: item for name, item in given.items() if item is not None}
@@ -114,6 +114,7 @@ class Ledger:
         Raises: BudgetExceeded, RelationMismatch, NotRegistered (an account that the file could not give back),
         ValueError, TypeError, OSError; then nothing was spent.
         """
+        _text(label=label)
         return self._spend("spend", declared(account, times, self.relation), label)
 
     def release(self, mechanism: Draws[R_co], data: Any, *, label: str = "", validated: bool = False) -> R_co:
@@ -125,9 +126,12 @@ class Ledger:
         before; one with a function as score is not, as it is known that its release cannot be saved.
         Raises: as `spend`; SchemaError.
         """
+        if not hasattr(mechanism, "accountant"):
+            raise TypeError(f"mechanism must be a mechanism, got {type(mechanism).__name__}")
+        _text(label=label)
         refuse_unregistered(mechanism)
         item = declared(mechanism.accountant, 1, self.relation)
-        if not validated:
+        if not flag(validated=validated):
             validated_first(mechanism, data)
         self._spend("release", item, label or type(mechanism).__name__)
         return mechanism.release(data)
@@ -142,7 +146,8 @@ class Ledger:
         Equal items must be draws from one and the same column: their tight composition takes them for that.
         Raises: as `spend`.
         """
-        items = [planned(member, self.relation) for member in plan]
+        _text(label=label)
+        items = [planned(member, self.relation) for member in listed(plan=plan)]
         if not items:
             raise ValueError("the plan must name at least one mechanism or account")
         if delta is not None and not probability(delta=delta) > 0:
@@ -198,7 +203,7 @@ class Ledger:
         """
         made = document(self._now())
         if path is not None:
-            write_new(Path(path), json.dumps(made, allow_nan=False, indent=2))
+            write_new(_path(path), json.dumps(made, allow_nan=False, indent=2))
         return made
 
     def _now(self) -> Book:
@@ -249,11 +254,24 @@ class Ledger:
         self._enter(event)
 
 
+def _path(path: Any) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
+    return Path(path)
+
+
+def _text(*, label: Any) -> None:
+    if not isinstance(label, str):
+        raise TypeError(f"label must be text, got {type(label).__name__}")
+
+
 def _check(given: Mapping[str, Any]) -> None:
     kinds: dict[str, type] = {"budget": Target, "relation": Relation, "dataset": str, "weights": Mapping}
     for name, item in given.items():
         if name in kinds and not isinstance(item, kinds[name]):
             raise TypeError(f"{name} must be a {kinds[name].__name__}, got {type(item).__name__}")
+    if "approximate_share" in given:
+        probability(approximate_share=given["approximate_share"])
     dataset = given.get("dataset", "data")
     if not (dataset.strip() and dataset.isprintable()):
         raise ValueError(f"dataset must be a name in printable characters, got {dataset!r}")

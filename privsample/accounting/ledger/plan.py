@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, final
 
+from privsample._checks import flag, positive_integer
 from privsample._serial import decode, encode
 from privsample._value import Memo
 from privsample.accounting.base import Accountant
@@ -46,7 +47,9 @@ class Reservation:
     __slots__ = ("_ledger", "_number")
 
     def __init__(self, ledger: PlanLedger, number: int) -> None:
-        self._ledger, self._number = ledger, number
+        if not hasattr(ledger, "history"):
+            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}")
+        self._ledger, self._number = ledger, positive_integer(number=number)
 
     def __repr__(self) -> str:
         return f"Reservation({self._ledger!r}, number={self._number})"
@@ -73,7 +76,7 @@ class Reservation:
         mechanism = decode(json.loads(item.mechanism))
         if mechanism.accountant != item.account:
             raise ValueError(f"item {position} was reserved at another cost than its mechanism has in this version")
-        if not validated:
+        if not flag(validated=validated):
             validated_first(mechanism, data)
         self._ledger._use(self._number, position)
         return mechanism.release(data)
@@ -89,7 +92,7 @@ class Reservation:
 
     def _item(self, position: int) -> Item:
         items = self.items
-        if isinstance(position, bool) or position not in range(len(items)):
+        if isinstance(position, bool) or not isinstance(position, int) or position not in range(len(items)):
             raise ValueError(f"position must be one of 0 to {len(items) - 1}, got {position!r}")
         return items[position]
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from privsample._decimals import round_down, round_up
 from privsample.accounting.ledger.book import Book
 from privsample.accounting.ledger.filters import Charge, CurveFilter
 from privsample.accounting.targets import DP, RDP, ZCDP
@@ -23,7 +24,7 @@ def closed(book: Book, path: Path) -> BudgetExceeded:
     """The error where the entries themselves are over the budget."""
     spent = book.filter.spent(book.total)
     return BudgetExceeded(
-        f"by this version's formulas the entries of {path.name} cost {_shown(spent)}, more than its budget "
+        f"by this version's formulas the entries of {path.name} cost {_up(spent)}, more than its budget "
         f"({book.settings.budget.words}); nothing was spent or drawn; nothing more can be released from these data"
     )
 
@@ -70,10 +71,14 @@ def _too_much(book: Book, charge: Charge) -> tuple[str, str]:
     left = book.filter.left(book.total)
     name = "rho" if isinstance(book.settings.budget, ZCDP) else "epsilon"
     return (
-        f"it would bring the {name} spent from {_shown(before)} to {_shown(after)}, and {_shown(left)} remains",
+        f"it would bring the {name} spent from {_up(before)} to {_up(after)}, and {_down(left)} remains",
         "calibrate to ledger.share(k) for k more releases, or stop here",
     )
 
 
-def _shown(amount: float) -> str:
-    return f"{amount:.6g}"
+def _up(spent: float) -> str:
+    return round_up(spent, 6)
+
+
+def _down(left: float) -> str:
+    return round_down(left, 6)

@@ -259,7 +259,7 @@ class DiscretePair(LossPair):
             raise ValueError(f"log_p and log_q must have one shape, got {p.shape} and {q.shape}")
         with np.errstate(invalid="ignore"):
             computed = np.where(np.isneginf(p), -np.inf, p - q)
-            loss = np.array(self.loss, dtype=np.float64) if np.size(self.loss) else computed
+            loss = real_array(loss=self.loss).copy() if np.size(self.loss) else computed
             if loss.shape != p.shape or not np.all((loss == computed) | (np.abs(loss - computed) <= 1e-9)):
                 raise ValueError("loss must be log_p - log_q")
         loss.flags.writeable = False

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, holdable, number, positive_integer, renyi_orders
+from privsample._checks import FloatArray, holdable, number, positive_integer, real_array, renyi_orders
 from privsample._logspace import half_square
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -140,7 +140,7 @@ class BernoulliAccountant(Accountant):
 
     def contracted_curve(self, epsilon: FloatArray) -> FloatArray:
         """log of the base's privacy curve times what the draws keep of it, in either direction; shape of epsilon."""
-        e = np.asarray(epsilon, dtype=np.float64)
+        e = real_array(epsilon=epsilon)
         each = np.abs(e)
         base = np.asarray(self.base.log_delta(each))
         with np.errstate(over="ignore"):

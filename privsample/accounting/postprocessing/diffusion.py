@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privsample._checks import nonnegative, positive
+from privsample._checks import function, nonnegative, positive
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant
@@ -40,6 +40,7 @@ def intrinsic_sensitivity(
     neighbours; it may not grow with s, and is taken on trust. tail: T -> a bound of the integral from T on.
     Raises: ValueError, where kappa is seen to grow; NumericalFailure, where the accuracy is not reached.
     """
+    function(kappa=kappa), function(tail=tail)
     start, end = positive(time=time), 2.0 * time
     goal = positive(accuracy=accuracy)
     edges = [start, end]
@@ -70,8 +71,8 @@ def intrinsic_sensitivity(
         y = np.append(y, [_value(kappa, float(m)) for m in middles])[order]
 
 
-def _value(function: Callable[[float], float], at: float) -> float:
-    return nonnegative(**{f"{getattr(function, '__name__', 'kappa')}({at:g})": function(at)})
+def _value(curve: Callable[[float], float], at: float) -> float:
+    return nonnegative(**{f"{getattr(curve, '__name__', 'kappa')}({at:g})": curve(at)})
 
 
 def diffusion_account(intrinsic: float, relation: Relation = _DEFAULT) -> ZCDPAccountant:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive, positive_integer
+from privsample._checks import FloatArray, positive, positive_integer, renyi_orders
 from privsample._logspace import LEAST_LOSS
 from privsample._value import put, value
 from privsample.accounting.assumptions import Assumption
@@ -168,7 +168,7 @@ class LaplaceSumAccountant(Accountant):
         Both divergences are convex in their shifts, so the best part is found by golden section at each order.
         Parameters: orders, any shape, > 1. Returns: the same shape, nats.
         """
-        a, shift = np.asarray(orders, dtype=np.float64), self._shift
+        a, shift = renyi_orders(orders), self._shift
 
         def cost(part: FloatArray) -> FloatArray:
             with np.errstate(over="ignore"):

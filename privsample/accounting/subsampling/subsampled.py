@@ -18,7 +18,7 @@ from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixed, poisson_pair, thinned_pair
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import RelationMismatch
-from privsample.relations import AddRemove, Relation, ReplaceOne
+from privsample.relations import AddRemove, Relation, ReplaceOne, related
 
 _MOST_BLOCKS, _GROWTH = 1024, 1.25
 _BALLE = "Balle, Barthe and Gaboardi 2018"
@@ -145,6 +145,8 @@ def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
 
     Raises: RelationMismatch, which names the pairing that works.
     """
+    if asked is not None:
+        related(asked)
     unit = base.unit if isinstance(base, (AddRemove, ReplaceOne)) else "record"
     if isinstance(base, (AddRemove, ReplaceOne)) and base.members > 1:
         raise RelationMismatch(f"records are sampled one by one, got a base under {base}; sample first, then .group")

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, finite, positive
+from privsample._checks import FloatArray, finite, listed, positive
 from privsample._value import put, value
 
 
@@ -87,7 +87,7 @@ class Dirichlet(Law):
     alpha: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        put(self, alpha=tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(self.alpha)))
+        put(self, alpha=tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(listed(alpha=self.alpha))))
 
     @property
     def mean(self) -> FloatArray:

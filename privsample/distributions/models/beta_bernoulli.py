@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, positive
+from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, put, value
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Beta
@@ -32,7 +32,12 @@ class BetaBernoulli(Model):
     fractional: bool = False
 
     def __post_init__(self) -> None:
-        put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), fractional=bool(self.fractional))
+        put(
+            self,
+            alpha=positive(alpha=self.alpha),
+            beta=positive(beta=self.beta),
+            fractional=flag(fractional=self.fractional),
+        )
 
     @cached
     def domain(self) -> Domain:

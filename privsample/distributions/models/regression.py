@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, interval, nonnegative_integer, positive
+from privsample._checks import FloatArray, interval, listed, nonnegative_integer, number, positive
 from privsample._data import chunks
 from privsample._value import cached, put, value
 from privsample.distributions.domains import Domain
@@ -41,13 +41,15 @@ class LinearRegression(MomentModel):
     public_n: int = 0
 
     def __post_init__(self) -> None:
-        bounds = tuple(interval(**{f"feature_bounds[{j}]": pair}) for j, pair in enumerate(self.feature_bounds))
+        given = listed(feature_bounds=self.feature_bounds)
+        bounds = tuple(interval(**{f"feature_bounds[{j}]": pair}) for j, pair in enumerate(given))
         if not bounds:
             raise ValueError("feature_bounds must hold a pair (low, high) for each feature, at least one")
         put(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
         put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
         put(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
-        put(self, public=tuple(map(float, self.public)), public_n=nonnegative_integer(public_n=self.public_n))
+        put(self, public=tuple(number(**{f"public[{j}]": x}) for j, x in enumerate(listed(public=self.public))))
+        put(self, public_n=nonnegative_integer(public_n=self.public_n))
 
     @cached
     def moments(self) -> Moments:

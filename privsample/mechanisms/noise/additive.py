@@ -62,6 +62,7 @@ class AdditiveNoise(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        group = positive_integer(group=group)
         one: Any = replace(self, draws=1)  # type: ignore[type-var]
         shift = group * self.sensitivity
         loss = shifted_loss(self._noise_distribution, 0.0, shift)

@@ -38,8 +38,17 @@ _FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
 _ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
+def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
+    """A model and the name of a noise, or None. Raises: TypeError."""
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be one of privsample's models, got {type(model).__name__}")
+    if not (noise is None or isinstance(noise, str)):
+        raise TypeError(f"noise must be the name of a noise, such as 'gaussian', got {type(noise).__name__}")
+    return model, noise
+
+
 def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
-    model, noise = fields["model"], fields["noise"]
+    model, noise = _checked(fields["model"], fields["noise"])
     reach = float(model.differences.vectors.max())
     discrete = noise.startswith("discrete") if noise else model.differences.whole
     return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
@@ -76,11 +85,10 @@ class NoisyStatistics(ConjugateMechanism):
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, Model):
-            raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
+        _checked(self.model, self.noise)
         put(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
         put(self, n=positive_integer(n=self.n), scale=self.law.spread)
-        if self.sampler not in get_args(Sampler):
+        if not isinstance(self.sampler, str) or self.sampler not in get_args(Sampler):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
         if self.sampler == "opendp" and not self.law.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
@@ -137,6 +145,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The records that move the statistic farthest."""
+        group = positive_integer(group=group)
         if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)
         one = replace(self, draws=1)

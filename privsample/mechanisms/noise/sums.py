@@ -102,6 +102,7 @@ class NoisySum(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
+        group = positive_integer(group=group)
         one: Any = replace(self, draws=1)  # type: ignore[type-var]
         size, (common, first, second) = public_size(self.relation), self._extremes
         if size is None:

@@ -100,6 +100,7 @@ class ConjugateMechanism(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The model's records that lead to the most different statistics, or posteriors."""
+        group = positive_integer(group=group)
         others_beside(group, self.n)
         return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
 

@@ -185,6 +185,7 @@ class PrivateGibbsHMM(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Records of zeros only, and the first of them replaced by one of the last categories."""
+        group = positive_integer(group=group)
         others_beside(group, self.n)
         cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
 

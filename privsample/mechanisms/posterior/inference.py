@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import positive_integer
+from privsample._checks import mapping, positive_integer
 from privsample._value import put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
@@ -31,11 +31,12 @@ class PosteriorDraws:
     chains: int = 1
 
     def __post_init__(self) -> None:
-        refuse_notes(dict(self.draws))
-        if not self.method:
+        draws = mapping(draws=self.draws)
+        refuse_notes(draws)
+        if not (isinstance(self.method, str) and self.method):
             raise ValueError("method must say in words how the draws were made, got nothing")
         chains, held = positive_integer(chains=self.chains), {}
-        for name, array in self.draws.items():
+        for name, array in draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi" or len(copy) % chains:
                 raise ValueError(

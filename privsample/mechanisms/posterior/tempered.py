@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, positive_integer
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
@@ -86,6 +86,7 @@ class TemperedPosterior(ConjugateMechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The density is known for one number; for several a score is learned."""
+        group = positive_integer(group=group)
         others_beside(group, self.n)
         if self.model.records_are_codes:
             return self._worst_shares(group)

@@ -79,6 +79,7 @@ class BernoulliSampling(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's pairs, seen through the draws."""
+        group = positive_integer(group=group)
         assert self.dimension is not None
         width = self.draws * self.dimension + 1
         return tuple(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, listed, nonnegative
+from privsample._checks import FloatArray, listed, nonnegative, positive_integer
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
@@ -92,6 +92,7 @@ class NoisyContraction(PostProcessing):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Those of the noise that all began with."""
+        group = positive_integer(group=group)
         return neighbours_after_noise(self, group, width=prod(self.shape), loss=lambda account, shift: None)  # noqa: ARG005
 
     @cached

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import generator, positive
+from privsample._checks import generator, positive, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -103,6 +103,7 @@ class NoiseAfter(PostProcessing):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Those of the noise that all began with; after Gaussian noise the density is known."""
+        group = positive_integer(group=group)
         return neighbours_after_noise(self, group, width=prod(self._additive.shape), loss=_loss_after_noise)
 
     @property

@@ -87,6 +87,7 @@ class DiffusionMechanism(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        group = positive_integer(group=group)
         return (self._neighbours(group, lambda base: base, self.accountant, tiers=1),)
 
     def _neighbours(
@@ -282,6 +283,7 @@ class Hierarchy(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, of which all tiers are released."""
+        group = positive_integer(group=group)
         tiers = 1 + len(self.times)
         return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, tiers=tiers),)
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, positive_integer
 from privsample._value import put, value
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.postprocessing.mixing import MixingConstants
@@ -88,6 +88,7 @@ class MarkovKernel(PostProcessing):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Those of the innermost base, whichever the kernels leave most different."""
+        group = positive_integer(group=group)
         return self.worst_neighbours_through(self, (), group)
 
     def worst_neighbours_through(

@@ -199,6 +199,7 @@ class ProfileMechanism(Mechanism):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The ends of the edges, or for a group of that many edges, that differ most."""
+        group = positive_integer(group=group)
         return self.worst_neighbours_through(self, (), group)
 
     def worst_neighbours_through(

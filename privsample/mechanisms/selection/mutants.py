@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
-from privsample._checks import FloatArray
+from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import value
 from privsample.accounting.selection.repetition import SelectionAccountant
@@ -44,6 +44,7 @@ class SelectionWithCount(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The two records, with the loss of the answer and the number of runs together."""
+        group = positive_integer(group=group)
         del group
         log_p, log_q = log_expit(self.base.log_odds), log_expit(-self.base.log_odds)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import finite, share
+from privsample._checks import finite, positive_integer, share
 from privsample._data import as_float
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
@@ -97,6 +97,7 @@ class RepeatedSelection(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, with the scores that attain most."""
+        group = positive_integer(group=group)
         return neighbours_by_score(self, group, low_on_top, best_of_runs(self.runs))
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
@@ -146,6 +147,7 @@ class ConditionalSelection(Wrapper):
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, with the scores that attain most."""
+        group = positive_integer(group=group)
         places, chosen = ends_accepted(self.accept), first_accepted(self.accept, self.floor)
         return neighbours_by_score(self, group, places, chosen)
 

@@ -29,7 +29,11 @@ def neighbouring_pairs(
     ([0.0, 0.0, 0.0], [0.0, 0.0, 1.0])
     """
     columns = [np.asarray(part) for part in (records if isinstance(records, tuple) else (records,))]
-    if any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns) or not len(columns[0]):
+    if (
+        not columns
+        or any(column.ndim == 0 or len(column) != len(columns[0]) for column in columns)
+        or not len(columns[0])
+    ):
         raise ValueError("records must be an array with a record in each row, or a tuple of equally long arrays")
     rows = list(zip(*map(keys, columns), strict=True))
     places = np.sort(list({row: at for at, row in reversed(list(enumerate(rows)))}.values()))

@@ -189,6 +189,53 @@ def test_decimals_as_they_print_and_rounded_upwards():
     assert decimal(math.nan) == decimal(-1.0) == decimal(math.inf)
 
 
+@pytest.mark.parametrize("amount", [2.0, 0.1 + 0.2, 1 / 3, 0.7, 1e-3, 13.7])
+@pytest.mark.parametrize("kind", ["pure", "zcdp", "(epsilon, delta)", "failures"])
+def test_a_budget_is_spent_whole_in_equal_parts(amount, kind):
+    """To 15 digits three times 2/3 is 2.000000000000001, so that the third of three equal parts was refused."""
+    for parts in (1, 2, 3, 6, 7, 9, 11, 13, 19, 37, 49, 1000):
+        match kind:
+            case "pure":
+                found, one = filter_for(DP(epsilon=amount)), pure(amount / parts)
+            case "zcdp":
+                found, one = filter_for(ZCDP(rho=amount)), ZCDPAccountant(rho=amount / parts)
+            case "(epsilon, delta)":
+                found, one = filter_for(DP(epsilon=amount, delta=1e-300)), pure(amount / parts)
+            case _:
+                found = filter_for(DP(epsilon=1, delta=min(amount, 1.0) / 10), approximate_share=0.7)
+                one = ApproximateAccountant(stated_epsilon=1e-9, stated_delta=found.set_aside / parts)
+        spent = found.nothing
+        for _ in range(parts):
+            spent = spent + found.charge(one)
+        assert found.fits(spent)
+        if kind == "(epsilon, delta)":  # by their Rényi curve many small parts cost less
+            continue
+        assert not found.fits(spent + found.charge(one))
+        if kind == "failures":
+            assert found.set_aside_left(spent) == 0.0
+        else:
+            assert found.left(spent) == 0.0
+            assert found.spent(spent) == pytest.approx(amount, rel=2e-15)
+
+
+def test_what_is_nearly_an_equal_part_counts_as_it_is():
+    found = filter_for(DP(epsilon=2))
+    assert not found.fits(3 * found.charge(pure(2 / 3 * (1 + 2e-15))))
+    assert not found.fits(3 * found.charge(pure(0.67)))
+    for amount in (5e-324, 1e-300, math.inf):
+        assert (
+            found.charge(pure(amount) if amount < math.inf else GaussianAccountant(sensitivity=1, noise_std=1)).loss > 0
+        )
+
+
+@pytest.mark.parametrize("amount", [2.0, 0.3, 0.1 + 0.2, 1 / 3, 1e-3, 13.7])
+def test_a_fresh_budget_is_all_there(amount):
+    for budget in (DP(epsilon=amount), DP(epsilon=amount, delta=1e-6), ZCDP(rho=amount), RDP(order=3, epsilon=amount)):
+        found = filter_for(budget)
+        assert found.spent(found.nothing) == 0.0
+        assert amount * (1 - 5e-15) <= found.left(found.nothing) <= amount
+
+
 def test_what_remains_can_be_spent_by_a_pure_release():
     found = filter_for(DP(epsilon=1, delta=1e-6))
     so_far = 30 * found.charge(GaussianAccountant(sensitivity=1, noise_std=60))
