@@ -1,6 +1,7 @@
 """The options that commands share, and how their values are read."""
 
 import argparse
+import codecs
 import math
 import textwrap
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ OWN = frozenset(
         "columns",
         "dask",
         "delta",
+        "encoding",
         "epsilon",
         "file",
         "force",
@@ -28,6 +30,7 @@ OWN = frozenset(
         "ledger",
         "level",
         "list",
+        "map",
         "mechanism",
         "names",
         "order",
@@ -162,6 +165,16 @@ def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
         "--separator", type=_separator, metavar="S", help="between the fields of a CSV file (default: comma)"
     )
     group.add_argument(
+        "--encoding", type=_encoding, metavar="E", help="of a CSV file, e.g. utf-16 or latin-1 (default: UTF-8)"
+    )
+    group.add_argument(
+        "--map",
+        type=_mapping,
+        metavar="WORD=X,...",
+        help="the public number for each word in a column of text, e.g. yes=1,no=0; with nothing after = a word is "
+        "missing",
+    )
+    group.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -173,6 +186,24 @@ def _separator(text: str) -> str:
     found = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(found) != 1 or found in '"\r\n' or not found.isascii():
         raise argparse.ArgumentTypeError(f"expected one character such as ';' (or the word tab), got {text!r}")
+    return found
+
+
+def _encoding(text: str) -> str:
+    try:
+        "".encode(text)  # refuses codecs that are not of text, as codecs.lookup does not
+        return codecs.lookup(text).name
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"expected an encoding such as utf-16 or latin-1, got {text!r}") from None
+
+
+def _mapping(text: str) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for part in text.split(","):
+        word, sign, meaning = (piece.strip() for piece in part.rpartition("="))
+        if not sign or not word or word in found:
+            raise argparse.ArgumentTypeError(f"expected different words with numbers such as yes=1,no=0, got {text!r}")
+        found[word] = number(meaning) if meaning else None
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._data import text_mask
 from privsample._value import value
 
 _LOST = 1e-6  # of what one record moves: what rounding may take of a sum
@@ -90,8 +91,13 @@ class Domain:
 
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
         """How many values of the chunk the rule would move, by reason. For the curator's eyes only."""
+        return {reason: int(found.sum()) for reason, found in self.problem_masks(chunk).items()}
+
+    def problem_masks(self, chunk: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+        """Which values of the chunk the rule would move, by reason: each has one. For the curator's eyes only."""
         chunk = chunk.astype(np.float64)
-        missing = np.isnan(chunk)
-        outside = ~missing & ~((chunk >= self.low) & (chunk <= self.high))
-        fractional = ~missing & ~outside & (chunk != np.rint(chunk)) if self.whole else np.zeros_like(missing)
-        return {"missing": int(missing.sum()), "outside": int(outside.sum()), "fractional": int(fractional.sum())}
+        lost = np.isnan(chunk)
+        text = text_mask(chunk)
+        outside = ~lost & ~((chunk >= self.low) & (chunk <= self.high))
+        fractional = ~lost & ~outside & (chunk != np.rint(chunk)) if self.whole else np.zeros_like(lost)
+        return {"missing": lost & ~text, "text": text, "outside": outside, "fractional": fractional}
