@@ -53,7 +53,7 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
             raise SchemaError("data must be one column of numbers; it could not be read as an array") from None
     if array.ndim != 1:
         raise SchemaError(f"data must be one column, shape (n,), got shape {array.shape}; select a column first")
-    if array.dtype.kind in "UST":  # not the type itself, which tells how long the longest record is
+    if array.dtype.kind in "UST":
         raise SchemaError(_TEXT_COLUMN)
     if array.dtype.kind not in "biufO":
         raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
@@ -70,6 +70,11 @@ def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
     if masked is not None:
         return np.where(masked, np.nan, chunk.astype(np.float64))
     return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
+
+
+def type_in_words(kind: np.dtype[Any]) -> str:
+    """An array's type for a message; of text not the type itself, which tells how long the longest record is."""
+    return "text" if kind.kind in "UST" else str(kind)
 
 
 def as_float(item: Any) -> float:

@@ -53,32 +53,32 @@ class Rows:
         named = [*columns] + ([] if label is None else [label])
         self.path = Path(path)
         self._labelled = label is not None
-        self._columns = [Column(path, name, how) for name in named]
+        self.columns = [Column(path, name, how) for name in named]
 
     @property
     def words(self) -> str:
         """The columns."""
-        return "columns " + ", ".join(repr(column.name) for column in self._columns)
+        return "columns " + ", ".join(repr(column.name) for column in self.columns)
 
     @property
     def unread(self) -> str:
         """The columns in which nothing could be read."""
-        return " and ".join(column.unread for column in self._columns if column.unread)
+        return " and ".join(column.unread for column in self.columns if column.unread)
 
     @property
     def is_text(self) -> bool:
         """Whether some column holds text."""
-        return any(column.is_text for column in self._columns)
+        return any(column.is_text for column in self.columns)
 
     def broken(self) -> DataProblem | None:
         """As for one column."""
-        return self._columns[0].broken()
+        return self.columns[0].broken()
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
         """The array, or the array and the labels; each column is read in a pass of its own."""
         found = []
-        for place, column in enumerate(self._columns):
+        for place, column in enumerate(self.columns):
             with column.reading(advance if place == 0 else int) as stream:
                 found.append(np.concatenate([np.empty(0), *chunks(stream)]))
         yield (np.column_stack(found[:-1]), found[-1]) if self._labelled else np.column_stack(found)

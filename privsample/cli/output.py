@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from importlib.util import find_spec
 from typing import Any
 
@@ -49,6 +49,11 @@ def up(cost: float, digits: int = 4) -> str:
         return "none" if cost > 0 else str(cost)
     rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(float(cost) * (1 - 1e-12))
     return f"{float(rounded):g}"
+
+
+def down(limit: float, digits: int = 3) -> str:
+    """A lower limit in decimal digits, rounded down."""
+    return f"{float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(limit)):g}"
 
 
 def odds(epsilon: float) -> str:

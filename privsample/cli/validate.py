@@ -2,15 +2,15 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from privsample._data import chunks
+from privsample._data import chunks, text_mask
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
-from privsample.cli.data import Source, opened
+from privsample.cli.data import Rows, Source, opened
 from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json
 from privsample.cli.output import Page, check_tables, print_json, progress
@@ -75,7 +75,10 @@ def run(args: Namespace) -> int:
         page.table(title, head, rows, numbers=(1,))
         if nothing:
             page.text(f"{nothing[:1].upper()}{nothing[1:]}.")
-        elif found.get("text"):
+        for reason, where in first.items():
+            if reason not in found:
+                page.text(f"There is {reason}, first on {where}.")
+        if not nothing and any("text" in reason for reason in first):
             page.text(f"Of the text: {MEND_TEXT}.")
         page.text("For the curator only: counts and places depend on the data; do not publish them.")
     return 0 if clean else 1
@@ -96,22 +99,33 @@ def problems(mechanism: Mechanism, source: Source, size: int | None, wanted: boo
 
 
 def places(found: Mapping[str, int], source: Source, mechanism: Mechanism) -> dict[str, str]:
-    """Where the first records of each problem stand, in words, for one column; reads the file once more."""
+    """Where the first records of each problem stand, in words; of rows, where there is text. Reads the file once more.
+
+    Nothing where the mechanism has no domain and takes no rows.
+    """
     domain = getattr(mechanism, "domain", None)
-    if not (isinstance(source, Column) and isinstance(domain, Domain)):
-        return {}
-    left = {reason: min(count, _FIRST) for reason, count in found.items() if count and reason in _REASONS}
-    at: dict[str, list[int]] = {reason: [] for reason in left}
+    if isinstance(source, Column) and isinstance(domain, Domain):
+        reasons = [reason for reason, count in found.items() if count and reason in _REASONS]
+        return _first(source, reasons, domain.problem_masks)
+    columns = source.columns if isinstance(source, Rows) else []
+    marks = [(f"text in {column.words}", column) for column in columns if column.is_text]
+    return {
+        reason: where
+        for name, column in marks
+        for reason, where in _first(column, [name], lambda chunk, name=name: {name: text_mask(chunk)}).items()  # type: ignore[misc]
+    }
+
+
+def _first(column: Column, reasons: Sequence[str], masks: Callable[[Any], Mapping[str, Any]]) -> dict[str, str]:
+    at: dict[str, list[int]] = {reason: [] for reason in reasons}
     start = 0
-    with source.reading():
-        for chunk in chunks(source):
-            masks = domain.problem_masks(chunk)
-            for reason, wanted in left.items():
-                at[reason] += (start + np.flatnonzero(masks[reason])[: wanted - len(at[reason])]).tolist()
+    with column.reading():
+        for chunk in chunks(column):
+            for reason, mask in masks(chunk).items():
+                if reason in at:
+                    at[reason] += (start + np.flatnonzero(mask)[: _FIRST - len(at[reason])]).tolist()
             start += len(chunk)
-            if all(len(at[reason]) >= wanted for reason, wanted in left.items()):
-                break
-    return {reason: source.where(found) for reason, found in at.items() if found}
+    return {reason: column.where(places) for reason, places in at.items() if places}
 
 
 def unread(source: Source, owner: Any) -> str:
@@ -138,11 +152,10 @@ def in_words(found: Mapping[str, int], source: Source, owner: Any, kind: str = "
     """The problems in one phrase, without any record; `owner` may have a domain, where records are expected."""
     listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
     phrase = f"{source.words} of {kind}{source.path.name}: {listed}"
-    domain = getattr(owner, "domain", None)
-    if not isinstance(domain, Domain):
-        return phrase
-    first = "".join(f"; {reason} on {where}" for reason, where in places(found, source, owner).items())
-    return f"{phrase} (expected {domain.words}){first}" + (f"; {MEND_TEXT}" if found.get("text") else "")
+    domain, at = getattr(owner, "domain", None), places(found, source, owner)
+    expected = f" (expected {domain.words})" if isinstance(domain, Domain) else ""
+    first = "".join(f"; {reason} on {where}" for reason, where in at.items())
+    return f"{phrase}{expected}{first}" + (f"; {MEND_TEXT}" if any("text" in reason for reason in at) else "")
 
 
 def tell_curator(words: str) -> None:
