@@ -13,7 +13,7 @@ import numpy as np
 
 from privsample._data import chunks
 from privsample.cli.errors import DataProblem, UsageProblem
-from privsample.cli.files import Advance, Column, Reading
+from privsample.cli.files import Advance, Column, Reading, check_file
 from privsample.cli.textfile import TextForm
 from privsample.mechanisms.arguments import DataFormat
 from privsample.mechanisms.base import Mechanism
@@ -93,8 +93,7 @@ class Statistic:
         self.path, self.unread = Path(path), ""
         if self.path.suffix not in (".json", ".npy"):
             raise UsageProblem(f"the name {self.path.name} must end in .json or .npy: it is {_OPTIONS['statistic']}")
-        if not self.path.is_file():
-            raise UsageProblem(f"there is no file {path}")
+        check_file(self.path)
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
@@ -102,13 +101,16 @@ class Statistic:
         del advance
         try:
             if self.path.suffix == ".npy":
-                found = np.load(self.path, allow_pickle=False)
+                with self.path.open("rb") as file:
+                    found = np.lib.format.read_array(file, allow_pickle=False)
             else:
                 found = _numbers(json.loads(self.path.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError):  # their messages could show the statistic
-            raise DataProblem(f"{self.path.name} cannot be read: expected a number, or lists of numbers") from None
+        except (ValueError, RecursionError, EOFError):  # their messages could show the statistic
+            raise DataProblem(
+                f"{self.path.name} cannot be read: expected a number, or lists of numbers of one length"
+            ) from None
         entries = np.ravel(found)
         is_lost = entries.dtype.kind == "f" and entries.size and np.isnan(entries).all()
         self.unread = self.words if is_lost else ""

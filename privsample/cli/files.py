@@ -35,7 +35,9 @@ class Column:
         self.records = self.numbers = 0  # how many were read last, and how many of them as a number or a category
         self._advance: Advance = int
         self._stopped: BaseException | None = None
-        _check_file(self.path)
+        ending(self.path)
+        if check_file(self.path):
+            raise DataProblem(f"{self.path.name} is empty: it lacks even a header")
         with self._guard():
             kind = next(read(self.path, name, self._how.form))
         self.is_text = is_text(kind)
@@ -136,17 +138,17 @@ def _numbers(array: Any, *, known: bool) -> int:
     return len(array) - array.null_count - lost
 
 
-def _check_file(path: Path) -> None:
-    """Raises: UsageProblem, DataProblem, unless something can be read there."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+def check_file(path: Path) -> bool:
+    """Whether a file is empty. Raises: UsageProblem, unless something can be read there."""
+    if path.is_dir():
+        raise UsageProblem(f"{path} cannot be opened: Is a directory")
+    if path.exists() and not path.is_file():
         raise UsageProblem(f"{path} is no regular file; write its content to one first")
     try:
         with path.open("rb") as file:
-            empty = not file.read(1)
+            return not file.read(1)
     except FileNotFoundError:
         raise UsageProblem(f"there is no file {path}") from None
-    except OSError as error:
-        raise UsageProblem(f"{path} cannot be opened: {error.strerror}") from None
-    ending(path)
-    if empty:
-        raise DataProblem(f"{path.name} is empty: it lacks even a header")
+    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
+        reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+        raise UsageProblem(f"{path} cannot be opened: {reason}") from None

@@ -3,11 +3,12 @@
 import argparse
 import codecs
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from privsample.cli.errors import UsageProblem
+from privsample.cli.errors import UsageProblem, nearest
 
 # Options of the commands themselves: a field of the same name is an option with "mechanism-" before it.
 OWN = frozenset(
@@ -50,6 +51,9 @@ OWN = frozenset(
 )
 
 
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from ([^()]*)\)$")
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Wraps descriptions to the terminal; examples stay as they are."""
 
@@ -81,13 +85,22 @@ class Parser(argparse.ArgumentParser):
             further(self, args or ())
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            known = self.unknown(unknown[0].partition("=")[0]) if self.unknown is not None else None
-            self.error(known or f"unrecognized arguments: {' '.join(unknown)}")
+            word = unknown[0].partition("=")[0]
+            known = self.unknown(word) if self.unknown is not None else None
+            options = [option for option in self._option_string_actions if option.startswith("--")]
+            hint = nearest([word], options) if word.startswith("--") and len(word) > 3 else ""
+            self._refuse(known or f"unrecognized arguments: {' '.join(unknown)}", "" if known else hint)
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """Leave it to `main` to print and to choose the exit code."""
-        raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help)")
+        choice = _CHOICE.search(message)
+        self._refuse(
+            message, nearest([choice[1]], [word.strip(" '") for word in choice[2].split(",")]) if choice else ""
+        )
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
+        raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help){hint}")
 
 
 def joined(words: list[str]) -> list[str]:

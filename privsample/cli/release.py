@@ -73,6 +73,8 @@ def run(args: Namespace) -> int:
     out, report, render = _outputs(args)
     ledger = None if args.ledger is None else opened(args.ledger)
     source = data.opened(args, fields, args.file)
+    for option, written in (("--out", out), ("--report", report)):
+        _spare(written, option, args)
     if args.public_data is not None:
         fields = _with_public_data(args, fields)
     made = build.mechanism(args, fields, limit_needed=True)
@@ -127,6 +129,13 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
         raise UsageProblem(f"{option}: {path} cannot be written; choose another folder or name")
     return path
+
+
+def _spare(written: Path | None, option: str, args: Namespace) -> None:
+    """Refuse an output in place of a file that is read. Raises: UsageProblem."""
+    paths = [Path(path) for path in (args.file, args.public_data, args.ledger) if path is not None]
+    if written is not None and written.exists() and any(path.exists() and written.samefile(path) for path in paths):
+        raise UsageProblem(f"{option}: {written} is read by this command and would be lost; choose another name")
 
 
 def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
