@@ -8,17 +8,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import privsample as ps
-from benchmarks.measure import Row, seconds
+from benchmarks.measure import Row, paired, seconds
+from privsample.mechanisms.neighbours import Neighbours
+from privsample.simulations.audit.datasets import pairs_of
+from privsample.simulations.audit.draws import drawn
 from privsample.simulations.audit.verdict import Verdict
 
 FOLDER = Path("build/dp-auditorium")
 PINS = ("dp-auditorium",)
 RUNS, TRUE_RUNS = 20, 1_000
+DRAWS = 40_000
 LAPLACE = ps.LaplaceMechanism(sensitivity=1, scale=1)
 GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=1)
 
@@ -34,7 +40,57 @@ def rows() -> Iterator[Row]:
     yield _power("Laplace halved, known density, 2,000", LAPLACE, _known(LAPLACE, "scale", 0.5, 2_000))
     yield _size("known density", LAPLACE, lambda rng: ps.audit(LAPLACE, samples=500, level=0.01, rng=rng))
     yield _size("known density", GAUSSIAN, lambda rng: ps.audit(GAUSSIAN, samples=500, level=0.01, rng=rng))
+    yield from _datasets()
     yield _peer()
+
+
+def _datasets() -> Iterator[Row]:
+    """What a draw takes on the caller's datasets, beside one on the worst neighbours that a mechanism knows."""
+    beta = ps.BetaBernoulli(alpha=2, beta=3)
+    ones = np.append(np.zeros(99), 1.0)
+    cases: tuple[tuple[str, ps.Mechanism, Any, Any], ...] = (
+        ("posterior of 100", ps.DiffusedPosterior(model=beta, n=100, data_weight=0.5), np.zeros(100), ones),
+        (
+            "noisy statistics of 100",
+            ps.NoisyStatistics(model=beta, n=100, noise="laplace", scale=1),
+            np.zeros(100),
+            ones,
+        ),
+        ("Laplace", LAPLACE, 0.0, 1.0),
+        (
+            "randomized response",
+            ps.RandomizedResponse(log_odds=1, relation=ps.ReplaceOne(n=1)),
+            np.zeros(1),
+            np.ones(1),
+        ),
+    )
+    for name, mechanism, first, second in cases:
+        (own,) = pairs_of(mechanism, [(first, second)], None, None, 1)
+        known = mechanism.worst_neighbours()[0]
+        ours, without = paired(partial(_draws, own), partial(_draws, known))
+        yield Row(
+            name=f"a draw of {name}, datasets given",
+            ours=f"{ours / DRAWS * 1e6:.2g} us",
+            peer=f"{without / DRAWS * 1e6:.2g} us without",
+            ratio=ours / without,
+            target="at most 2",
+        )
+    mechanism, pair = cases[0][1], cases[0][2:]
+    given, without = paired(
+        lambda: ps.audit(mechanism, datasets=pair, samples=DRAWS), lambda: ps.audit(mechanism, samples=DRAWS)
+    )
+    yield Row(
+        name="audit of a posterior of 100, 40,000 samples, datasets given",
+        ours=f"{given:.2g} s",
+        peer=f"{without:.2g} s without",
+        ratio=given / without,
+        target="at most 2",
+    )
+
+
+def _draws(case: Neighbours) -> None:
+    for data in case.datasets:
+        drawn(case, data, DRAWS, np.random.default_rng(0))
 
 
 Audit = Callable[[ps.Accountant, np.random.Generator], Verdict]

@@ -9,10 +9,19 @@ from numpy.typing import NDArray
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
+_TEXT_BITS = 0x7FF8_0000_0000_7EB7
+TEXT = float(np.array(_TEXT_BITS, dtype=np.uint64).view(np.float64))  # a NaN that stands for text, told by its bits
+
+
+def text_mask(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where text stood that was read as no number: a NaN of its own, which only the curator's counts tell apart."""
+    return np.ascontiguousarray(numbers).view(np.uint64) == _TEXT_BITS
 
 
 def chunks(data: Any) -> Iterator[NDArray[Any]]:
     """Yield the records as one-dimensional arrays of bool, int or float; a missing or non-numeric entry is NaN.
+
+    Text is the NaN that `text_mask` finds. A column whose type says that all of it is text is refused.
 
     Raises: SchemaError, for a shape or type that is not one column of numbers. No message shows a record.
     """
@@ -20,6 +29,12 @@ def chunks(data: Any) -> Iterator[NDArray[Any]]:
         yield from _from_array(data)
     else:
         yield from _from_arrow(data)
+
+
+_TEXT_COLUMN = (
+    "data must be numbers or booleans, and the column is one of text; encode it by a public rule first, such as 1 for "
+    "'yes' and 0 for all else"
+)
 
 
 def _is_numpy(data: Any) -> bool:
@@ -38,6 +53,8 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
             raise SchemaError("data must be one column of numbers; it could not be read as an array") from None
     if array.ndim != 1:
         raise SchemaError(f"data must be one column, shape (n,), got shape {array.shape}; select a column first")
+    if array.dtype.kind in "UST":
+        raise SchemaError(_TEXT_COLUMN)
     if array.dtype.kind not in "biufO":
         raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
     for start in range(0, len(array), ROWS):
@@ -55,9 +72,16 @@ def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
     return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
 
 
+def type_in_words(kind: np.dtype[Any]) -> str:
+    """An array's type for a message; of text not the type itself, which tells how long the longest record is."""
+    return "text" if kind.kind in "UST" else str(kind)
+
+
 def as_float(item: Any) -> float:
-    """A record as a float, NaN where it is no real number: total, whatever the record is."""
-    if isinstance(item, (complex, np.complexfloating, str, bytes, np.ndarray)):
+    """A record as a float, NaN where it is no real number: total, whatever the record is. Text is `TEXT`."""
+    if isinstance(item, (str, bytes)):
+        return TEXT if item.strip() else np.nan
+    if isinstance(item, (complex, np.complexfloating, np.ndarray)):
         return np.nan
     try:
         return float(item)
@@ -106,6 +130,10 @@ def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
 def _check_type(kind: Any) -> None:
     from pyarrow import types
 
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    text = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary)
+    if any(holds(kind) for holds in text):
+        raise SchemaError(_TEXT_COLUMN)
     accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     if not any(accept(kind) for accept in accepted):
         raise SchemaError(f"data must be numbers or booleans, got {kind}; encode it by a public rule first")
@@ -114,6 +142,8 @@ def _check_type(kind: Any) -> None:
 def _numbers(array: Any) -> NDArray[Any]:
     import pyarrow as pa
 
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):

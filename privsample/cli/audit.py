@@ -14,7 +14,7 @@ from privsample.cli.build import checked
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import Stop, UsageProblem, require, require_known
 from privsample.cli.options import add_json, add_target, number, seed, whole
-from privsample.cli.output import Page, check_tables, print_json, progress, read_or_not
+from privsample.cli.output import Page, check_tables, down, print_json, progress, read_or_not
 from privsample.cli.reproduce import empty_folder
 from privsample.cli.spread import add_jobs, spread
 from privsample.mechanisms.base import Mechanism
@@ -113,6 +113,18 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _point(verdict: Any) -> tuple[str, str, str]:
+    """Where on the curve, the claim and the limit there; a claim of 0 beside a limit of 0 tells nothing."""
+    if verdict.claim == verdict.lower == 0.0:
+        return "-", "-", "-"
+    return f"{verdict.epsilon:.3g}", f"{verdict.claim:.3g}", f"{verdict.lower:.3g}"
+
+
+def _certified(verdict: Any) -> tuple[str, str, str]:
+    """The empirical epsilon, the claimed one, and the delta of both."""
+    return down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
+
+
 def _own(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
     """The audit of a mechanism that the command line describes, with the options given."""
     from privsample.simulations.audit.audit import audit
@@ -169,9 +181,7 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
             one.name,
             one.verdict.outcome,
             f"{one.verdict.p_value:.2g}",
-            f"{one.verdict.epsilon:.3g}",
-            f"{one.verdict.claim:.3g}",
-            f"{one.verdict.lower:.3g}",
+            *_point(one.verdict),
             f"{one.verdict.samples:,}",
             f"{one.seconds:.1f}",
         )
@@ -180,6 +190,10 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
     head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
     title = "Mutants, held to the accounts of the mechanisms" if args.mutant else "Mechanisms, held to their accounts"
     page.table(title, head, rows, numbers=range(2, 8))
+    if len(done) > 3:
+        rows = [(one.name, *_certified(one.verdict)) for one in done]
+        head = ("name", "epsilon, at least", "claimed", "at delta")
+        page.table("What the draws certify of epsilon, beside the claim", head, rows, numbers=range(1, 4))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
             page.paragraph(one.name, one.verdict.words)

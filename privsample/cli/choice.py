@@ -80,7 +80,16 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
         if named is None:
             _add_options(parser, command_name(without), without)
             return
-        kinds = {name.strip(): mechanism_class(name.strip()) for name in named.split(",")}
+        listed = [name.strip() for name in named.split(",")]
+        if "" in listed:
+            raise UsageProblem(f"--mechanism expects names such as gaussian,laplace, got {named!r}")
+        kinds = {name: mechanism_class(name) for name in listed}
+        for name, cls in kinds.items():
+            if field_of_kind(cls, Model) is not None:
+                raise UsageProblem(
+                    f"compare --mechanism takes those that add noise to a statistic or a sum, and {name} has a model; "
+                    "to compare draws from posteriors, give --model and leave --mechanism out"
+                )
         group, seen = parser.add_argument_group(f"--mechanism {named}"), set()
         for cls in kinds.values():
             decided = {free.decides for free in cls.free_parameters}
@@ -100,7 +109,10 @@ def _named(words: Sequence[str]) -> str | None:
     for place, word in enumerate(words):
         name, sign, text = word.partition("=")
         if name == "--mechanism":
-            return text if sign else next(iter(words[place + 1 :]), None)
+            named = text if sign else next(iter(words[place + 1 :]), "")
+            if not named or named.startswith("-"):
+                raise UsageProblem("--mechanism needs a name; `privsample mechanisms` prints all names")
+            return named
     return None
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from privsample._data import chunks
 from privsample.cli.errors import DataProblem, UsageProblem
-from privsample.cli.files import Advance, Column
+from privsample.cli.files import Advance, Column, Reading, check_file
+from privsample.cli.textfile import TextForm
 from privsample.mechanisms.arguments import DataFormat
 from privsample.mechanisms.base import Mechanism
 
@@ -34,29 +35,50 @@ class Source(Protocol):
     def words(self) -> str:
         """Which part of the file it is."""
 
+    @property
+    def unread(self) -> str:
+        """Words for what of it could not be read at all, when it was read last; empty where all could."""
+
     def reading(self, advance: Advance = int) -> Any:
         """A context: what `release` takes, `advance` told of each chunk's rows."""
+
+    def broken(self) -> DataProblem | None:
+        """What to say of a file that is broken so that it still could be read, where it holds too few records."""
 
 
 class Rows:
     """Several columns as an array of shape (n, width), and another as labels where one is named."""
 
-    def __init__(self, path: str, columns: Sequence[str], label: str | None, *, separator: str | None) -> None:
+    def __init__(self, path: str, columns: Sequence[str], label: str | None, how: Reading) -> None:
         named = [*columns] + ([] if label is None else [label])
         self.path = Path(path)
         self._labelled = label is not None
-        self._columns = [Column(path, name, separator=separator) for name in named]
+        self.columns = [Column(path, name, how) for name in named]
 
     @property
     def words(self) -> str:
         """The columns."""
-        return "columns " + ", ".join(repr(column.name) for column in self._columns)
+        return "columns " + ", ".join(repr(column.name) for column in self.columns)
+
+    @property
+    def unread(self) -> str:
+        """The columns in which nothing could be read."""
+        return " and ".join(column.unread for column in self.columns if column.unread)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether some column holds text."""
+        return any(column.is_text for column in self.columns)
+
+    def broken(self) -> DataProblem | None:
+        """As for one column."""
+        return self.columns[0].broken()
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
         """The array, or the array and the labels; each column is read in a pass of its own."""
         found = []
-        for place, column in enumerate(self._columns):
+        for place, column in enumerate(self.columns):
             with column.reading(advance if place == 0 else int) as stream:
                 found.append(np.concatenate([np.empty(0), *chunks(stream)]))
         yield (np.column_stack(found[:-1]), found[-1]) if self._labelled else np.column_stack(found)
@@ -68,11 +90,10 @@ class Statistic:
     words = "the statistic"
 
     def __init__(self, path: str) -> None:
-        self.path = Path(path)
+        self.path, self.unread = Path(path), ""
         if self.path.suffix not in (".json", ".npy"):
             raise UsageProblem(f"the name {self.path.name} must end in .json or .npy: it is {_OPTIONS['statistic']}")
-        if not self.path.is_file():
-            raise UsageProblem(f"there is no file {path}")
+        check_file(self.path)
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
@@ -80,14 +101,23 @@ class Statistic:
         del advance
         try:
             if self.path.suffix == ".npy":
-                found = np.load(self.path, allow_pickle=False)
+                with self.path.open("rb") as file:
+                    found = np.lib.format.read_array(file, allow_pickle=False)
             else:
                 found = _numbers(json.loads(self.path.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError):  # their messages could show the statistic
-            raise DataProblem(f"{self.path.name} cannot be read: expected a number, or lists of numbers") from None
+        except (ValueError, RecursionError, EOFError):  # their messages could show the statistic
+            raise DataProblem(
+                f"{self.path.name} cannot be read: expected a number, or lists of numbers of one length"
+            ) from None
+        entries = np.ravel(found)
+        is_lost = entries.dtype.kind == "f" and entries.size and np.isnan(entries).all()
+        self.unread = self.words if is_lost else ""
         yield found
+
+    def broken(self) -> None:
+        """Never: JSON that ends too early cannot be read."""
 
 
 def _numbers(document: Any) -> Any:
@@ -127,12 +157,26 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
         found = "rows" if args.label is None else "labelled rows"
     if found not in accepted:
         raise UsageProblem(f"--mechanism {args.mechanism} takes {_OPTIONS[accepted[0]]}")
-    if found == "column":
-        categories = getattr(args, "categories", None) or ()
-        return Column(file, args.column, categories=categories, separator=args.separator)
     if found == "statistic":
         return Statistic(file)
-    return Rows(file, args.columns, args.label, separator=args.separator)
+    how = _reading(args)
+    source: Column | Rows = (
+        Column(file, args.column, how) if found == "column" else Rows(file, args.columns, args.label, how)
+    )
+    if how.words and file == args.file and not source.is_text:
+        raise UsageProblem(
+            f"--map is for text, and there is none in {source.words} of {source.path.name}: leave it out"
+        )
+    return source
+
+
+def _reading(args: Namespace) -> Reading:
+    """How the file's values are read. Raises: UsageProblem."""
+    categories = (getattr(args, "categories", None) or ()) if args.column is not None else ()
+    if categories and args.map:
+        raise UsageProblem("--map gives numbers and --categories gives codes to the same words: give one of the two")
+    form = TextForm(separator=args.separator, encoding=args.encoding)
+    return Reading(categories=categories, words=args.map or {}, form=form)
 
 
 def _taken(cls: type[Mechanism]) -> str:

@@ -5,11 +5,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from privsample.cli.errors import DataProblem, UsageProblem
+from privsample.cli.errors import DataProblem, UsageProblem, nearest
+from privsample.cli.textfile import (
+    MOST_BYTES,
+    TextForm,
+    check_encoding,
+    header_names,
+    long_line,
+    names_in_words,
+    other_separator,
+    ragged_line,
+)
 
 TEXT, PARQUET, ARROW = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".feather", ".arrow", ".ipc")
 _PACKED = (".gz", ".bz2", ".zst")
-_ROWS, _BYTES = 1 << 16, 1 << 20
+_ROWS, _BYTES = 1 << 16, MOST_BYTES
 
 
 def ending(path: Path) -> str:
@@ -22,40 +32,58 @@ def ending(path: Path) -> str:
     return found
 
 
-def read(path: Path, column: str, separator: str | None) -> Iterator[Any]:
-    """The column's Arrow type, then its records. Raises: UsageProblem, and pyarrow's own errors."""
+def read(path: Path, column: str, form: TextForm) -> Iterator[Any]:
+    """The column's Arrow type, then its records. Raises: UsageProblem, DataProblem, and pyarrow's own errors."""
     kind = ending(path)
     if kind in TEXT:
-        return _csv(path, column, separator or ("\t" if kind == ".tsv" else ","))
+        return _csv(path, column, form)
     return (_parquet if kind in PARQUET else _arrow)(path, column)
 
 
-def unreadable(path: Path, error: Exception) -> DataProblem:
+def unreadable(path: Path, error: Exception, form: TextForm) -> DataProblem:
     """What to say of a file that pyarrow gave up on; its own messages can show records."""
     if ending(path) not in TEXT:
         return DataProblem(f"{path.name} cannot be read: it is broken, only half written, or of another format")
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
-        return DataProblem(
-            f"{path.name} has a row of {fields[2]} fields where the header has {fields[1]}; mend the file"
-        )
+        place, count = ragged_line(path, form) or (None, int(fields[2]))
+        line = path.name if place is None else f"line {place} of {path.name}"
+        names = header_names(path, form)
+        listed = "" if names is None else f" ({names_in_words(names)})"
+        mend = other_separator(path, form) or "mend the file, or put what holds a separator in quotation marks"
+        held = f"{count} field" if count == 1 else f"{count} fields"
+        return DataProblem(f"{line} has a row of {held} where the header has {fields[1]}{listed}; {mend}")
     if "straddling" in str(error):
-        return DataProblem(
-            f"{path.name} has a row of more than 1 MB, or a quotation mark that is never closed; mend the file"
-        )
+        return open_quote(path, form) or DataProblem(f"{path.name} has a row of more than 1 MB; mend the file")
+    if isinstance(error, UnicodeError):
+        used = form.encoding or "UTF-8"
+        return DataProblem(f"{path.name} is no text in the encoding {used}; give another with --encoding, e.g. latin-1")
     return DataProblem(f"{path.name} cannot be read as UTF-8 text with a header: it is broken, half written or no CSV")
 
 
-def _csv(path: Path, column: str, separator: str) -> Iterator[Any]:
+def open_quote(path: Path, form: TextForm) -> DataProblem | None:
+    """A row of more than 1 MB, or a quotation mark that is never closed: what to say, if there is one."""
+    place = long_line(path, form)
+    if place is None:
+        return None
+    return DataProblem(
+        f"line {place} of {path.name} starts a row of more than 1 MB, or a quotation mark that is never closed; "
+        "mend the file"
+    )
+
+
+def _csv(path: Path, column: str, form: TextForm) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv
 
-    block = csv.ReadOptions(block_size=_BYTES)
-    rows = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    check_encoding(path, form)
+    block = csv.ReadOptions(block_size=_BYTES, encoding=form.encoding or "utf8")
+    rows = csv.ParseOptions(delimiter=form.between(path), newlines_in_values=True)
     with csv.open_csv(str(path), read_options=block, parse_options=rows) as reader:
-        _place(reader.schema.names, column, path)
-        alone = len(reader.schema.names) == 1  # there an empty line is a record, and a missing one
-    rows = csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=not alone)
-    # Bytes, not numbers: no record can fail, and text that is no number is missing (values.py).
+        names = reader.schema.names
+    _place(names, column, path, form)
+    # Where the only column is this one, an empty line is a record, and a missing one.
+    rows = csv.ParseOptions(delimiter=form.between(path), newlines_in_values=True, ignore_empty_lines=len(names) > 1)
+    # Bytes, not numbers: no record can fail (values.py says what text counts as).
     convert = csv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
     with csv.open_csv(str(path), read_options=block, parse_options=rows, convert_options=convert) as reader:
         yield pa.binary()
@@ -68,7 +96,7 @@ def _parquet(path: Path, column: str) -> Iterator[Any]:
 
     with parquet.ParquetFile(str(path), pre_buffer=False, buffer_size=_BYTES) as file:
         schema = file.schema_arrow
-        yield _plain_type(schema.field(_place(schema.names, column, path)).type)
+        yield _plain_type(schema.field(_place(schema.names, column, path, None)).type)
         for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
             if batch.schema.names != [column]:  # 'a.b' can also mean b inside a
                 raise UsageProblem(f"{path.name} has more than one column that {column!r} can mean; rename it")
@@ -79,27 +107,31 @@ def _arrow(path: Path, column: str) -> Iterator[Any]:
     from pyarrow import OSFile, ipc
 
     with OSFile(str(path)) as source:
-        place = _place(ipc.open_file(source).schema.names, column, path)
+        place = _place(ipc.open_file(source).schema.names, column, path, None)
         file = ipc.open_file(source, options=ipc.IpcReadOptions(included_fields=[place], use_threads=False))
         yield _plain_type(file.schema.field(0).type)
         for i in range(file.num_record_batches):
             yield _plain(file.get_batch(i).column(0))
 
 
-def _place(names: Sequence[str], column: str, path: Path) -> int:
-    """The place of the column. Raises: UsageProblem, where there is none or more than one."""
+def _place(names: Sequence[str], column: str, path: Path, form: TextForm | None) -> int:
+    """The place of the column. Raises: UsageProblem, where there is none or more than one; of text `form` says how."""
     if names.count(column) == 1:
         return names.index(column)
     if column in names:
         raise UsageProblem(f"{path.name} has {names.count(column)} columns named {column!r}; rename all but one")
-    if ending(path) in TEXT:  # its first line may be a record, so it is not shown
+    shown: Sequence[str] | None = names
+    if form is not None:  # the first line may be a record: then it is not shown
         count = "one column" if len(names) == 1 else f"{len(names)} columns"
-        raise UsageProblem(
-            f"the first line of {path.name} names {count}, none of them {column!r}; check --column, --separator, and "
-            "that the file has a header"
-        )
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    raise UsageProblem(f"{path.name} has no column {column!r}; it has: {shown}")
+        start = f"the first line of {path.name} names {count}, none of them {column!r}"
+        if hint := other_separator(path, form):
+            raise UsageProblem(f"{start}; {hint}")
+        shown = header_names(path, form)
+    else:
+        start = f"{path.name} has no column {column!r}"
+    if shown is None:
+        raise UsageProblem(f"{start}; check --column, --separator, and that the file has a header")
+    raise UsageProblem(f"{start}; it has: {names_in_words(shown)}{nearest([column], shown)}")
 
 
 def _plain(array: Any) -> Any:

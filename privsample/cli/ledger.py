@@ -48,7 +48,7 @@ def add(parser: Any) -> None:
 def run(args: Namespace) -> int:
     """Do what the action says."""
     if args.action is None:
-        raise UsageProblem("say what to do with the ledger: init, show, spend or export (see --help)")
+        raise UsageProblem("say what to do with the ledger: init, show, spend or export (see privsample ledger --help)")
     action: Callable[[Namespace], int] = args.act
     return action(args)
 
@@ -59,7 +59,14 @@ def spending() -> Iterator[None]:
     try:
         yield
     except (BudgetExceeded, OSError) as error:
-        raise UsageProblem(str(error)) from None
+        raise UsageProblem(_in_words(error)) from None
+
+
+def _in_words(error: Exception) -> str:
+    """The library's own message, or what the operating system says of a file."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename} cannot be opened or written: {error.strerror}"
+    return str(error)
 
 
 def opened(path: str) -> Ledger:

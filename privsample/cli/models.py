@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import privsample
-from privsample.cli.errors import UsageProblem
+from privsample.cli.errors import UsageProblem, nearest
 from privsample.cli.options import names, number, numbers
 from privsample.cli.syntax import reader, value
 from privsample.distributions.models.base import Model
@@ -94,7 +94,8 @@ def model(args: Namespace) -> Model:
             if command_name(other) == args.model:
                 needed = " ".join(f"{flag(one.name)[2:]}=..." for one in arguments(other) if one.required)
                 raise UsageProblem(f'write --model {args.model} in full: --model "{args.model} {needed}"')
-        raise UsageProblem(f"argument --model: invalid choice: {args.model!r} (choose from {', '.join(known)})")
+        hint = nearest([args.model], known)
+        raise UsageProblem(f"argument --model: invalid choice: {args.model!r} (choose from {', '.join(known)}){hint}")
     kind, words = known[args.model], f"--model {args.model}"
     _check_extras(args, words, options_of(kind), required_of(kind))
     if args.prior is None:

@@ -1,12 +1,14 @@
 """The options that commands share, and how their values are read."""
 
 import argparse
+import codecs
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from privsample.cli.errors import UsageProblem
+from privsample.cli.errors import UsageProblem, nearest
 
 # Options of the commands themselves: a field of the same name is an option with "mechanism-" before it.
 OWN = frozenset(
@@ -18,6 +20,7 @@ OWN = frozenset(
         "columns",
         "dask",
         "delta",
+        "encoding",
         "epsilon",
         "file",
         "force",
@@ -28,6 +31,7 @@ OWN = frozenset(
         "ledger",
         "level",
         "list",
+        "map",
         "mechanism",
         "names",
         "order",
@@ -45,6 +49,9 @@ OWN = frozenset(
         "twin",
     ]
 )
+
+
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from ([^()]*)\)$")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -78,13 +85,22 @@ class Parser(argparse.ArgumentParser):
             further(self, args or ())
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            known = self.unknown(unknown[0].partition("=")[0]) if self.unknown is not None else None
-            self.error(known or f"unrecognized arguments: {' '.join(unknown)}")
+            word = unknown[0].partition("=")[0]
+            known = self.unknown(word) if self.unknown is not None else None
+            options = [option for option in self._option_string_actions if option.startswith("--")]
+            hint = nearest([word], options) if word.startswith("--") and len(word) > 3 else ""
+            self._refuse(known or f"unrecognized arguments: {' '.join(unknown)}", "" if known else hint)
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """Leave it to `main` to print and to choose the exit code."""
-        raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help)")
+        choice = _CHOICE.search(message)
+        self._refuse(
+            message, nearest([choice[1]], [word.strip(" '") for word in choice[2].split(",")]) if choice else ""
+        )
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
+        raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help){hint}")
 
 
 def joined(words: list[str]) -> list[str]:
@@ -162,6 +178,16 @@ def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
         "--separator", type=_separator, metavar="S", help="between the fields of a CSV file (default: comma)"
     )
     group.add_argument(
+        "--encoding", type=_encoding, metavar="E", help="of a CSV file, e.g. utf-16 or latin-1 (default: UTF-8)"
+    )
+    group.add_argument(
+        "--map",
+        type=_mapping,
+        metavar="WORD=X,...",
+        help="the public number for each word in a column of text, e.g. yes=1,no=0; with nothing after = a word is "
+        "missing",
+    )
+    group.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -173,6 +199,24 @@ def _separator(text: str) -> str:
     found = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(found) != 1 or found in '"\r\n' or not found.isascii():
         raise argparse.ArgumentTypeError(f"expected one character such as ';' (or the word tab), got {text!r}")
+    return found
+
+
+def _encoding(text: str) -> str:
+    try:
+        "".encode(text)  # refuses codecs that are not of text, as codecs.lookup does not
+        return codecs.lookup(text).name
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"expected an encoding such as utf-16 or latin-1, got {text!r}") from None
+
+
+def _mapping(text: str) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for part in text.split(","):
+        word, sign, meaning = (piece.strip() for piece in part.rpartition("="))
+        if not sign or not word or word in found:
+            raise argparse.ArgumentTypeError(f"expected different words with numbers such as yes=1,no=0, got {text!r}")
+        found[word] = number(meaning) if meaning else None
     return found
 
 

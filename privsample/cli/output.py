@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._decimals import round_up
+from privsample._decimals import round_down, round_up
 from privsample.cli.errors import require
 
 _WIDEST = 100
@@ -46,6 +46,11 @@ def print_json(document: Mapping[str, Any]) -> None:
 def up(cost: float, digits: int = 4) -> str:
     """A cost in decimal digits, rounded up."""
     return round_up(cost, digits)
+
+
+def down(limit: float, digits: int = 3) -> str:
+    """A lower limit in decimal digits, rounded down."""
+    return round_down(limit, digits)
 
 
 def odds(epsilon: float) -> str:

@@ -17,7 +17,7 @@ from privsample.cli.files import Column
 from privsample.cli.ledger import opened, released
 from privsample.cli.options import add_file, add_json, add_target
 from privsample.cli.output import Page, check_tables, print_json, progress
-from privsample.cli.validate import in_words, problems, public_problems, tell_curator
+from privsample.cli.validate import in_words, problems, public_problems, tell_curator, unread
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.posterior.conjugate import BetaQuery
@@ -28,9 +28,9 @@ DESCRIPTION = """\
 Draw from the records of a file, with noise from the operating system, and write the draws together with
 what they cost: from the posterior of a column, a noisy sum of one, answers of a randomized response, or what
 else --mechanism names; it says whether it takes --column, --columns, or a statistic. The file is checked
-first: if records are missing or out of range, nothing is drawn unless --clip is given, which goes on by the
-public rule (a missing record counts as the default, one out of range as the nearer bound, a fraction as the
-nearest whole number)."""
+first: if records are missing, text or out of range, nothing is drawn unless --clip is given, which goes on by
+the public rule (a missing record or text counts as the default, one out of range as the nearer bound, a
+fraction as the nearest whole number); a column in which no record can be read is refused with --clip, too."""
 EXAMPLE = """\
 example:
   privsample release patients.csv --column success --n 1000 --unit patient \\
@@ -73,14 +73,18 @@ def run(args: Namespace) -> int:
     out, report, render = _outputs(args)
     ledger = None if args.ledger is None else opened(args.ledger)
     source = data.opened(args, fields, args.file)
+    for option, written in (("--out", out), ("--report", report)):
+        _spare(written, option, args)
     if args.public_data is not None:
         fields = _with_public_data(args, fields)
     made = build.mechanism(args, fields, limit_needed=True)
     cost = costs(made.accountant, goal, delta)
     size = getattr(made, "n", None)
     found = problems(made, source, size, args.progress)
+    if nothing := unread(source, made):
+        raise DataProblem(f"{nothing}; nothing was drawn or written")
     if any(found.values()):
-        _go_on_or_stop(args, f"{source.words} of {source.path.name}: {in_words(found, made)}")
+        _go_on_or_stop(args, in_words(found, source, made))
     with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
         release = made.release(records) if ledger is None else released(ledger, made, records)
     _write(release, out, report, render, delta, args.force)
@@ -127,6 +131,13 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     return path
 
 
+def _spare(written: Path | None, option: str, args: Namespace) -> None:
+    """Refuse an output in place of a file that is read. Raises: UsageProblem."""
+    paths = [Path(path) for path in (args.file, args.public_data, args.ledger) if path is not None]
+    if written is not None and written.exists() and any(path.exists() and written.samefile(path) for path in paths):
+        raise UsageProblem(f"{option}: {written} is read by this command and would be lost; choose another name")
+
+
 def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with the public file folded into the prior: the model's, or the mechanism's own."""
     name = field_of_kind(args.kind, Model)
@@ -140,8 +151,10 @@ def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]
         )
     if isinstance(column, Column):
         found = public_problems(owner.domain, column)
+        if nothing := unread(column, owner):
+            raise DataProblem(f"{nothing}; nothing was drawn or written")
         if any(found.values()):
-            _go_on_or_stop(args, f"{column.words} of the public {column.path.name}: {in_words(found, owner)}")
+            _go_on_or_stop(args, in_words(found, column, owner, "the public "))
     with column.reading() as records:
         richer = owner.with_public_data(records)
     return fields | ({name: richer} if name is not None else {key: getattr(richer, key) for key in fields})

@@ -2,25 +2,30 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privsample._data import chunks
+import numpy as np
+
+from privsample._data import chunks, text_mask
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
-from privsample.cli.data import Source, opened
+from privsample.cli.data import Rows, Source, opened
 from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json
 from privsample.cli.output import Page, check_tables, print_json, progress
+from privsample.cli.values import MEND_TEXT
 from privsample.distributions.domains import Domain
+from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
 ABOUT = "check a file against what is declared, before anything is drawn"
 DESCRIPTION = """\
-Check a file against what is declared of it. Counts the records that are missing, outside the range,
-or fractional where whole numbers are due; never shows them. The counts are for the curator: they
-depend on the data and must not be published."""
+Check a file against what is declared of it. Counts the records that are missing, text, outside the range,
+or fractional where whole numbers are due, and names the first lines; never shows them. Empty fields, NA, N/A,
+NaN, null and none are missing; other text that is no number is text. The counts and lines are for the curator:
+they depend on the data and must not be published."""
 EXAMPLE = """\
 example:
   privsample validate patients.csv --column success --n 1000 \\
@@ -29,7 +34,8 @@ example:
       --bounds 0,100
 
 exit code 0: clean; 1: there are problems"""
-_REASONS = ("missing", "outside", "fractional")
+_REASONS = ("missing", "text", "outside", "fractional")
+_FIRST = 3  # places told of each reason
 
 
 def add(parser: Any) -> None:
@@ -47,48 +53,109 @@ def run(args: Namespace) -> int:
     made, source = build.any_mechanism(args, fields), opened(args, fields, args.file)
     size, domain = getattr(made, "n", None), getattr(made, "domain", None)
     found = problems(made, source, size, args.progress)
-    clean = not any(found.values())
+    clean, nothing = not any(found.values()), unread(source, made)
     expected = domain.words if isinstance(domain, Domain) else source.words
+    first = {} if clean else places(found, source, made)
     if args.json:
         answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
-        print_json(answer | {"for_the_curator_only": True})
+        print_json(answer | {"places": first, "nothing_read": bool(nothing), "for_the_curator_only": True})
     elif clean:
         records = "the records" if size is None else f"{size} records"
         each = f"each {expected}" if isinstance(domain, Domain) else expected
         Page().text(f"{records}, {each}: nothing to mend.")
     else:
         page = Page()
-        rows = [[reason, str(count), rule(reason, domain)] for reason, count in found.items() if count]
+        rows = [
+            [reason, str(count), first.get(reason, ""), "is refused" if nothing else rule(reason, domain)]
+            for reason, count in found.items()
+            if count
+        ]
         title = f"expected {expected}" if size is None else f"{size} records, expected {expected}"
-        page.table(title, ("records", "how many", "with --clip"), rows, numbers=(1,))
-        page.text("For the curator only: these counts depend on the data; do not publish them.")
+        head = ("records", "how many", "first", "with --clip")
+        page.table(title, head, rows, numbers=(1,))
+        if nothing:
+            page.text(f"{nothing[:1].upper()}{nothing[1:]}.")
+        for reason, where in first.items():
+            if reason not in found:
+                page.text(f"There is {reason}, first on {where}.")
+        if not nothing and any("text" in reason for reason in first):
+            page.text(f"Of the text: {MEND_TEXT}.")
+        page.text("For the curator only: counts and places depend on the data; do not publish them.")
     return 0 if clean else 1
 
 
 def problems(mechanism: Mechanism, source: Source, size: int | None, wanted: bool | None) -> dict[str, int]:
     """How many records the public rule would change, by reason; reads the file once. Raises: SchemaError."""
-    with progress("checking the file", size, wanted) as advance, source.reading(advance) as records:
-        facts = mechanism.validate(records).facts
+    try:
+        with progress("checking the file", size, wanted) as advance, source.reading(advance) as records:
+            facts = mechanism.validate(records).facts
+    except SchemaError:
+        broken = source.broken()
+        if broken is not None:
+            raise broken from None
+        raise
     known = dict.fromkeys(_REASONS, 0) if isinstance(getattr(mechanism, "domain", None), Domain) else {}
     return known | {reason: int(str(count)) for reason, count in facts.items() if str(count).isdecimal()}
+
+
+def places(found: Mapping[str, int], source: Source, mechanism: Mechanism) -> dict[str, str]:
+    """Where the first records of each problem stand, in words; of rows, where there is text. Reads the file once more.
+
+    Nothing where the mechanism has no domain and takes no rows.
+    """
+    domain = getattr(mechanism, "domain", None)
+    if isinstance(source, Column) and isinstance(domain, Domain):
+        reasons = [reason for reason, count in found.items() if count and reason in _REASONS]
+        return _first(source, reasons, domain.problem_masks)
+    columns = source.columns if isinstance(source, Rows) else []
+    marks = [(f"text in {column.words}", column) for column in columns if column.is_text]
+    return {
+        reason: where
+        for name, column in marks
+        for reason, where in _first(column, [name], lambda chunk, name=name: {name: text_mask(chunk)}).items()  # type: ignore[misc]
+    }
+
+
+def _first(column: Column, reasons: Sequence[str], masks: Callable[[Any], Mapping[str, Any]]) -> dict[str, str]:
+    at: dict[str, list[int]] = {reason: [] for reason in reasons}
+    start = 0
+    with column.reading():
+        for chunk in chunks(column):
+            for reason, mask in masks(chunk).items():
+                if reason in at:
+                    at[reason] += (start + np.flatnonzero(mask)[: _FIRST - len(at[reason])]).tolist()
+            start += len(chunk)
+    return {reason: column.where(places) for reason, places in at.items() if places}
+
+
+def unread(source: Source, owner: Any) -> str:
+    """What to say where no record of a column could be read, so that a default would be released; or nothing."""
+    if not source.unread:
+        return ""
+    domain = getattr(owner, "domain", None)
+    expected = f", expected {domain.words}" if isinstance(domain, Domain) else ", expected numbers"
+    return f"no record in {source.unread} of {source.path.name} could be read{expected}; {MEND_TEXT}"
 
 
 def rule(reason: str, domain: Any) -> str:
     """What becomes of such records under the public rule."""
     if not isinstance(domain, Domain) or reason not in _REASONS:
         return "are changed by the mechanism's public rule"
-    if reason == "missing" or (reason == "outside" and domain.outside_is_missing):
+    if reason in ("missing", "text") or (reason == "outside" and domain.outside_is_missing):
         return f"count as {domain.missing:g}"
     if reason == "outside":
         return f"count as the nearer of {domain.low:g} and {domain.high:g}"
     return "are rounded to the nearest whole number"
 
 
-def in_words(found: Mapping[str, int], owner: Any) -> str:
+def in_words(found: Mapping[str, int], source: Source, owner: Any, kind: str = "") -> str:
     """The problems in one phrase, without any record; `owner` may have a domain, where records are expected."""
     listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
-    domain = getattr(owner, "domain", None)
-    return f"{listed} (expected {domain.words})" if isinstance(domain, Domain) else listed
+    phrase = f"{source.words} of {kind}{source.path.name}: {listed}"
+    domain, at = getattr(owner, "domain", None), places(found, source, owner)
+    expected = f" (expected {domain.words})" if isinstance(domain, Domain) else ""
+    first = "".join(f"; {reason} on {where}" for reason, where in at.items())
+    return f"{phrase}{expected}{first}" + (f"; {MEND_TEXT}" if any("text" in reason for reason in at) else "")
 
 
 def tell_curator(words: str) -> None:

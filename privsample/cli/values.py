@@ -1,13 +1,21 @@
 """Columns to numbers, each record by itself: what one record holds never changes how another is read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privsample._data import TEXT
 from privsample.cli.errors import DataProblem
 
 _SPACE = "[ \t\r]*"
 _NUMBER = rf"(?i)^{_SPACE}[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity){_SPACE}$"
+_NOTHING = rf"(?i)^{_SPACE}(nan|na|n/a|null|none)?{_SPACE}$"
 _TRUE, _FALSE = rf"(?i)^{_SPACE}true{_SPACE}$", rf"(?i)^{_SPACE}false{_SPACE}$"
+
+
+MEND_TEXT = (
+    "write numbers like 12.5 or 1e-3, or name the number that each word stands for, as in --map yes=1,no=0; for a "
+    "model of categories give --categories"
+)
 
 
 def is_text(kind: Any) -> bool:
@@ -18,7 +26,7 @@ def is_text(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
-def check_type(kind: Any, column: str, *, categories: bool) -> None:
+def check_type(kind: Any, column: str, *, categories: bool, mapped: bool) -> None:
     """Refuse columns that cannot become numbers. Raises: DataProblem."""
     from pyarrow import types
 
@@ -26,27 +34,37 @@ def check_type(kind: Any, column: str, *, categories: bool) -> None:
         if not (is_text(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)):
             raise DataProblem(f"column {column!r} has type {kind}; --categories needs text, whole numbers or booleans")
     elif is_text(kind):
-        raise DataProblem(
-            f"column {column!r} holds text (type {kind}); store it as numbers, "
-            "or name its categories with --categories and --model dirichlet-categorical"
-        )
+        if not mapped:
+            raise DataProblem(f"column {column!r} holds text (type {kind}), expected numbers or booleans; {MEND_TEXT}")
     else:
         accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
         if not any(accept(kind) for accept in accepted):
             raise DataProblem(f"column {column!r} has type {kind}; expected numbers or booleans")
 
 
-def parsed(array: Any) -> Any:
-    """Text to numbers: true and false are 1 and 0; whatever is no number is missing."""
+def parsed(array: Any, words: Mapping[str, float | None] | None = None) -> Any:
+    """Text to numbers: first what `words` say (None: missing), then true is 1, false 0; `TEXT` for other text.
+
+    Empty text, NA, N/A, NaN, null and none are missing.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    array = _trimmed(array.cast(pa.binary())) if words else array.cast(pa.binary())
+    if words:
+        places = pc.index_in(array, value_set=pa.array([word.encode() for word in words], pa.binary()))
+        known = pc.is_valid(places)
+        mapped = pa.array(list(words.values()), pa.float64()).take(places)
+        return pc.if_else(known, mapped, parsed(pc.if_else(known, pa.scalar(None, array.type), array)))
     number = pc.match_substring_regex(array, _NUMBER)
+    text = pa.scalar(False)
     if not pc.all(number).as_py():
         for pattern, digit in ((_TRUE, b"1"), (_FALSE, b"0")):
             array = pc.if_else(pc.match_substring_regex(array, pattern), pa.scalar(digit, array.type), array)
-        array = pc.if_else(pc.match_substring_regex(array, _NUMBER), array, pa.scalar(None, array.type))
-    return pc.utf8_trim_whitespace(array.cast(pa.string())).cast(pa.float64())
+        number = pc.match_substring_regex(array, _NUMBER)
+        text = pc.fill_null(pc.invert(pc.or_(number, pc.match_substring_regex(array, _NOTHING))), False)
+        array = pc.if_else(number, array, pa.scalar(None, array.type))
+    return pc.if_else(text, TEXT, pc.utf8_trim_whitespace(array.cast(pa.string())).cast(pa.float64()))
 
 
 def coded(array: Any, names: Sequence[str]) -> Any:
@@ -55,8 +73,14 @@ def coded(array: Any, names: Sequence[str]) -> Any:
     import pyarrow.compute as pc
 
     text = (array if is_text(array.type) else array.cast(pa.string())).cast(pa.binary()).dictionary_encode()
-    name = pc.replace_substring_regex(text.dictionary, rf"^{_SPACE}|{_SPACE}$", "")
+    name = _trimmed(text.dictionary)
     places = pc.index_in(name, value_set=pa.array([known.encode() for known in names], pa.binary()))
     places = pc.fill_null(places, -1).cast(pa.int64())
     places = pc.if_else(pc.equal(name, pa.scalar(b"", pa.binary())), pa.scalar(None, pa.int64()), places)
     return places.take(text.indices)
+
+
+def _trimmed(array: Any) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(array, rf"^{_SPACE}|{_SPACE}$", "")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._data import text_mask
 from privsample._value import value
 
 _LOST = 1e-6  # of what one record moves: what rounding may take of a sum
@@ -100,15 +101,20 @@ class Domain:
         return (_SINGLE_ROUNDING if single else _ROUNDING) * max(abs(self.low), abs(self.high))
 
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
-        """How many values of the chunk the rule would move, by reason, beyond rounding. For the curator's eyes only.
+        """How many values of the chunk the rule would move, by reason, beyond rounding. For the curator's eyes only."""
+        return {reason: int(found.sum()) for reason, found in self.problem_masks(chunk).items()}
 
-        What a scaler leaves some ulps beyond a bound, or beside a whole number, is moved there and not counted; where
+    def problem_masks(self, chunk: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+        """Which values of the chunk the rule would move, by reason: each has one. For the curator's eyes only.
+
+        What a scaler leaves some ulps beyond a bound, or beside a whole number, is moved there and not marked; where
         `outside_is_missing`, every value outside is.
         """
-        slack, missing, outside = self._slack(chunk), np.isnan(chunk), self.outside(chunk)
+        slack, outside = self._slack(chunk), self.outside(chunk)
         chunk = chunk.astype(np.float64)
-        between = np.zeros_like(missing)
+        lost, text = np.isnan(chunk), text_mask(chunk)
+        fractional = np.zeros_like(lost)
         if self.whole:
-            held = ~missing & ~outside
-            between[held] = np.abs(chunk[held] - np.rint(chunk[held])) > min(slack, _SINGLE_ROUNDING)
-        return {"missing": int(missing.sum()), "outside": int(outside.sum()), "fractional": int(between.sum())}
+            held = ~lost & ~outside
+            fractional[held] = np.abs(chunk[held] - np.rint(chunk[held])) > min(slack, _SINGLE_ROUNDING)
+        return {"missing": lost & ~text, "text": text, "outside": outside, "fractional": fractional}

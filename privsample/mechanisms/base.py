@@ -16,7 +16,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
@@ -237,6 +237,16 @@ class Mechanism(Memo, ABC):
         """
         del outer, kernels, group
         raise TypeError(f"the worst neighbours of a kernel after {type(self).__name__} are not known to the audit")
+
+    def _many_draws(self, outer: "Mechanism") -> Draw | None:
+        """Independent outputs of `outer`, many from one release; None, by default: an audit makes a release for each.
+
+        `outer` is this mechanism itself, or what post-processes each of its draws on its own. The function takes the
+        data as `release` does. A mechanism defines it only where what it returns is distributed as the outputs of so
+        many releases of the same data are, independence included.
+        """
+        del outer
+        return None
 
     def extreme_records(self) -> NDArray[Any]:
         """Records of the public domain of which one in place of another may reveal most, one along the first axis.

@@ -9,7 +9,7 @@ from privsample._data import chunks
 
 
 def read_column(data: Any) -> FloatArray:
-    """Read one column of records; what is missing or no real number is NaN.
+    """Read one column of records; what is missing or no real number is NaN, and True and False are 1 and 0.
 
     For `_statistic` of a mechanism: no value of a record makes it fail or changes its message. A public rule, such as
     `Domain.clean`, then says what NaN and numbers outside the domain count as.
@@ -23,11 +23,13 @@ def read_column(data: Any) -> FloatArray:
     -------
     numpy.ndarray of float
         The records in their order, shape (n,): a copy, in which masked entries, text and other objects are NaN.
+        The NaN of text is one of its own, by which `Domain.problems` tells text from what is missing.
 
     Raises
     ------
     SchemaError
-        For data of another shape or type. The message shows no record.
+        For data of another shape or type, such as an array or an Arrow column whose type is text. The message shows no
+        record.
 
     Examples
     --------

@@ -7,6 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.mechanisms.base import Mechanism
+from privsample.mechanisms.codes import with_innermost
 from privsample.mechanisms.neighbours import Draw
 from privsample.mechanisms.release import Release
 
@@ -16,9 +17,18 @@ def one_draw(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, draws=1) if getattr(mechanism, "draws", 1) != 1 else mechanism  # type: ignore[type-var]
 
 
-def many_draws(mechanism: Any, name: str) -> Draw:
-    """One release of the same mechanism with as many draws as are asked for, where draws are independent."""
-    return lambda data, count, rng: replace(mechanism, draws=count).release(data, rng=rng)[name]
+def many_draws(mechanism: Any, name: str, outer: Mechanism | None = None) -> Draw:
+    """One release with as many times the mechanism's draws as are asked for, where draws are independent.
+
+    outer: what post-processes each draw on its own; the mechanism itself unless told.
+    """
+    around = mechanism if outer is None else outer
+
+    def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+        many = with_innermost(around, mechanism, replace(mechanism, draws=count * mechanism.draws))
+        return many.release(data, rng=rng)[name].reshape(count, -1)
+
+    return draw
 
 
 def one_by_one(mechanism: Mechanism) -> Draw:

@@ -16,8 +16,9 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, with_innermost, worst_rows
+from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Neighbours, record_words
+from privsample.mechanisms.neighbours import Draw, Neighbours, record_words
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
@@ -132,8 +133,7 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"a group must be no larger than n = {self.slots}, got {group}")
 
         def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-            many = with_innermost(outer, self, replace(self, relation=ReplaceOne(n=count * group), slots=None))
-            return many.release(np.broadcast_to(data[:1], (count * group,)), rng=rng)["answers"].reshape(count, group)
+            return self._answers_of(outer, np.broadcast_to(data[:1], (count * group,)), rng).reshape(count, group)
 
         def pair(a: int, b: int) -> Neighbours:
             one, other = (record_words(group, np.array(code)) for code in (a, b))
@@ -147,6 +147,21 @@ class RandomizedResponse(Mechanism):
             )
 
         return tuple(pair(*found) for found in worst_rows(distributions, ends))
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        """Records answer independently of each other; where answers are shuffled, those of one release are not."""
+        if not isinstance(self.relation, ReplaceOne):
+            return None
+
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            self._truth(data)  # refuses data of another size before they are repeated
+            return self._answers_of(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
+
+        return draw
+
+    def _answers_of(self, outer: Mechanism, records: FloatArray, rng: np.random.Generator) -> FloatArray:
+        many = with_innermost(outer, self, replace(self, relation=ReplaceOne(n=len(records)), slots=None))
+        return many.release(records, rng=rng)["answers"]
 
     def _distributions(self, records: int) -> FloatArray:
         """Of the answers to the first so many categories, shape (records, categories)."""

@@ -47,6 +47,24 @@ def test_a_mechanism_that_stands(run):
     assert not list(Path().iterdir())
 
 
+def test_the_point_printed_tells_something_and_the_empirical_epsilon_stands_beside_the_claim(run):
+    for seed in range(6):  # of these, some look weakest at the pure guarantee, where claim and limit are 0
+        ran = run("audit", "laplace", "--samples", "20000", "--seed", seed)
+        assert "claimed delta of 0;" not in ran.out
+        assert "claimed delta of 0 " not in " ".join(ran.out.split())
+        said = " ".join(ran.out.split())
+        assert "Certified by the draws: epsilon is at least 0." in said
+        assert "at delta = 0, where 1 is claimed." in said
+    names = ["laplace", "gaussian", "randomized-response", "gaussian-sum"]
+    lines = run("audit", *names, "--samples", "20000", "--seed", "1").out.splitlines()
+    table = lines[next(at for at, line in enumerate(lines) if "certify" in line) :]
+    for name in names:
+        least, claimed, _ = next(line for line in table if line.split()[:1] == [name]).split()[1:]
+        assert 0 < float(least) < float(claimed)
+    found = run("audit", "laplace", "--samples", "20000", "--seed", "7", "--json").json["audits"][0]
+    assert 0.7 < found["empirical_epsilon"] < found["claimed_epsilon"] == 1.0
+
+
 def test_a_mutant_that_falls(run):
     ran = run("audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7")
     assert ran.code == 1

@@ -256,7 +256,7 @@ def test_an_interrupt_leaves_nothing(run, clean, monkeypatch):
 
 
 def test_an_interrupt_inside_the_stream(run, clean, monkeypatch):
-    def interrupted(array):
+    def interrupted(array, words):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("privsample.cli.files.parsed", interrupted)

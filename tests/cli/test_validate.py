@@ -19,7 +19,7 @@ def test_problems_are_counted_and_never_shown(run, dirty):
         assert words in ran.out
     ran = run("validate", dirty, "--column", "x", "--n", 500, *MODEL, "--json")
     assert ran.code == 1
-    assert ran.json["problems"] == {"missing": 1, "outside": 1, "fractional": 1}
+    assert ran.json["problems"] == {"missing": 1, "text": 0, "outside": 1, "fractional": 1}
     assert ran.json["for_the_curator_only"]
 
 

@@ -176,6 +176,37 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
     assert nothing.needed == np.inf
 
 
+@pytest.mark.parametrize("epsilons", [None, [1.0], [0.5, 1.0], [1.0, 1.5]])
+def test_a_verdict_never_shows_a_point_where_claim_and_limit_are_both_0(epsilons):
+    noise = ps.LaplaceMechanism(sensitivity=1, scale=1)
+    for seed in range(8):
+        verdict = ps.audit(noise, epsilons=epsilons, samples=2_000, rng=np.random.default_rng(seed))
+        assert not verdict.violated
+        assert "claimed delta of 0;" not in verdict.words
+        assert "claimed delta of 0, nor" not in verdict.words
+        if epsilons is None or 0.5 in epsilons:
+            assert verdict.claim > 0.0 or verdict.lower > 0.0
+        elif verdict.claim == verdict.lower == 0.0:  # there is no other point
+            assert "at epsilon = " not in verdict.words
+            assert "do not refute the claim" in verdict.words
+
+
+@pytest.mark.statistical
+def test_the_empirical_epsilon_stands_beside_the_claimed_one(rng, alpha):
+    noise = ps.LaplaceMechanism(sensitivity=1, scale=1)
+    verdict = ps.audit(noise, samples=40_000, level=alpha, rng=rng)
+    assert 0.8 < verdict.empirical_epsilon <= 1.0 == verdict.claimed_epsilon
+    assert verdict.empirical_delta == 0.0
+    assert f"epsilon is at least {verdict.empirical_epsilon:.4g} at delta = 0, where 1 is claimed" in verdict.words
+    gaussian = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    verdict = ps.audit(gaussian, samples=40_000, level=alpha, rng=rng)
+    true = float(gaussian.accountant.epsilon(verdict.empirical_delta))
+    assert 0.3 * true < verdict.empirical_epsilon <= true <= verdict.claimed_epsilon * (1 + 1e-9)
+    broken = ps.audit(ps.LaplaceMechanism(sensitivity=1, scale=0.5), claim=noise.accountant, rng=rng)
+    assert broken.empirical_epsilon > broken.claimed_epsilon > 0.0
+    assert "is claimed." in broken.words
+
+
 def test_one_draw_is_audited_whatever_the_number_of_draws():
     one, four = (ps.DiffusedPosterior(model=BETA, n=20, data_weight=0.5, draws=k) for k in (1, 4))
     first, second = (ps.audit(m, epsilons=[0.1], samples=1000, rng=np.random.default_rng(3)) for m in (one, four))

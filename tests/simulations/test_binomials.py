@@ -10,6 +10,7 @@ from privsample.simulations.audit.binomials import (
     _at_most,
     clopper_pearson,
     draws_needed,
+    empirical_epsilon,
     excess_limits,
     excess_lower,
     excess_p_value,
@@ -119,3 +120,31 @@ def test_draws_needed_are_those_of_perfect_separation():
         assert excess_p_value((n // 2, 0), (n // 2, n // 2), factor, excess) > 1e-4
     assert draws_needed(1.0, 1.0, 1e-6) == np.inf
     assert draws_needed(0.1, 0.5, 1e-6) == 20  # only half of all draws can lie in the event
+
+
+def _wrong(limit, p, q, n, m, deltas):
+    """The exact chance that a lower limit of epsilon exceeds the truth at some delta."""
+    with np.errstate(divide="ignore"):
+        true = np.log(np.maximum((p - deltas) / q, 1.0))
+    chances = np.outer(stats.binom.pmf(np.arange(n + 1), n, p), stats.binom.pmf(np.arange(m + 1), m, q))
+    over = [[bool((limit((x, y)) > true + 1e-12).any()) for y in range(m + 1)] for x in range(n + 1)]
+    return float(chances[np.array(over)].sum())
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.1), (0.9, 0.3), (0.3, 0.3), (0.05, 0.02)])
+def test_empirical_epsilons_are_wrong_as_seldom_as_they_say(p, q):
+    n, m, level, deltas = 30, 25, 0.02, np.array([0.3, 0.1, 0.01, 0.0])
+    assert _wrong(lambda hits: empirical_epsilon(hits, (n, m), deltas, level), p, q, n, m, deltas) <= level
+
+    def careless(hits):  # frequencies for probabilities
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(np.fmax((hits[0] / n - deltas) / (hits[1] / m), 1.0))
+
+    assert _wrong(careless, p, q, n, m, deltas) > level
+
+
+def test_empirical_epsilons_by_hand():
+    (low, _), (_, high) = clopper_pearson(900, 1000, 5e-4), clopper_pearson(100, 1000, 5e-4)
+    found = empirical_epsilon((900, 100), (1000, 1000), np.array([0.0, 0.2, 0.99]), 1e-3)
+    assert found == pytest.approx([np.log(low / high), np.log((low - 0.2) / high), 0.0])
+    assert empirical_epsilon((0, 0), (10, 10), np.array([0.0]), 1e-3) == 0.0

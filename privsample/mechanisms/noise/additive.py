@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, holdable, listed, positive, positive_integer
-from privsample._data import as_float
+from privsample._data import as_float, type_in_words
 from privsample._value import cached, put, value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
@@ -20,7 +20,7 @@ from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import QUIET, Example
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation
@@ -60,6 +60,9 @@ class AdditiveNoise(Mechanism):
         count = int((~np.isfinite(self._entries(data))).sum())
         return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
 
+    def _many_draws(self, outer: Mechanism) -> Draw:
+        return many_draws(self, "statistic", outer)
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
         group = positive_integer(group=group)
@@ -71,7 +74,7 @@ class AdditiveNoise(Mechanism):
                 account=one.accountant,
                 words=moved_words(shift),
                 datasets=moved_statistic(self.shape, shift),
-                draw=many_draws(one, "statistic"),
+                draw=one._many_draws(one),
                 loss=lambda noisy: loss(noisy[:, :1]),
                 width=prod(self.shape),
             ),
@@ -90,7 +93,7 @@ class AdditiveNoise(Mechanism):
         if statistic.dtype.kind == "O":
             statistic = np.array([as_float(item) for item in statistic.ravel()]).reshape(statistic.shape)
         if statistic.dtype.kind not in "biuf":
-            raise SchemaError(f"the statistic must be an array of real numbers, got type {statistic.dtype}")
+            raise SchemaError(f"the statistic must be an array of real numbers, got {type_in_words(statistic.dtype)}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
         hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False

@@ -21,6 +21,7 @@ from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.arguments import CommandLine, noise_argument
+from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import QUIET, Example
@@ -150,16 +151,15 @@ class NoisyStatistics(ConjugateMechanism):
             return ConjugateMechanism.worst_neighbours(self, group)
         one = replace(self, draws=1)
         return moment_neighbours(
-            model=self.model, noise=self.law, n=self.n, group=group, account=one.accountant, draw=one._many_draws
+            model=self.model, noise=self.law, n=self.n, group=group, account=one.accountant, draw=one._many_draws(one)
         )
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         noise = self.law
         return lambda drawn: noise.log_mass(drawn - statistic).sum(axis=1)
 
-    @property
-    def _many_draws(self) -> Draw:
-        draw = many_draws(self, self.parameter)
+    def _many_draws(self, outer: Mechanism) -> Draw:
+        draw = many_draws(self, self.parameter, outer)
         if self.sampler == "opendp":  # it draws from its own source
             return lambda data, count, rng: draw(data, count, None)  # type: ignore[arg-type]  # noqa: ARG005
         return draw

@@ -33,6 +33,7 @@ from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import QUIET, Example
 from privsample.mechanisms.neighbours import (
     Dataset,
+    Draw,
     Neighbours,
     copies,
     others_beside,
@@ -100,6 +101,9 @@ class NoisySum(Mechanism):
         """Those that move the sum most, and the one that adds least to it."""
         return np.unique(np.stack([*self._extremes, self._least_record]), axis=0)
 
+    def _many_draws(self, outer: Mechanism) -> Draw:
+        return many_draws(self, "sum", outer)
+
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
         group = positive_integer(group=group)
@@ -122,7 +126,7 @@ class NoisySum(Mechanism):
                 account=one.accountant,
                 words=words,
                 datasets=datasets,
-                draw=many_draws(one, "sum"),
+                draw=one._many_draws(one),
                 loss=shifted_loss(self._noise_distribution, *totals),
                 width=int(np.size(first)),
             ),

@@ -118,7 +118,7 @@ class ConjugateMechanism(Mechanism):
             n=self.n,
             domain=self.domain,
             account=one.accountant,
-            draw=one._many_draws,
+            draw=one._many_draws(one),
             records=records,
             group=group,
             log_density=log_density,
@@ -129,9 +129,8 @@ class ConjugateMechanism(Mechanism):
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         """The log density of one draw, from draws (count, ...) to (count,), given the statistic."""
 
-    @property
-    def _many_draws(self) -> Draw:
-        return many_draws(self, self.parameter)
+    def _many_draws(self, outer: Mechanism) -> Draw:
+        return many_draws(self, self.parameter, outer)
 
     def _settle_draws(self) -> None:
         self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)

@@ -1,5 +1,6 @@
 """Draws from the posterior of a logistic regression, its data weighted down or its prior narrowed."""
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,9 +19,9 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours
+from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_drawn
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
@@ -117,6 +118,9 @@ class LogisticPosterior(Mechanism):
         """Extreme rows that mirror each other, found by quadrature."""
         group = positive_integer(group=group)
         return logistic_neighbours(self, group)
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        return partial(rows_drawn, self) if outer is self and self.draws == 1 else None
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and how the sampler fared: proposals, or R-hat, effective sample size and divergences."""

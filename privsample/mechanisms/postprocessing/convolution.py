@@ -19,7 +19,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import QUIET, Example
-from privsample.mechanisms.neighbours import Loss, Neighbours
+from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
@@ -43,6 +43,9 @@ class PostProcessing(Wrapper):
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         before = self.base._draw_checked(statistic, rng).draws
         return draw_with_entropy_check(rng, lambda: self._step(before, rng))
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        return self.base._many_draws(outer)
 
     def of(self, release: Release, *, rng: np.random.Generator | None = None) -> Release:
         """The step after a release of the base: no new look at the data. Whoever sees the first pays for the first.

@@ -22,7 +22,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Neighbours
+from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
@@ -93,27 +93,35 @@ class DiffusionMechanism(Mechanism):
     def _neighbours(
         self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, tiers: int
     ) -> Neighbours:
-        """The first tier says all that later ones do.
-
-        Coordinates diffuse independently, so one release of many equal statistics gives as many draws.
-        """
+        """The first tier says all that later ones do."""
         shift, deviation = group * self.sensitivity, float(np.sqrt(self.law.variance(self.time)))
         loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.law.shrink(self.time) * shift)
-
-        def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-            shape = (count, *self.shape)
-            many = around(replace(self, shape=shape))  # type: ignore[type-var]
-            path = many.release(np.broadcast_to(data, shape), rng=rng)["statistic"]
-            return np.asarray(np.moveaxis(path, 0, 1))
 
         return Neighbours(
             account=account,
             words=moved_words(shift),
             datasets=moved_statistic(self.shape, shift),
-            draw=draw,
+            draw=self._paths(around),
             loss=lambda path: loss(path[:, :1]),
             width=tiers * self._dimension,
         )
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        if outer is self:
+            return self._paths(lambda base: base)
+        return self._paths(lambda base: replace(outer, base=base)) if isinstance(outer, Hierarchy) else None
+
+    def _paths(self, around: Callable[[Self], Mechanism]) -> Draw:
+        """Coordinates diffuse independently, so one release of many equal statistics gives as many draws."""
+
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            shape = (count, *self.shape)
+            many = around(replace(self, shape=shape))  # type: ignore[type-var]
+            entries = self._before_shrinking._entries(data)  # refuses data of another shape before they are repeated
+            path = many.release(np.broadcast_to(entries, shape), rng=rng)["statistic"]
+            return np.asarray(np.moveaxis(path, 0, 1))
+
+        return draw
 
     def at(self, time: float) -> Self:
         """The same diffusion after another time."""
@@ -273,6 +281,9 @@ class Hierarchy(Wrapper):
         for start, end in pairwise((self.base.time, *self.times)):
             path.append(self.base._move(path[-1], _forward(start, end), rng))
         return {"statistic": np.concatenate(path)}
+
+    def _many_draws(self, outer: Mechanism) -> Draw | None:
+        return self.base._many_draws(outer)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -26,7 +26,8 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import code_loss, through, worst_rows
-from privsample.mechanisms.neighbours import Dataset, Neighbours
+from privsample.mechanisms.columns import read_column
+from privsample.mechanisms.neighbours import Dataset, Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
 from privsample.mechanisms.profiles.repair import kept, repaired
@@ -233,6 +234,20 @@ class ProfileMechanism(Mechanism):
             )
 
         return tuple(pair(*found) for found in worst_rows(distributions, graph.ends))
+
+    def _many_draws(self, outer: Mechanism) -> Draw:
+        """Observations are released independently of each other."""
+
+        def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+            self._columns(data)  # refuses data of another form before they are repeated
+            names, symbols = np.asarray(data["profile"]), read_column(data["symbol"])
+            many = {
+                "profile": np.tile(names, count) if names.ndim else data["profile"],
+                "symbol": np.tile(symbols, count),
+            }
+            return outer.release(many, rng=rng)["symbols"].reshape(count, -1)
+
+        return draw
 
     def _statistic(self, data: Any) -> tuple[IntArray, IntArray]:
         return self._columns(data)

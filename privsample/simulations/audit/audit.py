@@ -15,7 +15,13 @@ from privsample._checks import FloatArray, generator, holdable, number, positive
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
-from privsample.simulations.audit.binomials import draws_needed, excess_limits, excess_lower, excess_p_value
+from privsample.simulations.audit.binomials import (
+    draws_needed,
+    empirical_epsilon,
+    excess_limits,
+    excess_lower,
+    excess_p_value,
+)
 from privsample.simulations.audit.datasets import pairs_of
 from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both
 from privsample.simulations.audit.events import Choice, telling, weakest
@@ -208,17 +214,27 @@ def _weighed(
 
     tests = len(choices)
     p_value, choice = min(map(tested, choices), key=lambda found: found[0])
+
+    def limit(one: Choice) -> float:
+        return excess_lower(one.event.counts(first, second), draws, float(factors[one.at]), level / tests)
+
+    lower = limit(choice)
+    if tests * p_value > level and claims[choice.at] == lower == 0.0:  # a point that tells nothing
+        lower, choice = max(((limit(one), one) for one in choices), key=lambda found: (found[0], claims[found[1].at]))
     at, event = choice.at, choice.event
-    hits = event.counts(first, second)
-    lower = excess_lower(hits, draws, float(factors[at]), level / tests)
     needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in choices]
     # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
     each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
-    limits = [
-        [excess_limits(one.counts(first, second), draws, f, each) for one, f in zip(events, factors, strict=True)]
-        for events in (telling(*scored.choosing, factors, turned) for turned in (False, True))
+    counts = [
+        [one.counts(first, second) for one in telling(*scored.choosing, factors, turned)] for turned in (False, True)
     ]
+    limits = [[excess_limits(hits, draws, f, each) for hits, f in zip(row, factors, strict=True)] for row in counts]
     forward, backward = np.array(limits)
+    lowers = np.maximum(forward[:, 0], backward[:, 0])
+    if claims[at] == lower == 0.0 and (lowers.max() > 0.0 or claims.max() > 0.0):
+        at = int(np.argmax(lowers if lowers.max() > 0.0 else claims))
+        lower = float(lowers[at])
+    empirical = [empirical_epsilon(hits, draws, claims, each) for row in counts for hits in row]
     here, there = scored.case.words
     return Verdict(
         pair=f"{there}, against {here}" if event.turned else f"{here}, against {there}",
@@ -232,11 +248,25 @@ def _weighed(
         level=level,
         epsilons=epsilons,
         claims=claims,
-        lowers=np.maximum(forward[:, 0], backward[:, 0]),
+        lowers=lowers,
         uppers=np.maximum(forward[:, 1], backward[:, 1]),
         orders=renyi_orders(_ORDERS),
         renyi=_renyi(scored, evidence, epsilons, (forward[:, 0], backward[:, 0]), each),
+        **_empirical(np.max(empirical, axis=0), epsilons, claims),
     )
+
+
+def _empirical(found: FloatArray, epsilons: FloatArray, claims: FloatArray) -> dict[str, float]:
+    """Where the certified epsilon comes nearest to the claimed one, or exceeds it most; `found` at each claim."""
+    claimed = np.array([epsilons[claims <= delta].min() for delta in claims])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(claimed > 0.0, found / claimed, -1.0)  # beside a claim of 0 nothing can be compared
+    at = int(np.lexsort((claimed, share))[-1])
+    return {
+        "empirical_epsilon": float(found[at]),
+        "empirical_delta": float(claims[at]),
+        "claimed_epsilon": float(claimed[at]),
+    }
 
 
 def _renyi(

@@ -114,6 +114,17 @@ def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> t
     return float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0))
 
 
+def empirical_epsilon(hits: Counts, draws: Counts, deltas: FloatArray, level: float) -> FloatArray:
+    """Lower limits of epsilon at each delta, from one event; all hold together but for a probability of `level`.
+
+    They rest on the intervals of `excess_limits`: (epsilon, delta) needs p <= e^epsilon q + delta, so that epsilon is
+    at least log((p_low - delta) / q_high). At least 0. Source: Jagielski, Ullman and Oprea 2020.
+    """
+    p_low, _ = clopper_pearson(hits[0], draws[0], level / 2)
+    _, q_high = clopper_pearson(hits[1], draws[1], level / 2)
+    return np.asarray(np.log(np.maximum((p_low - deltas) / q_high, 1.0)))
+
+
 def excess_lower(hits: Counts, draws: Counts, factor: float, level: float) -> float:
     """A lower limit of p - factor q: the largest excess that `excess_p_value` refutes at `level`, or a little less."""
 

@@ -1,6 +1,7 @@
 """Many independent outputs of a mechanism, or of any function, as a table of numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Real
 from pickle import PicklingError
 from typing import Any
@@ -16,6 +17,7 @@ from privsample.mechanisms.neighbours import Draw, Neighbours
 Sampler = Callable[[Any, np.random.Generator], Any]
 
 _BLOCK = 20_000
+_NUMBERS = 1 << 22  # held at once by one release
 
 
 def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
@@ -75,6 +77,9 @@ def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
     """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, if there is one."""
     if isinstance(subject, Mechanism):
         one = one_draw(subject)
+        many = one._many_draws(one)
+        if many is not None:
+            return partial(_in_bulk, many), one.accountant
         return _often(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
     return _often(subject), None
 
@@ -83,26 +88,50 @@ def _often(function: Sampler) -> Draw:
     return lambda data, count, rng: _one_by_one(function, data, count, rng)
 
 
+def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    """As `_one_by_one`, from releases of many draws each, which hold a limited number of numbers."""
+    before, blocks, done = _held(data), [], 0
+    size = count if count * _size(data) <= _NUMBERS else 1  # outputs wider than their data are few, or narrow
+    while done < count:
+        try:
+            blocks.append(many(data, size, rng).reshape(size, -1))
+        except Exception as error:
+            raise _not_drawn("a draw", error) from error
+        width, done = blocks[0].size, done + size
+        holdable(count * width, lower="samples")
+        size = min(max(_NUMBERS // width, 1), count - done)
+    _check_unchanged(data, before)
+    return np.concatenate(blocks)
+
+
+def _not_drawn(which: str, error: Exception) -> RuntimeError:
+    return RuntimeError(
+        f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failing is part "
+        "of the mechanism, return a number that says so"
+    )
+
+
+def _check_unchanged(data: Any, before: list[bytes]) -> None:
+    if _held(data) != before:
+        raise ValueError(
+            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
+        )
+
+
 def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
     rows, shape, before = [], None, _held(data)
     for index in range(count):
         try:
             output = function(data, rng)
         except Exception as error:
-            raise RuntimeError(
-                f"draw {index + 1} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if "
-                "failing is part of the mechanism, return a number that says so"
-            ) from error
+            raise _not_drawn(f"draw {index + 1}", error) from error
         row = _numbers(output)
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
         holdable(count * row.size, lower="samples")
         rows.append(row.ravel())
-    if _held(data) != before:
-        raise ValueError(
-            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
-        )
+    _check_unchanged(data, before)
     return np.array(rows)
 
 
@@ -120,6 +149,12 @@ def _numbers(output: Any) -> FloatArray:
     if not found.size:
         raise ValueError(f"an output must hold a number at least, got an array of shape {found.shape}")
     return found.astype(np.float64)
+
+
+def _size(data: Any) -> int:
+    """How many numbers a dataset holds, at least one."""
+    parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple) else (data,)
+    return sum(len(part) if isinstance(part, list) else np.size(part) for part in parts) or 1
 
 
 def _held(data: Any) -> list[bytes]:

@@ -22,6 +22,8 @@ class Verdict:
     chance of such evidence under a true claim of `claim` at `epsilon`. The other limits hold together, with
     probability 1 - `level` over the audit's own draws: the true privacy curve at `epsilons` is at least `lowers`
     (`uppers` limit the worth of the same events, not the curve), and the Renyi curve at `orders` at least `renyi`.
+    Epsilon is at least `empirical_epsilon` at `empirical_delta`, a limit that holds with those; `claimed_epsilon` is
+    the least of `epsilons` that is claimed at this delta.
     With fewer than `needed` draws from each dataset no outcome at all could refute the claim. An audit takes `overhead`
     times as many draws as it keeps for evidence.
     """
@@ -41,6 +43,9 @@ class Verdict:
     orders: FloatArray
     renyi: FloatArray
     overhead: float = 1.0
+    empirical_epsilon: float = 0.0
+    empirical_delta: float = 0.0
+    claimed_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         put(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
@@ -48,7 +53,12 @@ class Verdict:
             array = np.array(real_array(**{name: getattr(self, name)}))
             array.flags.writeable = False
             put(self, **{name: array})
-        for name in ("claim", "p_value", "lower", "claims", "lowers", "uppers"):
+        put(
+            self,
+            empirical_epsilon=finite(empirical_epsilon=self.empirical_epsilon),
+            claimed_epsilon=finite(claimed_epsilon=self.claimed_epsilon),
+        )
+        for name in ("claim", "p_value", "lower", "claims", "lowers", "uppers", "empirical_delta"):
             if not np.all((getattr(self, name) >= 0.0) & (getattr(self, name) <= 1.0)):
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
 
@@ -80,16 +90,31 @@ class Verdict:
         """The verdict in plain words, with what it rests on."""
         basis = (
             f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets "
-            f"({self.pair}) at epsilon = {self.epsilon:.4g}"
+            f"({self.pair})"
         )
+        at = f"{basis} at epsilon = {self.epsilon:.4g}"
         if self.violated:
             return (
-                f"VIOLATED: {basis} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
+                f"VIOLATED: {at} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
                 f"(p = {self.p_value:.2g}). A true claim is called violated with probability at most "
-                f"{small(self.level)}."
+                f"{small(self.level)}.{self._certified}"
             )
+        # A claim of 0 and a limit of 0 say nothing of the point that they belong to: it is left out.
+        says = f"{at} do not refute the claimed delta of {self.claim:.4g}"
+        tells = self.claim > 0.0 or self.lower > 0.0
         return (
-            f"CONSISTENT: {basis} do not refute the claimed delta of {self.claim:.4g}{self._reach}. This is no proof."
+            f"CONSISTENT: {says if tells else f'{basis} do not refute the claim'}{self._reach}. This is no proof."
+            f"{self._certified}"
+        )
+
+    @property
+    def _certified(self) -> str:
+        """The epsilon that the draws certify, beside the claimed one."""
+        if not self.empirical_epsilon > 0.0:
+            return ""
+        return (
+            f" Certified by the draws: epsilon is at least {self.empirical_epsilon:.4g} at delta = "
+            f"{self.empirical_delta:.4g}, where {self.claimed_epsilon:.4g} is claimed."
         )
 
     @property
