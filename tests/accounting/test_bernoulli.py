@@ -421,7 +421,7 @@ def test_a_search_that_stops_early_is_caught(monkeypatch):
 @pytest.mark.parametrize("order", [1.01, 1.3, 2.0, 5.0, 20.0, 200.0])
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.2, 1.0, 10.0])
 def test_the_account_of_one_coin_is_within_1e_8_above_the_symmetric_laws(order, rho):
-    """These are laws that cost as much as the base, so that less than what they keep would be wrong: at fifty digits."""
+    """These laws cost as much as the base, so that less than what they keep would be wrong: at fifty digits."""
     for margin in (1e-6, 1e-3, 0.1, 0.4, 0.49):
         account = BernoulliAccountant(base=ZCDPAccountant(rho=rho), margin=margin, draws=1, dimension=1)
         if rho * order > 300.0:  # beyond, what the coin tells at most is all that is kept

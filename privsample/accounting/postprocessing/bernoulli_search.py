@@ -108,7 +108,7 @@ class _Search:
         return finite_renyi(after[0], after[0] - after[1], self.s)
 
     def outside(self, first: FloatArray, last: FloatArray) -> float:
-        """What the coins keep at most where q lies beyond the nodes: `first`, the edge's at the lowest; the last node."""
+        """What the coins keep at most where q lies beyond the nodes; `first`: the edge over the lowest of them."""
         none, all_ones = _masses(np.array([-np.inf])), _masses(np.array([np.inf]))
         return float(np.max([self.kept(_masses(first), none), self.kept(all_ones, _masses(last))]))
 
