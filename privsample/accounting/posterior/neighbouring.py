@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample._value import Memo, cached, value
 from privsample.accounting.posterior.truncated import TruncatedFamily
+from privsample.errors import NumericalFailure
 
 Rows = NDArray[np.intp]
 
@@ -18,7 +19,9 @@ _SLACK = 1e-3  # relative: how far below the largest bound the largest value may
 _CLOSE = 0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
 _START, _SPLIT, _ROUNDS, _MOST = 32, 8, 24, 4_000
 _REACH = 1e6  # orders up to which one table of standard deviations serves
-_SHARES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0])  # of the way from P to the blend, where its bound is cut
+_SHARES = np.array(
+    [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
+)  # of the way from P to the blend, where its bound is cut
 _WEIGHTS = np.diff(_SHARES - _SHARES**2 / 2)
 _COARSE, _FINENESS = 1 / 4, 1 / 8  # of a cell's half-width, in standard deviations
 _MOST_CELLS = 16_000
@@ -176,9 +179,7 @@ class _Search:
         inner, at = cuts[:, 1:-1], np.repeat(blocks.at, _SPLIT - 1)
         values = self._values(inner.ravel(), at)
         np.maximum.at(best, at, values)
-        values = np.concatenate(
-            [blocks.at_low[:, None], values.reshape(inner.shape), blocks.at_high[:, None]], axis=1
-        )
+        values = np.concatenate([blocks.at_low[:, None], values.reshape(inner.shape), blocks.at_high[:, None]], axis=1)
         ends = (cuts[:, :-1], cuts[:, 1:], np.repeat(blocks.at, _SPLIT), values[:, :-1], values[:, 1:])
         split = Blocks(*(np.ravel(column) for column in ends))
         return _rows(split, split.high > split.low)
@@ -217,7 +218,9 @@ class DeviationTable:
         self._cuts, self._levels, self.top = cuts, [bounds], float(bounds.max())
         while (width := 1 << len(self._levels)) <= len(bounds):
             last = self._levels[-1]
-            self._levels.append(np.maximum(last[: len(bounds) - width + 1], last[width // 2 :][: len(bounds) - width + 1]))
+            self._levels.append(
+                np.maximum(last[: len(bounds) - width + 1], last[width // 2 :][: len(bounds) - width + 1])
+            )
 
     def most(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The largest bound anywhere on [low, high], (rows,)."""
@@ -246,6 +249,8 @@ def deviation_table(family: TruncatedFamily, low: float, high: float) -> Deviati
             return None
         middle, half = (left + right) / 2, (right - left) / 2 * (1 + 8 * _ULP) + 8 * _ULP * np.maximum(-left, right)
         own = np.minimum(family.deviation(middle), widest)
+        if not np.isfinite(own).all():
+            raise NumericalFailure("a standard deviation came out as no number; no guarantee is claimed")
         largest = max(largest, float(own.max()))
         bound = np.minimum(own / np.maximum(1.0 - half * own, 1e-300), widest)
         settled = half * own <= np.where(bound**2 >= largest**2 / 2, _FINENESS, _COARSE)

@@ -1,7 +1,8 @@
 """Accounts of one draw from a posterior at a temperature, its parameter held inside bounds.
 
 Sources: Wang, Fienberg and Smola 2015; Foulds, Geumlek, Welling and Chaudhuri 2016 (the mechanism); Dong, Durfee and
-Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave laws); docs/notes/tempered.md.
+Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave laws); Bubeck and Eldan 2014,
+Lemma 2 (variances along a family); docs/notes/tempered.md.
 """
 
 from dataclasses import replace
@@ -74,7 +75,7 @@ class TemperedAccountant(Accountant):
         """The theorems."""
         return (
             "Foulds, Geumlek, Welling and Chaudhuri 2016; Dong, Durfee and Rogers 2020, Theorem 2; Gopi, Lee and Liu "
-            "2022; privsample notes, tempered.md"
+            "2022; Bubeck and Eldan 2014, Lemma 2; privsample notes, tempered.md"
         )
 
     @property

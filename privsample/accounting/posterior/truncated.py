@@ -167,13 +167,16 @@ class TruncatedFamily:
         low = centre <= self.low  # rounding must not turn the slope at an end around
         return centre, np.where(inside, slope, np.where(low, np.minimum(slope, 0.0), np.maximum(slope, 0.0)))
 
-    def _reach(self, centre: FloatArray, slopes: FloatArray, ends: FloatArray, drop: float = _DROP) -> FloatArray:
-        """How far from the centre towards an end, for (rows,), the log density with this slope falls by `drop`."""
-        far, near = ends - centre, np.zeros_like(centre)
-        beyond = slopes * far - self.potential.excess(centre, far) < -drop
+    def _reach(self, centre: FloatArray, slopes: FloatArray, end: float) -> FloatArray:
+        """How far from the centre towards an end, for (rows,), the log density with this slope falls by 40."""
+        far, near = end - centre, np.zeros_like(centre)
+        with np.errstate(divide="ignore"):
+            steep = np.where(slopes * far < 0.0, _DROP / np.abs(slopes), np.inf)  # the slope alone takes it so far down
+        far = np.clip(far, -steep, steep)
+        beyond = slopes * far - self.potential.excess(centre, far) < -_DROP
         for _ in range(_HALVINGS):
             middle = (near + far) / 2
-            inside = slopes * middle - self.potential.excess(centre, middle) >= -drop
+            inside = slopes * middle - self.potential.excess(centre, middle) >= -_DROP
             near, far = np.where(inside & beyond, middle, near), np.where(inside | ~beyond, far, middle)
         return far
 
@@ -186,7 +189,7 @@ class TruncatedFamily:
 
     def _deviation(self, phi: FloatArray) -> FloatArray:
         centre, slope = self._centre(phi)
-        z, width = self._panels(*(self._reach(centre, slope, np.full(len(phi), end)) for end in (self.low, self.high)))
+        z, width = self._panels(*(self._reach(centre, slope, end) for end in (self.low, self.high)))
         density = np.exp(slope[:, None, None] * z - self.potential.excess(centre[:, None, None], z))
         mass, _ = _two_rules(density, width)
         mean = _two_rules(density * z, width)[0] / mass
@@ -196,7 +199,7 @@ class TruncatedFamily:
     def _log_mass(self, phi: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Centre; log of the integral of the density relative to its value there; and the error of this log."""
         centre, slope = self._centre(phi)
-        z, width = self._panels(*(self._reach(centre, slope, np.full(len(phi), end)) for end in (self.low, self.high)))
+        z, width = self._panels(*(self._reach(centre, slope, end) for end in (self.low, self.high)))
         density = np.exp(slope[:, None, None] * z - self.potential.excess(centre[:, None, None], z))
         mass, error = _two_rules(density, width)
         return centre, np.log(mass), error / mass + 64 * _ULP
@@ -204,7 +207,7 @@ class TruncatedFamily:
     def _renyi(self, phi: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
         s, size = orders - 1.0, np.abs(step)
         centre, slope = self._centre(phi + step)
-        reaches = [self._reach(centre, slope, np.full(len(phi), end)) for end in (self.low, self.high)]
+        reaches = [self._reach(centre, slope, end) for end in (self.low, self.high)]
         deviation = np.max(np.abs(reaches), axis=0) / _FALLS
         near = (s * size * deviation <= 1.0) & (size * deviation <= 4.0)
         slight = near & (orders * size * deviation < _SLIGHT)
@@ -221,8 +224,8 @@ class TruncatedFamily:
     ) -> FloatArray:
         """By log1p of positive terms: E_P e^{sL} - 1 = E_P [(e^{sL} - 1 - sL) + s (e^{-L} - 1 + L)]."""
         size = np.abs(step) * np.maximum(s, 1.0)
-        first = self._reach(centre, slope - size, np.full(len(s), self.low))  # the farther of P, Q and the blend
-        last = self._reach(centre, slope + size, np.full(len(s), self.high))
+        first = self._reach(centre, slope - size, self.low)  # the farther of P, Q and the blend
+        last = self._reach(centre, slope + size, self.high)
         z, width = self._panels(first, last)
         c, j, t = (column[:, None, None] for column in (centre, step, s))
         log_p = slope[:, None, None] * z - self.potential.excess(c, z)
