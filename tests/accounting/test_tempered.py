@@ -67,12 +67,12 @@ def log_prior(model, t):
 
 
 def walked(name, n, temperature):
-    """(claim, largest delta, largest divergence) over all data sets of n records, by the trapezoid rule."""
+    """(account, largest delta, largest divergence) over all data sets of n records, by Gauss's rule on 2000 panels."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
-    t, width = np.linspace(*account.parameter_bounds, 20001, retstep=True)
-    weights = np.full(len(t), width)
-    weights[[0, -1]] /= 2
+    cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 2001), np.polynomial.legendre.leggauss(10)
+    t = (cuts[:-1, None] + np.diff(cuts)[:, None] * (1 + nodes) / 2).ravel()
+    weights = (np.diff(cuts)[:, None] * rule / 2).ravel()
     laws = {}
     for data in itertools.combinations_with_replacement(records, n):
         log_p = (log_prior(model, t) + sum(log_likelihood(x, t) for x in data)) / temperature
@@ -96,7 +96,9 @@ def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
     account, deltas, divergences = walked(name, n, temperature)
     claimed = account.delta(EPSILONS)
     assert (claimed >= deltas - 1e-7).all()
-    assert (account.rdp(ORDERS) >= divergences - 1e-7).all()
+    assert (account.rdp(ORDERS) >= divergences * (1 - 1e-12)).all()
+    whole = name in ("beta", "two shares", "poisson")
+    assert (account.rdp(ORDERS) <= divergences * (1.002 if whole else 1.05)).all()
     if account.kind("delta") == "exact":
         np.testing.assert_allclose(claimed, deltas, atol=2e-6)
     else:

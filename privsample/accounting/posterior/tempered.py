@@ -1,7 +1,8 @@
 """Accounts of one draw from a posterior at a temperature, its parameter held inside bounds.
 
 Sources: Wang, Fienberg and Smola 2015; Foulds, Geumlek, Welling and Chaudhuri 2016 (the mechanism); Dong, Durfee and
-Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave laws); docs/notes/tempered.md.
+Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave laws); Bubeck and Eldan 2014,
+Lemma 2 (variances along a family); docs/notes/tempered.md.
 """
 
 from dataclasses import replace
@@ -19,6 +20,8 @@ from privsample.accounting.guarantees import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.held_beta import HeldBetaFamily
+from privsample.accounting.posterior.neighbouring import NeighbouringFamily
+from privsample.accounting.posterior.tempered_families import neighbouring_family
 from privsample.distributions.laws.truncated import heated_shape
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
@@ -32,9 +35,10 @@ _UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
 class TemperedAccountant(Accountant):
     """One draw from the posterior of n records at `temperature`, its parameter inside `truncation`; ReplaceOne(n).
 
-    Three bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the law is
-    strongly log-concave and its neighbour's log density differs by a Lipschitz function; for whole Bernoulli records,
-    at most 100,000 of them, the privacy curve ranges over every data set: it is exact.
+    Four bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the law is
+    strongly log-concave and its neighbour's log density differs by a Lipschitz function; where the posterior is one
+    number's, the Rényi divergence is the largest over all sums of the records, within 2 percent; for whole Bernoulli
+    records, at most 100,000 of them, the privacy curve ranges over every data set: it is exact.
     `truncation`: the least share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
     """
 
@@ -71,7 +75,7 @@ class TemperedAccountant(Accountant):
         """The theorems."""
         return (
             "Foulds, Geumlek, Welling and Chaudhuri 2016; Dong, Durfee and Rogers 2020, Theorem 2; Gopi, Lee and Liu "
-            "2022; privsample notes, tempered.md"
+            "2022; Bubeck and Eldan 2014, Lemma 2; privsample notes, tempered.md"
         )
 
     @property
@@ -98,24 +102,33 @@ class TemperedAccountant(Accountant):
     def _bounds(self) -> PrivacyBounds:
         """By the least of the bounds at each order and epsilon.
 
-        In compositions by the closed forms, which hold for real records too: a curve over all datasets is expensive.
+        In compositions the privacy curve is that of the closed forms, which hold for more records, too: a curve over
+        all datasets is expensive. Rényi curves add up as they are.
         """
-        if self.model.exact_neighbours is None:
-            return self._from(self._envelope(None))
         closed = replace(self, model=self.model.as_bernoulli)
-        return self._from(self._envelope(self._listed), per_release=(closed._from(closed._envelope(None)), 1))
+        envelope = TemperedEnvelope(
+            bounded=self._closed.bounded, gaussian=self._closed.gaussian, listed=self._listed, family=self._family
+        )
+        return self._from(envelope, per_release=(closed._from(closed._closed), 1))
 
     def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
         zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
         exact: frozenset[View] = frozenset() if envelope.listed is None else VIEWS - {"rdp"}
-        return PrivacyBounds.from_pairs([envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, **known)
-
-    def _envelope(self, listed: HeldBetaFamily | None) -> "TemperedEnvelope":
-        return TemperedEnvelope(
-            bounded=BoundedRangeEnvelope(loss_range=resolved(self.loss_range)),
-            gaussian=GaussianPair(mu=self.shift),
-            listed=listed,
+        least = envelope.listed is not None or envelope.family is None
+        return PrivacyBounds.from_pairs(
+            [envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, curve_is_least=least, **known
         )
+
+    @cached
+    def _closed(self) -> "TemperedEnvelope":
+        """By the two closed forms, which hold for n records or more."""
+        return TemperedEnvelope(
+            bounded=BoundedRangeEnvelope(loss_range=resolved(self.loss_range)), gaussian=GaussianPair(mu=self.shift)
+        )
+
+    @cached
+    def _family(self) -> NeighbouringFamily | None:
+        return neighbouring_family(self.model, self.n, self.temperature, self.parameter_bounds, self.group_size)
 
     @cached
     def _listed(self) -> HeldBetaFamily | None:
@@ -134,14 +147,16 @@ class TemperedAccountant(Accountant):
 
 @value
 class TemperedEnvelope(Envelope):
-    """All pairs of neighbouring tempered posteriors: the least of three bounds at each order and epsilon.
+    """All pairs of neighbouring tempered posteriors: the least of several bounds at each order and epsilon.
 
-    bounded: the loss stays in an interval; gaussian: strong log-concavity; listed: every dataset, where they are few.
+    bounded: the loss stays in an interval; gaussian: strong log-concavity; family: the largest Rényi divergence over
+    all sums, where the posterior is one number's; listed: every dataset's privacy curve, where they are few.
     """
 
     bounded: BoundedRangeEnvelope
     gaussian: GaussianPair
     listed: HeldBetaFamily | None = None
+    family: NeighbouringFamily | None = None
 
     @property
     def max_loss(self) -> float:
@@ -149,11 +164,14 @@ class TemperedEnvelope(Envelope):
         return self.bounded.loss_range
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The lesser of the two closed forms."""
-        return np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))
+        """The largest over all sums, or the lesser of the two closed forms."""
+        closed = np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))
+        if self.family is None:
+            return closed
+        return self.family.renyi(np.ravel(orders), np.ravel(closed)).reshape(np.shape(orders))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The least of the three, certified over all datasets."""
+        """The least of the privacy curves, certified over all datasets."""
         return self._curve(epsilon, certified=True)
 
     def draft(self, epsilon: FloatArray) -> FloatArray:

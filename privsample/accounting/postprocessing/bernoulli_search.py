@@ -11,9 +11,9 @@ from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi, heads
 
-_NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 8, 4096
-_HALVINGS = 44
-_SLACK, _PADDING = 1e-6, 1e-8  # relative: where the search stops; more than rounding takes away
+_NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 16, 65536
+_HALVINGS = 64  # of an interval below 1e6: what is left is below rounding
+_SLACK, _PADDING = 3e-9, 1e-9  # relative: where the search stops; more than rounding takes away (note, section 3)
 _LOST = 4e-15  # of a loss, absolute: it is a difference of logarithms, and near equal chances next to nothing
 
 Masses = tuple[FloatArray, FloatArray]
@@ -40,26 +40,27 @@ def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Fou
         return Found(low=0.0, high=0.0)
     search = _Search(s=order - 1.0, epsilon=epsilon, coins=heads(coins, margin))
     end = epsilon + 40.0
-    nodes = np.linspace(-end, end, _NODES)
-    edge, beyond = search.edge(nodes)
-    low = float(search.kept(_masses(edge), _masses(nodes)).max())
-    first, last = _masses(beyond[:1]), _masses(nodes[-1:])
-    ends = search.kept(first, _masses(np.array([-np.inf]))), search.kept(_masses(np.array([np.inf])), last)
-    high = float(np.max(ends))
-    left, right = nodes[:-1], nodes[1:]
-    for _ in range(_ROUNDS):
+    nodes = np.linspace(-end, end, _NODES)[None]
+    low = high = 0.0
+    bounds = np.array([epsilon])  # what no cell bounds
+    for split in range(_ROUNDS):
+        edge, beyond = search.edge(nodes)  # once for each node: most of the work
+        low = max(low, float(search.kept(_masses(edge), _masses(nodes)).max()))
         if low * (1 + _SLACK) >= epsilon:
             return Found(low=min(low, epsilon), high=epsilon)
-        bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
+        if split == 0:
+            high = search.outside(beyond[0, :1], nodes[0, -1:])
+        left, right = nodes[:, :-1], nodes[:, 1:]
+        bounds = np.minimum(
+            search.bounds(left, beyond[:, :-1], left, right), search.bounds(right, beyond[:, 1:], left, right)
+        )
         still = bounds > low * (1 + _SLACK)
         high = max(high, float(bounds[~still].max(initial=0.0)))
-        left, right = left[still], right[still]
+        left, right, bounds = left[still], right[still], bounds[still]
         if not len(left) or len(left) > _MOST:
             break
         nodes = left[:, None] + (right - left)[:, None] * (np.arange(_SPLIT + 1) / _SPLIT)
-        left, right = nodes[:, :-1].ravel(), nodes[:, 1:].ravel()
-        low = max(low, float(search.kept(_masses(search.edge(left)[0]), _masses(left)).max()))
-    bounds = np.minimum(search.bounds(left, left, right), search.bounds(right, left, right))
+        nodes[:, -1] = right  # no gap of a rounding error between cells
     high = max(high, low, float(bounds.max(initial=0.0)))
     root = np.sqrt(high) + np.sqrt(order / 2) * _LOST  # of order/2 times the squared loss
     return Found(low=min(low, epsilon), high=min(float(root * root) * (1 + _PADDING), epsilon))
@@ -106,9 +107,13 @@ class _Search:
         after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - told) for m in (log_p, log_q)]
         return finite_renyi(after[0], after[0] - after[1], self.s)
 
-    def bounds(self, v: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        """What the coins keep at most for q in each cell, by the tangent at the edge's point over v."""
-        t = self.edge(v)[1]
+    def outside(self, first: FloatArray, last: FloatArray) -> float:
+        """What the coins keep at most where q lies beyond the nodes; `first`: the edge over the lowest of them."""
+        none, all_ones = _masses(np.array([-np.inf])), _masses(np.array([np.inf]))
+        return float(np.max([self.kept(_masses(first), none), self.kept(all_ones, _masses(last))]))
+
+    def bounds(self, v: FloatArray, t: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        """What the coins keep at most for q in each cell, by the tangent at the edge's point t over v."""
         there, back = self.divergences(t, v)
         log_p, log_q = _masses(t), _masses(v)
         with np.errstate(over="ignore", invalid="ignore"):

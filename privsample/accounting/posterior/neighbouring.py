@@ -1,0 +1,272 @@
+"""The largest Rényi divergence over all pairs of neighbours in one truncated exponential family, certified.
+
+Source: docs/notes/tempered.md, section 4.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray
+from privsample._value import Memo, cached, value
+from privsample.accounting.posterior.truncated import TruncatedFamily
+from privsample.errors import NumericalFailure
+
+Rows = NDArray[np.intp]
+
+_SLACK = 1e-3  # relative: how far below the largest bound the largest value may be where the search stops
+_CLOSE = 0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
+_START, _SPLIT, _ROUNDS, _MOST = 32, 8, 24, 4_000
+_REACH = 1e6  # orders up to which one table of standard deviations serves
+_SHARES = np.array(
+    [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
+)  # of the way from P to the blend, where its bound is cut
+_WEIGHTS = np.diff(_SHARES - _SHARES**2 / 2)
+_COARSE, _FINENESS = 1 / 4, 1 / 8  # of a cell's half-width, in standard deviations
+_MOST_CELLS = 16_000
+_ULP = float(np.finfo(np.float64).eps)
+
+
+class Blocks(NamedTuple):
+    """Sums of the others from `low` to `high` for the divergence number `at`, and its values there, each (blocks,)."""
+
+    low: FloatArray
+    high: FloatArray
+    at: Rows
+    at_low: FloatArray
+    at_high: FloatArray
+
+
+@value
+class NeighbouringFamily(Memo):
+    """The distributions at phi + jump against those at phi, phi = first + unit s, and the same the other way round.
+
+    s, the sum of all other records, is any number in [0, last]; with `whole` any whole one. `rounding` is more than
+    rounding moves a natural parameter.
+    """
+
+    family: TruncatedFamily
+    first: float
+    unit: float
+    last: float
+    whole: bool
+    jump: float
+    rounding: float
+
+    def renyi(self, orders: FloatArray, enough: FloatArray) -> FloatArray:
+        """The largest divergence over both directions at each order, rounded up, or `enough`, an upper bound of it.
+
+        Parameters: orders, enough: (orders,). Returns: (orders,), at most `enough`.
+        """
+        new = np.array([order not in self._known for order in orders.tolist()], dtype=bool)
+        if new.any():
+            found = self._search(orders[new], enough[new])
+            self._known.update(zip(orders[new].tolist(), found.tolist(), strict=True))
+        return np.minimum([self._known[order] for order in orders.tolist()], enough)
+
+    @cached
+    def _known(self) -> dict[float, float]:
+        return {}
+
+    def _search(self, orders: FloatArray, enough: FloatArray) -> FloatArray:
+        table = self._table(float(orders.max()))
+        if table is None:
+            return enough
+        search = _Search(self, np.tile(orders, 2), np.repeat([1.0, -1.0], len(orders)), table)
+        found = search.largest(np.tile(enough, 2)).reshape(2, -1).max(axis=0)
+        return np.asarray(np.minimum(found, enough))
+
+    def _table(self, order: float) -> "DeviationTable | None":
+        """Standard deviations as far as this order reaches; None where that takes too many."""
+        reach = self.jump * (_REACH if order < _REACH else 10.0 ** np.ceil(np.log10(order + 1.0)))
+        if reach not in self._tables:
+            span = self.first - reach, self.first + self.unit * self.last + self.jump + reach
+            self._tables[reach] = deviation_table(self.family, *span)
+        return self._tables[reach]
+
+    @cached
+    def _tables(self) -> dict[float, "DeviationTable | None"]:
+        return {}
+
+
+class _Search:
+    """The largest of several divergences, each of an order and a direction (1 or -1), over the sums of the others."""
+
+    def __init__(
+        self, members: NeighbouringFamily, orders: FloatArray, signs: FloatArray, table: "DeviationTable"
+    ) -> None:
+        self._members, self._orders, self._signs, self._table = members, orders, signs, table
+
+    def largest(self, enough: FloatArray) -> FloatArray:
+        """The largest value of each, rounded up; the search for it ends where that is hardly below `enough`."""
+        blocks, best = self._first_blocks(enough)
+        above = np.zeros(len(best))
+        for left in reversed(range(_ROUNDS)):
+            bounds = self._bounds(blocks)
+            stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._least)
+            stops |= (best * (1 + _CLOSE) >= enough)[blocks.at] | (left == 0)
+            stops |= (np.bincount(blocks.at[~stops], minlength=len(best)) > _MOST)[blocks.at]
+            np.maximum.at(above, blocks.at[stops], bounds[stops])
+            blocks = self._split(_rows(blocks, ~stops), best)
+            if not blocks.at.size:
+                break
+        lost = self._members.rounding * self._table.top
+        return np.maximum(best, above) / (1.0 - lost) ** 2 if lost < 0.5 else np.full(len(best), np.inf)
+
+    @property
+    def _least(self) -> float:
+        """The width of a block that holds no sums but its ends; none where sums are any numbers."""
+        return 1.0 if self._members.whole else 0.0
+
+    def _values(self, sums: FloatArray, at: Rows) -> FloatArray:
+        phi, jump = self._members.first + self._members.unit * sums, self._members.jump
+        return self._members.family.renyi(
+            np.where(self._signs[at] > 0, phi, phi + jump), self._signs[at] * jump, self._orders[at]
+        )
+
+    def _cuts(self, low: FloatArray, high: FloatArray, count: int) -> FloatArray:
+        """Sums that cut blocks in so many, (blocks, count + 1), the ends among them."""
+        cuts = low[:, None] + (high - low)[:, None] * (np.arange(count + 1) / count)
+        cuts[:, -1] = high
+        return np.round(cuts) if self._members.whole else cuts
+
+    def _climbed(self) -> FloatArray:
+        """The largest value of each divergence at sums spread evenly, then around the highest of them, and so on."""
+        at, last = np.arange(len(self._orders)), self._members.last
+        low, high, best = np.zeros(len(at)), np.full(len(at), last), np.zeros(len(at))
+        widths = self._members.unit * last * self._table.top
+        for _ in range(2 + int(np.log(max(widths, 1.0)) / np.log(_START / 2))):
+            cuts = self._cuts(low, high, _START)
+            values = self._values(cuts.ravel(), np.repeat(at, _START + 1)).reshape(cuts.shape)
+            top = values.argmax(axis=1)
+            best = np.maximum(best, values.max(axis=1))
+            low, high = cuts[at, np.maximum(top - 1, 0)], cuts[at, np.minimum(top + 1, _START)]
+        return best
+
+    def _first_blocks(self, enough: FloatArray) -> tuple[Blocks, FloatArray]:
+        """Blocks narrow enough for their ends to bound them, and the largest value of each divergence at some sums.
+
+        Blocks that the variances alone bound by less than these values are left out, before any value is computed.
+        """
+        best, last = self._climbed(), self._members.last
+        sums = np.unique(self._cuts(np.zeros(1), np.array([last]), _START))
+        low, high = (np.tile(ends, len(best)) for ends in (sums[:-1], sums[1:]))
+        at = np.repeat(np.arange(len(best)), len(sums) - 1)
+        none = np.zeros(0)
+        kept = [(none, none, at[:0])]
+        for left in reversed(range(_ROUNDS)):
+            weights, variances, width = self._way(low, high, at)
+            alone = (weights * variances).sum(axis=0)
+            rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE) >= enough)[at]
+            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left == 0)
+            narrow |= (np.bincount(at[rest], minlength=len(best)) > _MOST)[at]
+            kept.append((low[rest & narrow], high[rest & narrow], at[rest & narrow]))
+            rest &= ~narrow
+            cuts = self._cuts(low[rest], high[rest], _SPLIT)
+            low, high, at = cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), np.repeat(at[rest], _SPLIT)
+            low, high, at = low[high > low], high[high > low], at[high > low]
+            if not at.size:
+                break
+        low, high, at = (np.concatenate(column) for column in zip(*kept, strict=True))
+        values = self._values(np.concatenate([low, high]), np.tile(at, 2)).reshape(2, -1)
+        np.maximum.at(best, at, values.max(axis=0))
+        return Blocks(low, high, at, *values), best
+
+    def _split(self, blocks: Blocks, best: FloatArray) -> Blocks:
+        """Each block in eight; raises `best` by the values at the new ends."""
+        cuts = self._cuts(blocks.low, blocks.high, _SPLIT)
+        inner, at = cuts[:, 1:-1], np.repeat(blocks.at, _SPLIT - 1)
+        values = self._values(inner.ravel(), at)
+        np.maximum.at(best, at, values)
+        values = np.concatenate([blocks.at_low[:, None], values.reshape(inner.shape), blocks.at_high[:, None]], axis=1)
+        ends = (cuts[:, :-1], cuts[:, 1:], np.repeat(blocks.at, _SPLIT), values[:, :-1], values[:, 1:])
+        split = Blocks(*(np.ravel(column) for column in ends))
+        return _rows(split, split.high > split.low)
+
+    def _bounds(self, blocks: Blocks) -> FloatArray:
+        """What no value in a block exceeds: by the ends and the curvature, or by the variances on the way alone."""
+        weights, variances, width = self._way(blocks.low, blocks.high, blocks.at)
+        ends = np.maximum(blocks.at_low, blocks.at_high)
+        curved = np.minimum(variances.max(axis=0) * width**2 / 4, 1.0)
+        with np.errstate(divide="ignore"):
+            between = np.minimum(ends / (1.0 - curved), ends + (weights * variances**2).sum(axis=0) * width**2 / 4)
+        between = np.where(blocks.high - blocks.low <= self._least, ends, between)
+        return np.minimum((weights * variances).sum(axis=0), between)
+
+    def _way(self, low: FloatArray, high: FloatArray, at: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The weights of pieces of the way from Q over P to the blend, the largest variance on each, and the width.
+
+        For blocks of sums; shapes (pieces, blocks) and (blocks,). Parameters are rounded outward.
+        """
+        members, order, sign = self._members, self._orders[at], self._signs[at]
+        first, last = (members.first + members.unit * sums for sums in (low, high))
+        first, last = first - members.rounding, last + members.rounding
+        start, step = np.where(sign > 0, 0.0, members.jump), sign * members.jump
+        deviations = [self._table.most(*_span(first, last, start, start + step))]
+        for near, far in zip(_SHARES[:-1], _SHARES[1:], strict=True):
+            ends = (start + step * (1 + (order - 1) * share) for share in (near, far))
+            deviations.append(self._table.most(*_span(first, last, *ends)))
+        weights = np.concatenate([np.full((1, len(order)), 0.5), _WEIGHTS[:, None] * (order - 1)])
+        return weights * members.jump**2 * (1 + 64 * _ULP), np.array(deviations) ** 2, last - first
+
+
+class DeviationTable:
+    """Upper bounds of the standard deviation on cells of natural parameters, and their maxima on runs of cells."""
+
+    def __init__(self, cuts: FloatArray, bounds: FloatArray) -> None:
+        self._cuts, self._levels, self.top = cuts, [bounds], float(bounds.max())
+        while (width := 1 << len(self._levels)) <= len(bounds):
+            last = self._levels[-1]
+            self._levels.append(
+                np.maximum(last[: len(bounds) - width + 1], last[width // 2 :][: len(bounds) - width + 1])
+            )
+
+    def most(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The largest bound anywhere on [low, high], (rows,)."""
+        last = len(self._cuts) - 2
+        first = np.clip(np.searchsorted(self._cuts, low, side="right") - 1, 0, last)
+        final = np.clip(np.searchsorted(self._cuts, high, side="left") - 1, first, last)
+        level = np.frexp(final - first + 1)[1] - 1
+        found = np.empty(len(first))
+        for k in np.unique(level):
+            rows = level == k
+            found[rows] = np.maximum(self._levels[k][first[rows]], self._levels[k][final[rows] + 1 - (1 << int(k))])
+        return found
+
+
+def deviation_table(family: TruncatedFamily, low: float, high: float) -> DeviationTable | None:
+    """1/deviation is 1-Lipschitz, so that the value in the middle of a cell bounds it all over the cell.
+
+    None where that takes too many cells.
+    """
+    cuts, bounds = [np.empty(0)], [np.empty(0)]
+    left, right = np.array([low]), np.array([high])
+    widest = (family.high - family.low) / 2
+    largest = 0.0
+    while left.size:
+        if left.size + sum(map(len, cuts)) > _MOST_CELLS:
+            return None
+        middle, half = (left + right) / 2, (right - left) / 2 * (1 + 8 * _ULP) + 8 * _ULP * np.maximum(-left, right)
+        own = np.minimum(family.deviation(middle), widest)
+        if not np.isfinite(own).all():
+            raise NumericalFailure("a standard deviation came out as no number; no guarantee is claimed")
+        largest = max(largest, float(own.max()))
+        bound = np.minimum(own / np.maximum(1.0 - half * own, 1e-300), widest)
+        settled = half * own <= np.where(bound**2 >= largest**2 / 2, _FINENESS, _COARSE)
+        cuts.append(left[settled])
+        bounds.append(bound[settled])
+        left, middle, right = left[~settled], middle[~settled], right[~settled]
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+    starts, values = np.concatenate(cuts), np.concatenate(bounds)
+    order = np.argsort(starts)
+    return DeviationTable(np.append(starts[order], high), values[order])
+
+
+def _rows(blocks: Blocks, rows: NDArray[np.bool_]) -> Blocks:
+    return Blocks(*(column[rows] for column in blocks))
+
+
+def _span(low: FloatArray, high: FloatArray, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """From a block's lowest parameter moved by the lesser of two shifts to its highest moved by the greater."""
+    return low + np.minimum(one, other), high + np.maximum(one, other)
