@@ -7,11 +7,11 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Gamma
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.mixtures import ConjugateMixture
-from privsample.distributions.models.noise_aware import NoiseAware, integrated
+from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
@@ -57,16 +57,10 @@ class GammaExponential(Model):
         return GammaExponential(shape=law.shape, rate=law.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """By quadrature over the hidden sum."""
-
-        def log_density(s: FloatArray) -> FloatArray:
-            return (n - 1) * np.log(s) - (n + self.shape) * np.log(self.rate + s)
-
-        s, log_weights = integrated(log_density, noise, observed, positive=True)
-        law = ConjugateMixture(
-            family="Gamma", first=np.array(self.shape + n), second=self.rate + s, log_weights=log_weights
+        """From the likelihood of the sum of clipped times, by its transform."""
+        return summed(
+            self.prior, lambda rate: ClippedExponential(rate=rate, upper=self.upper), n, noise, observed, positive=True
         )
-        return NoiseAware(law, f"by quadrature over the hidden sum, for times that were not clipped at {self.upper:g}")
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Exponential times, clipped."""
