@@ -7,6 +7,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.moments import NUMPY, exponential_moments
 from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Gamma
@@ -72,10 +73,8 @@ class GammaExponential(Model):
         """Exact up to `one_by_one` records, by the central limit theorem beyond."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
-        reach = float(theta) * self.upper
-        stays = np.exp(-reach)  # of min(X, upper), in units of 1 / theta
-        mean, square = -np.expm1(-reach), 2 * (-np.expm1(-reach) - reach * stays)
-        return normal_sum(mean / theta, (square - mean**2) / theta**2, n, (0.0, self.upper), rng)
+        mean, variance = exponential_moments(NUMPY, float(theta), self.upper)
+        return normal_sum(mean, variance, n, (0.0, self.upper), rng)
 
     @classmethod
     def example(cls) -> Self:

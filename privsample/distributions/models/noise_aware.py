@@ -105,6 +105,6 @@ def summed(
     *,
     positive: bool,
 ) -> NoiseAware:
-    """The posterior of a parameter given noisy copies of a sum of clipped records, as `clipped_posterior` takes them."""
+    """The posterior given noisy copies of a sum of clipped records; parameters as of `clipped_posterior`."""
     law = clipped_posterior(prior, record, n, noise, observed, positive=positive)
     return NoiseAware(law, "exact likelihood of the sum of clipped records, by its transform; tabulated")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy import special
 
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Normal
@@ -89,13 +89,8 @@ class NormalKnownVariance(Model):
         """Exact up to `one_by_one` records, by the central limit theorem beyond."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
-        scale = self.noise_variance**0.5
-        low, high = ((end - float(theta)) / scale for end in self.bounds)
-        below, above = float(special.ndtr(low)), float(special.ndtr(-high))
-        first = low * below + high * above + _density(low) - _density(high)
-        inner = 1 - below - above + low * _density(low) - high * _density(high)
-        square = low**2 * below + high**2 * above + inner
-        return normal_sum(float(theta) + scale * first, scale**2 * (square - first**2), n, self.bounds, rng)
+        mean, variance = normal_moments(NUMPY, float(theta), self.noise_variance**0.5, *self.bounds)
+        return normal_sum(mean, variance, n, self.bounds, rng)
 
     @classmethod
     def example(cls) -> Self:
@@ -126,8 +121,3 @@ class NormalKnownVariance(Model):
         slope = (most - least) / self.noise_variance
         weight = n / temperature
         return LogRatio(slope * (high - low), slope, law.scale**-2.0 + weight / self.noise_variance)
-
-
-def _density(x: float) -> float:
-    """Of N(0, 1)."""
-    return float(np.exp(-(x**2) / 2.0) / np.sqrt(2 * np.pi))
