@@ -14,9 +14,10 @@ from privsample.distributions.clipping.kernels import NoiseKernel
 from privsample.distributions.clipping.records import ClippedRecord, ComplexArray, Tilted
 
 _DEPTH = 42.0  # e^-42 is below rounding
-_SHIFTS = (0.7, 1.5, 3.0, 6.0, 12.0)  # in standard deviations: where Chernoff's bound of the period is tried
+_SHIFTS = (1.5, 4.0, 8.0)  # in standard deviations: where Chernoff's bound of the period is tried
 _NEAR = 2.0  # standard deviations between a contour and a pole
 _TERMS = 1 << 20
+_PLENTY = 300  # terms from which it pays to look for a nearer end of the sum
 _BLOCK = 1 << 12
 _TOLERANCE = 1e-6  # relative, of what is cut off where the records' density is few records' alone
 _PROBES = 512
@@ -101,9 +102,10 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
         tilt = side * (kernel.strip + room)
         tilted = record.tilted(tilt)
     period = _period(record, n, kernel, tilt, tilted)
-    cut = _cut(record, tilted, n, tilt, np.pi if kernel.whole else kernel.cut)
+    plenty = _PLENTY * 2 * np.pi / period
+    cut = _cut(record, tilted, n, tilt, np.pi if kernel.whole else kernel.cut, plenty)
     split = False
-    if not kernel.whole and np.isinf(kernel.cut):
+    if cut > plenty and not kernel.whole and np.isinf(kernel.cut):
         taken_out = _split_cut(tilted, n, kernel, tilt)
         split, cut = taken_out < cut, min(taken_out, cut)
     terms = cut * period / (2 * np.pi)
@@ -160,12 +162,15 @@ def _period(record: ClippedRecord, n: int, kernel: NoiseKernel, tilt: float, til
     return max(found)
 
 
-def _cut(record: ClippedRecord, tilted: Tilted, n: int, tilt: float, limit: float) -> float:
-    """A frequency beyond which the n-th power of the characteristic function is below e^-42, or the limit (step 4)."""
+def _cut(record: ClippedRecord, tilted: Tilted, n: int, tilt: float, limit: float, plenty: float) -> float:
+    """A frequency beyond which the n-th power of the characteristic function is below e^-42, or the limit (step 4).
+
+    A cut that is less than `plenty` may be far from the least one.
+    """
     bound = float(np.exp(-_DEPTH / n))
     if not record.whole and tilted.atom_mass < bound:  # a density with one peak: its part is <= 2 peak / t
         limit = min(limit, 2 * tilted.peak / (bound - tilted.atom_mass))
-    if not tilted.deviation > 0:
+    if limit <= plenty or not tilted.deviation > 0:
         return limit
     # Up to pi / range, |f(t)|^2 <= 1 - (2 t deviation / pi)^2; beyond, values on a grid and a Lipschitz constant.
     start = np.pi * np.sqrt(_DEPTH / (2 * n)) / tilted.deviation
