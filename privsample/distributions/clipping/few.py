@@ -37,18 +37,22 @@ def _at_bounds(record: DensityRecord, tilted: Tilted, n: int) -> tuple[FloatArra
 
 
 def _one_inside(record: DensityRecord, kernel: NoiseKernel, places: FloatArray) -> FloatArray:
-    """log of the integral of the density times G(place + x), for each place: Gauss's rule between the copies."""
-    supports = [record.support(side * kernel.strip) for side in (-1.0, 1.0)]  # G falls no faster than that
-    low, high = min(each[0] for each in supports), max(each[1] for each in supports)
+    """log of the integral of the density times G(place + x), for each place: Gauss's rule between the copies.
+
+    Between copies G is an exponential, whose slope tells where the product is not negligible.
+    """
+    low, high = record.ends
     unit, masses = gauss(_PANELS)
+    seen = np.sort(kernel.observed)
+    slopes = kernel.strip * (1 - 2 * np.arange(len(seen) + 1) / len(seen))
     found = []
     for start in range(0, len(places), _BLOCK):
         block = places[start : start + _BLOCK, None]
-        corners = np.clip(np.sort(kernel.observed)[None, :] - block, low, high)
-        edges = np.concatenate([np.full_like(block, low), corners, np.full_like(block, high)], axis=1)
-        width = np.diff(edges, axis=1)[:, :, None]
-        x = edges[:, :-1, None] + width * unit
+        edges = np.clip(np.concatenate([[-np.inf], seen, [np.inf]])[None, :] - block, low, high)
+        supports = [record.support(tilt, edges[:, j], edges[:, j + 1]) for j, tilt in enumerate(slopes)]
+        first, last = (np.stack([each[end] for each in supports], axis=1)[:, :, None] for end in (0, 1))
+        x = first + (last - first) * unit
         with np.errstate(divide="ignore"):
-            logs = record.log_density(x) + kernel.log_value(block[:, :, None] + x) + np.log(width * masses)
+            logs = record.log_density(x) + kernel.log_value(block[:, :, None] + x) + np.log((last - first) * masses)
         found.append(special.logsumexp(logs, axis=(1, 2)))
     return np.concatenate(found)

@@ -98,8 +98,13 @@ class DensityRecord(ClippedRecord):
         """Between the bounds."""
 
     @abstractmethod
-    def support(self, tilt: float) -> tuple[float, float]:
-        """Where the tilted density is above e^-60 of its largest value."""
+    def support(self, tilt: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where, in [low, high], the tilted density is above e^-60 of its largest value there; elementwise."""
+
+    def _support(self, tilt: float) -> tuple[float, float]:
+        """Between the bounds."""
+        low, high = self.support(tilt, np.array(self.ends[0]), np.array(self.ends[1]))
+        return float(low), float(high)
 
     @abstractmethod
     def transform(self, tilt: float, frequencies: FloatArray, log_scale: float) -> ComplexArray:
@@ -110,7 +115,7 @@ class DensityRecord(ClippedRecord):
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Atoms, and Gauss's rule in panels."""
-        low, high = self.support(tilt)
+        low, high = self._support(tilt)
         panels = min(1 + int(frequency * (high - low) / _PHASE), _PANELS)
         unit, masses = gauss(panels)
         inner = low + (high - low) * unit
@@ -133,7 +138,7 @@ class DensityRecord(ClippedRecord):
 
     def characteristic(self, tilted: Tilted, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, ComplexArray]:
         """The density's part by Gauss's rule, and in closed form where that would need many points."""
-        low, high = self.support(tilt)
+        low, high = self._support(tilt)
         near = int(np.searchsorted(frequencies, _PHASE * tilted.panels / (high - low)))
         parts = [tilted.density_at(frequencies[:near])]
         if near < len(frequencies):
@@ -163,11 +168,11 @@ class ClippedExponential(DensityRecord):
         """log rate - rate x."""
         return np.log(self.rate) - self.rate * x
 
-    def support(self, tilt: float) -> tuple[float, float]:
+    def support(self, tilt: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """From the end at which the tilted density is largest."""
-        slope = abs(self.rate - tilt)
-        reach = min(self.upper, _DEPTH / slope) if slope > 0 else self.upper
-        return (0.0, reach) if tilt <= self.rate else (self.upper - reach, self.upper)
+        slope = self.rate - tilt
+        reach = _DEPTH / abs(slope) if slope else np.inf
+        return (low, np.minimum(high, low + reach)) if slope >= 0 else (np.maximum(low, high - reach), high)
 
     def transform(self, tilt: float, frequencies: FloatArray, log_scale: float) -> ComplexArray:
         """rate (1 - e^(-w upper)) / w, w = rate - z."""
@@ -199,15 +204,14 @@ class ClippedNormal(DensityRecord):
         z = (x - self.mean) / self.deviation
         return -0.5 * z**2 - np.log(self.deviation * np.sqrt(2 * np.pi))
 
-    def support(self, tilt: float) -> tuple[float, float]:
-        """About the tilted mean, or from the bound that is nearest to it."""
-        low, high = self.bounds
+    def support(self, tilt: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """About the tilted mean, or from the end that is nearest to it."""
         centre = self.mean + tilt * self.deviation**2
-        top = min(max(centre, low), high)
+        top = np.clip(centre, low, high)
         # |x - centre| = reach where the density is e^-60 of its largest; (reach - off) without cancellation.
-        off, room = abs(centre - top), 2 * _DEPTH * self.deviation**2
+        off, room = np.abs(centre - top), 2 * _DEPTH * self.deviation**2
         reach = room / (off + np.sqrt(off**2 + room))
-        return max(low, top - reach), min(high, top + reach)
+        return np.maximum(low, top - reach), np.minimum(high, top + reach)
 
     def transform(self, tilt: float, frequencies: FloatArray, log_scale: float) -> ComplexArray:
         """Full integral less the two tails, each a density at a bound times a scaled complementary error function."""
