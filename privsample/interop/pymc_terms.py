@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsample.distributions.clipping import moments as clipped
 from privsample.interop import pymc_noise as noisy
 from privsample.interop.pymc_sampling import libraries
 
@@ -66,34 +67,20 @@ def multinomial_limit(site: TermSite, numbers: Numbers, theta: Any) -> Any:
 def clipped_poisson(site: TermSite, numbers: Numbers, rate: Any) -> Any:
     """Sum of counts, each clipped: numbers["counts"] are those below `upper`."""
     _, tensor = import_pymc()
-    counts, upper = numbers["counts"], numbers["upper"]
-    masses = tensor.exp(counts * tensor.log(rate) - rate - tensor.gammaln(counts + 1))
-    clipped = upper - counts
-    below = (clipped * masses).sum()  # upper - E[record]
-    return _sum(site, numbers, upper - below, (clipped**2 * masses).sum() - below**2)
+    return _sum(site, numbers, *clipped.poisson_moments(tensor, rate, numbers["upper"], numbers["counts"]))
 
 
 def clipped_exponential(site: TermSite, numbers: Numbers, rate: Any) -> Any:
     """Sum of waiting times, each clipped."""
     _, tensor = import_pymc()
-    reach = rate * numbers["upper"]
-    near, wide = tensor.minimum(reach, 0.01), tensor.maximum(reach, 0.01)
-    by_series = near**3 * (1 / 3 - near / 3 + near**2 * 11 / 60 - near**3 * 13 / 180)
-    spread = tensor.switch(reach < 0.01, by_series, 1 - tensor.exp(-2 * wide) - 2 * wide * tensor.exp(-wide))
-    return _sum(site, numbers, -tensor.expm1(-reach) / rate, spread / rate**2)
+    return _sum(site, numbers, *clipped.exponential_moments(tensor, rate, numbers["upper"]))
 
 
 def clipped_normal(site: TermSite, numbers: Numbers, mean: Any) -> Any:
     """Sum of normal records of known variance, each clipped: its first two moments in closed form."""
     _, tensor = import_pymc()
-    deviation = numbers["deviation"]
-    low, high = (numbers["low"] - mean) / deviation, (numbers["high"] - mean) / deviation
-    below, above = tensor.erfc(-low / 2**0.5) / 2, tensor.erfc(high / 2**0.5) / 2
-    at_low, at_high = (tensor.exp(-(z**2) / 2) / (2 * np.pi) ** 0.5 for z in (low, high))
-    first = low * below + high * above + at_low - at_high
-    second = low**2 * below + high**2 * above + 1 - below - above + low * at_low - high * at_high
-    spread = tensor.maximum(second - first**2, 1e-12)  # beyond the bounds no digits are left
-    return _sum(site, numbers, mean + deviation * first, deviation**2 * spread)
+    deviation, low, high = numbers["deviation"], numbers["low"], numbers["high"]
+    return _sum(site, numbers, *clipped.normal_moments(tensor, mean, deviation, low, high))
 
 
 def normal_moments(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:

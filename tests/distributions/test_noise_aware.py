@@ -111,12 +111,13 @@ def test_two_categories_are_two_looks_at_one_count(noise):
 
 @each_noise
 def test_a_sum_of_counts_by_enumeration(noise):
-    law, method = GammaPoisson(shape=3, rate=1, upper=9).noise_aware(5, noise, np.array([7.0]))
+    """Bounds that no record reaches: the mixture over the hidden sum."""
+    law, method = GammaPoisson(shape=3, rate=1, upper=10**4).noise_aware(5, noise, np.array([7.0]))
     t = np.arange(600.0)
     weights = enumerated(stats.nbinom(3, 1 / 6).logpmf(t), noise, [7.0], t)
-    assert law.mean == pytest.approx(weights @ ((3 + t) / 6), rel=1e-10)
-    assert law.below(1.5) == pytest.approx(weights @ stats.gamma.cdf(1.5, 3 + t, scale=1 / 6), rel=1e-9)
-    assert "not clipped at 9" in method
+    assert law.mean == pytest.approx(weights @ ((3 + t) / 6), rel=1e-8)
+    assert law.below(1.5) == pytest.approx(weights @ stats.gamma.cdf(1.5, 3 + t, scale=1 / 6), rel=1e-8)
+    assert "sum of clipped records" in method
 
 
 @pytest.mark.parametrize("noise", NOISES[:2], ids=lambda noise: noise.name)
@@ -124,7 +125,7 @@ def test_a_sum_of_counts_by_enumeration(noise):
     ("shape", "rate", "n", "seen"), [(2, 1, 10, 5.0), (2, 1, 10, -15.0), (2000, 1000, 1000, 500.0), (2, 1, 1, 3.0)]
 )
 def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
-    law, method = GammaExponential(shape=shape, rate=rate, upper=9).noise_aware(n, noise, np.array([seen]))
+    law, method = GammaExponential(shape=shape, rate=rate, upper=1e9).noise_aware(n, noise, np.array([seen]))
 
     def log_integrand(s):
         return (n - 1) * np.log(s) - (n + shape) * np.log(rate + s) + noise.log_mass(seen - s)
@@ -141,16 +142,16 @@ def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
         )
 
     mean = integral(lambda s: (n + shape) / (rate + s)) / integral(lambda s: 1.0)
-    assert law.mean == pytest.approx(mean, rel=1e-8)
-    assert "quadrature" in method
+    assert law.mean == pytest.approx(mean, rel=1e-7)
+    assert "sum of clipped records" in method
 
 
-def test_a_normal_mean_in_closed_form_and_by_quadrature():
-    model = NormalKnownVariance(mean=0.3, variance=2.0, noise_variance=4.0, bounds=(-3, 3))
+def test_a_normal_mean_by_quadrature():
+    """Bounds that no record reaches."""
+    model = NormalKnownVariance(mean=0.3, variance=2.0, noise_variance=4.0, bounds=(-3e3, 3e3))
     seen = np.array([11.0, 4.0])
     exact, method = model.noise_aware(5, GaussianNoise(noise_std=7.0), seen)
-    assert isinstance(exact, Normal)
-    assert "not clipped" in method
+    assert "sum of clipped records" in method
     theta = np.linspace(-12, 12, 200_001)
     prior = stats.norm.pdf(theta, 0.3, 2**0.5)
     joint = prior * stats.multivariate_normal(cov=20 * np.ones((2, 2)) + 49 * np.eye(2)).pdf(seen - 5 * theta[:, None])

@@ -7,11 +7,12 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.moments import NUMPY, exponential_moments
+from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Gamma
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.mixtures import ConjugateMixture
-from privsample.distributions.models.noise_aware import NoiseAware, integrated
+from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
@@ -57,16 +58,10 @@ class GammaExponential(Model):
         return GammaExponential(shape=law.shape, rate=law.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """By quadrature over the hidden sum."""
-
-        def log_density(s: FloatArray) -> FloatArray:
-            return (n - 1) * np.log(s) - (n + self.shape) * np.log(self.rate + s)
-
-        s, log_weights = integrated(log_density, noise, observed, positive=True)
-        law = ConjugateMixture(
-            family="Gamma", first=np.array(self.shape + n), second=self.rate + s, log_weights=log_weights
+        """From the likelihood of the sum of clipped times, by its transform."""
+        return summed(
+            self.prior, lambda rate: ClippedExponential(rate=rate, upper=self.upper), n, noise, observed, positive=True
         )
-        return NoiseAware(law, f"by quadrature over the hidden sum, for times that were not clipped at {self.upper:g}")
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Exponential times, clipped."""
@@ -78,10 +73,8 @@ class GammaExponential(Model):
         """Exact up to `one_by_one` records, by the central limit theorem beyond."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
-        reach = float(theta) * self.upper
-        stays = np.exp(-reach)  # of min(X, upper), in units of 1 / theta
-        mean, square = -np.expm1(-reach), 2 * (-np.expm1(-reach) - reach * stays)
-        return normal_sum(mean / theta, (square - mean**2) / theta**2, n, (0.0, self.upper), rng)
+        mean, variance = exponential_moments(NUMPY, float(theta), self.upper)
+        return normal_sum(mean, variance, n, (0.0, self.upper), rng)
 
     @classmethod
     def example(cls) -> Self:

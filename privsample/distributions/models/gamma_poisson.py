@@ -8,12 +8,12 @@ from scipy import special
 
 from privsample._checks import FloatArray, positive, positive_integer
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.records import ClippedPoisson
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Gamma
 from privsample.distributions.laws.truncated import heated
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.mixtures import ConjugateMixture
-from privsample.distributions.models.noise_aware import NoiseAware, counted
+from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
@@ -60,18 +60,10 @@ class GammaPoisson(Model):
         return GammaPoisson(shape=law.shape, rate=law.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """A mixture over the hidden count."""
-        shape, ratio = self.shape, np.log1p(self.rate / n)
-
-        def log_mass(t: float) -> float:
-            chosen = special.gammaln(shape + t) - special.gammaln(shape) - special.gammaln(t + 1)
-            return float(chosen - shape * np.log1p(n / self.rate) - t * ratio)
-
-        found = counted(log_mass, lambda t: np.log1p((shape - 1) / (t + 1)) - ratio, np.inf, noise, observed)
-        law = ConjugateMixture(
-            family="Gamma", first=shape + found.values, second=np.array(self.rate + n), log_weights=found.log_weights
+        """From the likelihood of the sum of clipped counts, by its transform."""
+        return summed(
+            self.prior, lambda rate: ClippedPoisson(mean=rate, upper=self.upper), n, noise, observed, positive=True
         )
-        return NoiseAware(law, f"exact for counts that were not clipped at {self.upper}, a mixture over {found.words}")
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Poisson counts, clipped."""

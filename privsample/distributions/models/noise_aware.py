@@ -1,9 +1,9 @@
 """Posteriors given a statistic with noise: the hidden statistic is summed or integrated out. Tools for models.
 
-Exact where that statistic is a count; Source: Bernstein and Sheldon 2018, section 2; docs/notes/statistics.md.
+A count of two categories: Bernstein and Sheldon 2018, section 2; docs/notes/statistics.md. A sum of clipped records:
+docs/notes/clipping.md.
 """
 
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,15 +11,14 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
+from privsample.distributions.clipping.posterior import clipped_posterior
+from privsample.distributions.clipping.records import ClippedRecord
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import Noise
 
 LOST = 1e-13  # share of the posterior that a window may leave out
 LARGEST = 1 << 24  # values of the hidden count in a window
-_DEPTH, _GRID = 60.0, 2001
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_PANELS = 64
 
 
 class NoiseAware(NamedTuple):
@@ -97,32 +96,15 @@ def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatAr
     return law, f"exact, a mixture over {found.words}"
 
 
-def integrated(
-    log_density: Callable[[FloatArray], FloatArray], noise: Noise, observed: FloatArray, *, positive: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """Nodes over the hidden sum and log weights: Gauss's rule in panels between the kinks of the noise.
-
-    The panels cover where the integrand is above e^-60 of its largest value, found by closing in on a grid. A positive
-    sum is integrated over its logarithm.
-    """
-    seen, reach = np.unique(observed), noise.reach(-2 * _DEPTH)
-    low, high = seen[0] - reach, seen[-1] + reach
-    if positive:
-        seen, high = np.log(seen[seen > 0]), np.log(max(high, reach))
-        low = high - 4 * _DEPTH
-
-    def log_integrand(x: FloatArray) -> FloatArray:
-        s = np.exp(x) if positive else x
-        return log_density(s) + _log_likelihood(noise, observed.ravel(), s) + (x if positive else 0.0)
-
-    for _ in range(6):
-        grid = np.linspace(low, high, _GRID)
-        heights = log_integrand(grid)
-        inside = np.flatnonzero(heights > heights.max() - _DEPTH)
-        low, high = grid[max(inside[0] - 1, 0)], grid[min(inside[-1] + 1, _GRID - 1)]
-    ends = np.unique(np.concatenate([[low, high], seen[(seen > low) & (seen < high)]]))
-    edges = np.concatenate([np.linspace(a, b, _PANELS + 1)[:-1] for a, b in itertools.pairwise(ends)])
-    edges = np.append(edges, ends[-1])
-    half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-    return np.exp(nodes) if positive else nodes, log_integrand(nodes) + np.log(half * _WEIGHTS).ravel()
+def summed(
+    prior: Law,
+    record: Callable[[float], ClippedRecord],
+    n: int,
+    noise: Noise,
+    observed: FloatArray,
+    *,
+    positive: bool,
+) -> NoiseAware:
+    """The posterior given noisy copies of a sum of clipped records; parameters as of `clipped_posterior`."""
+    law = clipped_posterior(prior, record, n, noise, observed, positive=positive)
+    return NoiseAware(law, "exact likelihood of the sum of clipped records, by its transform; tabulated")

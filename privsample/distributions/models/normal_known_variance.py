@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy import special
 
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import cached, put, value
+from privsample.distributions.clipping.moments import NUMPY, normal_moments
+from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
 from privsample.distributions.laws.conjugate import Normal
 from privsample.distributions.laws.truncated import heated
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.mixtures import ConjugateMixture
-from privsample.distributions.models.noise_aware import NoiseAware, integrated
+from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
-from privsample.distributions.noise import GaussianNoise, Noise
+from privsample.distributions.noise import Noise
 from privsample.distributions.shifts import NormalShift
 
 
@@ -68,19 +68,16 @@ class NormalKnownVariance(Model):
         )
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """Normal, where the noise is; by quadrature over the hidden sum elsewhere."""
-        unclipped = f"for records that were not clipped to [{self.bounds[0]:g}, {self.bounds[1]:g}]"
-        if isinstance(noise, GaussianNoise):
-            spread = n * self.noise_variance + noise.variance / observed.size
-            precision = 1 / self.variance + n * n / spread
-            location = (self.mean / self.variance + n * float(observed.mean()) / spread) / precision
-            return NoiseAware(Normal(location=location, scale=precision**-0.5), f"exact, {unclipped}")
-        spread = n * self.noise_variance + n * n * self.variance
-        s, log_weights = integrated(lambda x: -0.5 * (x - n * self.mean) ** 2 / spread, noise, observed)
-        own = 1 / (1 / self.variance + n / self.noise_variance)
-        means = own * (self.mean / self.variance + s / self.noise_variance)
-        law = ConjugateMixture(family="Normal", first=means, second=np.array(own**0.5), log_weights=log_weights)
-        return NoiseAware(law, f"by quadrature over the hidden sum, {unclipped}")
+        """From the likelihood of the sum of clipped records, by its transform."""
+        deviation = self.noise_variance**0.5
+        return summed(
+            self.prior,
+            lambda mean: ClippedNormal(mean=mean, deviation=deviation, bounds=self.bounds),
+            n,
+            noise,
+            observed,
+            positive=False,
+        )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Normal records, clipped."""
@@ -92,13 +89,8 @@ class NormalKnownVariance(Model):
         """Exact up to `one_by_one` records, by the central limit theorem beyond."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
-        scale = self.noise_variance**0.5
-        low, high = ((end - float(theta)) / scale for end in self.bounds)
-        below, above = float(special.ndtr(low)), float(special.ndtr(-high))
-        first = low * below + high * above + _density(low) - _density(high)
-        inner = 1 - below - above + low * _density(low) - high * _density(high)
-        square = low**2 * below + high**2 * above + inner
-        return normal_sum(float(theta) + scale * first, scale**2 * (square - first**2), n, self.bounds, rng)
+        mean, variance = normal_moments(NUMPY, float(theta), self.noise_variance**0.5, *self.bounds)
+        return normal_sum(mean, variance, n, self.bounds, rng)
 
     @classmethod
     def example(cls) -> Self:
@@ -129,8 +121,3 @@ class NormalKnownVariance(Model):
         slope = (most - least) / self.noise_variance
         weight = n / temperature
         return LogRatio(slope * (high - low), slope, law.scale**-2.0 + weight / self.noise_variance)
-
-
-def _density(x: float) -> float:
-    """Of N(0, 1)."""
-    return float(np.exp(-(x**2) / 2.0) / np.sqrt(2 * np.pi))

@@ -240,18 +240,27 @@ class PrivateStatistics:
         return self.release.account
 
     def posterior(self, model: Model | None = None) -> Law:
-        """The plug-in posterior: of the feasible statistic nearest to the released one, its noise left out of account.
+        """The plug-in posterior: of the feasible statistic nearest to the released one, as if no record was changed.
 
-        Parameters: model, the curator's with any prior. It is too narrow where the noise is no less than the spread of
-        the data. Raises: ValueError, for a model that differs in more than its prior.
+        It leaves out of account the noise, and that records were clipped to bounds: it takes the released statistic for
+        that of records which were never clipped. It is too narrow where the noise is no less than the spread of the
+        data, and in the wrong place where many records are clipped. `noise_aware` and `mcmc` model both.
+
+        Parameters: model, the curator's with any prior. Raises: ValueError, for a model that differs in more than its
+        prior.
         """
         chosen = self._with_prior(model)
         return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
 
     def noise_aware(self, model: Model | None = None) -> Law:
-        """The posterior that models the noise: exact for counts, by quadrature over one hidden sum elsewhere.
+        """The posterior that models the noise and the bounds: the likelihood is that of clipped records.
 
-        Parameters and errors as `posterior`; TypeError, where it needs MCMC.
+        Exact for counts of two categories; for a sum of waiting times, of counts or of normal records of known variance
+        the likelihood of the clipped sum is computed at any number of records, and the posterior is tabulated
+        (docs/notes/clipping.md).
+
+        Parameters and errors as `posterior`; TypeError, where it needs MCMC; ValueError, where noise is so faint that
+        the likelihood has no smooth form.
         """
         return self._aware(model).law
 
@@ -263,10 +272,13 @@ class PrivateStatistics:
         plug_in: bool = False,
         rng: np.random.Generator | None = None,
     ) -> PosteriorDraws:
-        """Independent draws from the noise-aware posterior, or the plug-in one, with the account and the method."""
+        """Independent draws from the noise-aware posterior, or the plug-in one, with the account and the method.
+
+        Parameters and errors as `noise_aware` or, with `plug_in`, as `posterior`.
+        """
         source, size = generator(rng), positive_integer(draws=draws)
         holdable(size * self.model.empty.size, lower="draws")
-        method = "plug-in: the noise was left out of account"
+        method = "plug-in: the noise, and that records were clipped, were left out of account"
         law, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: law.sample(size, source)}
         return PosteriorDraws(draws=drawn, account=self.account, method=method)

@@ -1,0 +1,217 @@
+"""The likelihood of noisy copies as a function of the hidden sum, and its transform. docs/notes/clipping.md, step 2."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._value import Memo, cached, value
+from privsample.distributions.clipping.records import ComplexArray
+from privsample.distributions.noise import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+)
+
+_NARROW = 4.0  # variance up to which normal noise on whole sums is summed term by term
+_STEPS = 45.0  # e^-45 is below rounding
+
+
+class Slopes(NamedTuple):
+    """First and second derivative of (about) the log transform along the real axis."""
+
+    first: float
+    second: float
+
+
+class NoiseKernel(Memo, ABC):
+    """G(s), the product of the noise's densities (or masses) at observed - s over all copies.
+
+    Its transform is the integral, or the sum over whole s, of e^(-z s) G(s). It exists for |Re z| < `strip`, and is
+    continued beyond.
+    """
+
+    __slots__ = ()
+    observed: FloatArray
+    whole: bool
+
+    @property
+    @abstractmethod
+    def centre(self) -> float:
+        """A place near the largest value."""
+
+    @property
+    @abstractmethod
+    def strip(self) -> float:
+        """Distance of the poles from the imaginary axis, or inf."""
+
+    @abstractmethod
+    def log_value(self, s: FloatArray) -> FloatArray:
+        """log G, elementwise."""
+
+    @abstractmethod
+    def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
+        """Of e^(-z (s - centre)) G(s) at z = tilt + it: values, and the log of a factor."""
+
+    @abstractmethod
+    def slopes(self, tilt: float) -> Slopes:
+        """Of the log transform, of e^(-z s) G(s), near enough to find a saddle point."""
+
+    @abstractmethod
+    def residue(self, side: float) -> float:
+        """log of c, G(s) = c e^(side strip s) beyond the copies: what is added to a contour moved past +-strip."""
+
+    @property
+    @abstractmethod
+    def cut(self) -> float:
+        """Frequency beyond which the transform is below rounding, or inf."""
+
+
+@value
+class NormalKernel(NoiseKernel):
+    """Copies with normal noise: as good as their mean."""
+
+    observed: FloatArray
+    noise: Noise
+    whole: bool
+
+    @cached
+    def centre(self) -> float:
+        """The mean of the copies."""
+        return float(self.observed.mean())
+
+    @cached
+    def strip(self) -> float:
+        """The transform is entire."""
+        return np.inf
+
+    @cached
+    def _variance(self) -> float:
+        return self.noise.spread**2 / len(self.observed)
+
+    def log_value(self, s: FloatArray) -> FloatArray:
+        """Summed over the copies."""
+        return np.sum([self.noise.log_mass(y - np.asarray(s)) for y in self.observed], axis=0)
+
+    def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
+        """In closed form; for whole sums its periodic images are added, or all terms of narrow noise."""
+        variance, z = self._variance, tilt + 1j * frequencies
+        if self.whole and variance <= _NARROW:
+            middle, reach = self.centre - variance * tilt, np.sqrt(2 * _STEPS * variance) + 1
+            sums = np.arange(np.ceil(middle - reach), np.floor(middle + reach) + 1)
+            logs = self._squares(sums - self.centre) - tilt * (sums - self.centre)
+            largest = float(logs.max())
+            terms = np.exp(-1j * np.outer(frequencies, sums - self.centre)) @ np.exp(logs - largest)
+            return np.asarray(terms), largest + self._constant
+        shift = variance * tilt * tilt / 2
+        images = (-1, 0, 1) if self.whole else (0,)  # e^(-2 pi i k centre) turns with each image
+        parts = [
+            np.exp(variance * (z + 2j * np.pi * k) ** 2 / 2 - shift - 2j * np.pi * k * self.centre) for k in images
+        ]
+        return np.sum(parts, axis=0), shift + self._constant + 0.5 * np.log(2 * np.pi * variance)
+
+    def slopes(self, tilt: float) -> Slopes:
+        """Of variance z^2 / 2 - centre z."""
+        return Slopes(self._variance * tilt - self.centre, self._variance)
+
+    def residue(self, side: float) -> float:
+        """None. Raises: ValueError: there is no pole."""
+        raise ValueError(f"normal noise has no pole on the side {side}")
+
+    @property
+    def cut(self) -> float:
+        """e^(-40) of the largest value."""
+        return 9.0 / float(np.sqrt(self._variance))
+
+    def _squares(self, off: FloatArray) -> FloatArray:
+        return -0.5 * off**2 / self._variance
+
+    @cached
+    def _constant(self) -> float:
+        """log G is this less the square of (s - centre) over twice the variance."""
+        apart = ((self.observed - self.centre) ** 2).sum() / (2 * self.noise.spread**2)
+        return float(len(self.observed) * float(self.noise.log_mass(np.array(0.0))) - apart)
+
+
+@value
+class LaplaceKernel(NoiseKernel):
+    """Copies with Laplace noise: between neighbouring copies log G is linear."""
+
+    observed: FloatArray
+    noise: Noise
+    whole: bool
+
+    @cached
+    def centre(self) -> float:
+        """The median of the copies."""
+        return float(np.median(self.observed))
+
+    @cached
+    def strip(self) -> float:
+        """Slope of log G beyond all copies."""
+        return len(self.observed) / self.noise.spread
+
+    def log_value(self, s: FloatArray) -> FloatArray:
+        """Summed over the copies."""
+        return np.sum([self.noise.log_mass(y - np.asarray(s)) for y in self.observed], axis=0)
+
+    def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
+        """Two tails, and a term for each gap between copies."""
+        z, seen = tilt + 1j * frequencies, np.sort(self.observed)
+        corners = np.ceil(seen) if self.whole else seen
+        levels = self.log_value(corners) - tilt * (corners - self.centre)
+        largest = float(levels.max())
+        first = corners[0] - 1 if self.whole else corners[0]
+        start = float(self.log_value(np.array(first))) - tilt * (first - self.centre) - largest
+        turned = np.exp(-1j * np.outer(corners - self.centre, frequencies))
+        total = np.exp(start) * np.exp(-1j * frequencies * (first - self.centre)) / self._pole(self.strip - z)
+        total = total + np.exp(levels[-1] - largest) * turned[-1] / self._pole(self.strip + z)
+        for j in range(len(seen) - 1):
+            slope = self.strip * (1 - 2 * (j + 1) / len(seen))
+            gap = corners[j + 1] - corners[j]
+            total = total + np.exp(levels[j] - largest) * turned[j] * self._piece(slope - z, gap)
+        return np.asarray(total), largest
+
+    def slopes(self, tilt: float) -> Slopes:
+        """Of -log(1 - (z / strip)^2) - centre z: the same poles."""
+        share = tilt / self.strip
+        room = (1 - share) * (1 + share)
+        first = 2 * share / (room * self.strip)
+        return Slopes(first - self.centre, 2 * (1 + share * share) / (room * self.strip) ** 2)
+
+    def residue(self, side: float) -> float:
+        """From the copy that is farthest on the other side."""
+        end = float(self.observed.min() if side > 0 else self.observed.max())
+        return float(self.log_value(np.array(end))) - side * self.strip * end
+
+    @property
+    def cut(self) -> float:
+        """The transform falls like 1/t^2 only."""
+        return np.inf
+
+    def _pole(self, w: ComplexArray) -> ComplexArray:
+        """Inverse of the integral of e^(-w s) over s > 0, or of its sum from 0."""
+        return -np.expm1(-w) if self.whole else w
+
+    def _piece(self, w: ComplexArray, gap: float) -> ComplexArray:
+        """The integral of e^(w s) over [0, gap], or its sum without the end."""
+        if self.whole:
+            at_zero = np.abs(np.expm1(w)) < 1e-12
+            return np.where(at_zero, gap, np.expm1(w * gap) / np.where(at_zero, 1.0, np.expm1(w)))
+        at_zero = np.abs(w) < 1e-300
+        return np.where(at_zero, gap, np.expm1(w * gap) / np.where(at_zero, 1.0, w))
+
+
+def noise_kernel(noise: Noise, observed: FloatArray, *, whole: bool) -> NoiseKernel:
+    """The kernel of independent copies of a sum, whole or real. Raises: TypeError, for discrete noise on real sums."""
+    seen = np.asarray(observed, dtype=np.float64).ravel()
+    if noise.whole and not whole:
+        raise TypeError(f"{noise.name} noise on sums that are not whole has no likelihood: use continuous noise")
+    if isinstance(noise, GaussianNoise | DiscreteGaussianNoise):
+        return NormalKernel(observed=seen, noise=noise, whole=whole)
+    if isinstance(noise, LaplaceNoise | DiscreteLaplaceNoise):
+        return LaplaceKernel(observed=seen, noise=noise, whole=whole)
+    raise TypeError(f"no likelihood is known under {noise.name} noise: use .mcmc()")

@@ -1,0 +1,76 @@
+"""The posterior of one parameter, given noisy copies of a sum of clipped records. docs/notes/clipping.md, step 6."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.distributions.clipping.contour import log_likelihood, saddle_log_likelihood
+from privsample.distributions.clipping.kernels import noise_kernel
+from privsample.distributions.clipping.records import ClippedRecord
+from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.laws.tabulated import TabulatedLaw, tabulate
+from privsample.distributions.noise import Noise
+
+_REACH = 60.0  # e^-60 of the prior may be left out
+
+
+def clipped_posterior(
+    prior: Law,
+    record: Callable[[float], ClippedRecord],
+    n: int,
+    noise: Noise,
+    observed: FloatArray,
+    *,
+    positive: bool,
+) -> TabulatedLaw:
+    """The posterior, with the exact likelihood of the clipped sum.
+
+    Parameters
+    ----------
+    prior : Law
+        Of the parameter.
+    record : callable
+        From the parameter to the distribution of one clipped record.
+    n : int
+        The number of records.
+    noise : Noise
+        Of each copy.
+    observed : array
+        The copies.
+    positive : bool
+        Whether the parameter is positive; its logarithm is tabulated then.
+
+    Raises
+    ------
+    ValueError
+        If the noise is too faint beside the bounds where hardly any record lies between them.
+    TypeError
+        If the noise is discrete, and the sum is not.
+    """
+    kernel = noise_kernel(noise, observed, whole=record(1.0).whole)
+
+    def log_prior(u: float) -> float:
+        return float(prior.log_density(np.array(np.exp(u)))) + u if positive else float(prior.log_density(np.array(u)))
+
+    def parameter(u: float) -> float:
+        return float(np.exp(u)) if positive else u
+
+    return tabulate(
+        lambda u: log_prior(u) + saddle_log_likelihood(record(parameter(u)), n, kernel),
+        lambda u: log_prior(u) + log_likelihood(record(parameter(u)), n, kernel),
+        _prior_bounds(prior, positive=positive),
+        positive=positive,
+    )
+
+
+def _prior_bounds(prior: Law, *, positive: bool) -> tuple[float, float]:
+    """Where the prior has all but e^-60 of its mass: of the parameter, or of its logarithm."""
+    middle, spread = float(prior.mean), float(np.sqrt(prior.variance))
+    if not positive:
+        reach = spread * np.sqrt(2 * _REACH)
+        return middle - reach, middle + reach
+    shape = (middle / spread) ** 2  # of a Gamma prior: P(X < mean e^-t) <= (const e^-t)^shape
+    low = np.log(middle) - min((_REACH + 5.0) / shape + 3.0, 600.0)
+    high = np.log(middle) + np.log1p((_REACH + 2 * np.sqrt(_REACH * shape)) / shape)
+    return float(low), float(high)
