@@ -1,5 +1,7 @@
 """The account of one pass of noisy projected gradient descent whose last state is released: docs/notes/sgd.md."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -93,7 +95,8 @@ class SGDAccountant(Accountant):
             raise TypeError(f"loss must be LogisticLoss(...) or SquaredLoss(...), got {type(self.loss).__name__}")
         put(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
         put(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
-        if not (isinstance(self.public_tail, int) and self.public_tail == 0):
+        tail: Any = self.public_tail
+        if not (isinstance(tail, int) and tail == 0):
             put(self, public_tail=positive_integer(public_tail=self.public_tail))
         if not isinstance(self.hidden_order, bool):
             raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
