@@ -1,7 +1,7 @@
 """Checks of parameters. Each negates the accepting test, so NaN fails; each message says what was expected."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,11 @@ def listed(**named: Any) -> tuple[Any, ...]:
     return tuple(item)
 
 
+def one_of(item: object, names: Container[str]) -> bool:
+    """Whether this is text, and one of the names."""
+    return isinstance(item, str) and item in names
+
+
 def flag(**named: Any) -> bool:
     """True or False."""
     ((name, item),) = named.items()
@@ -159,7 +164,7 @@ def function(**named: Any) -> Callable[..., Any]:
     ((name, item),) = named.items()
     if not callable(item) or isinstance(item, type):
         raise TypeError(f"{name} must be a function, got {type(item).__name__}")
-    return item  # type: ignore[no-any-return]
+    return item
 
 
 def interval(**named: Any) -> tuple[float, float]:

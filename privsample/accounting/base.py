@@ -8,7 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, deltas, flag, listed, positive_integer, probability, real_array, renyi_orders
+from privsample._checks import (
+    FloatArray,
+    deltas,
+    flag,
+    listed,
+    one_of,
+    positive_integer,
+    probability,
+    real_array,
+    renyi_orders,
+)
 from privsample._serial import decode, encode
 from privsample._value import Memo, cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -98,7 +108,7 @@ class Accountant(Memo, ABC):
 
     def kind(self, view: View) -> Kind:
         """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
-        if not isinstance(view, str) or view not in VIEWS:
+        if not one_of(view, VIEWS):
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
         return self.bounds.kind(view)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, positive
+from privsample._checks import FloatArray, one_of, positive
 from privsample._value import put, value
 
 LARGEST_DISCRETE = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
@@ -289,7 +289,7 @@ NAMES = tuple(_LAWS)
 
 def noise_law(name: str, spread: float) -> Noise:
     """The law of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
-    if not isinstance(name, str) or name not in _LAWS:
+    if not one_of(name, _LAWS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
     return _LAWS[name](spread)
 

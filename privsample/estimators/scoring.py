@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from privsample._checks import FloatArray, interval, positive
+from privsample._checks import FloatArray, interval, one_of, positive
 from privsample._value import put, value
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
@@ -36,7 +36,7 @@ class NoisyScore:
 
     def __post_init__(self) -> None:
         put(self, noise_std=positive(noise_std=self.noise_std), bounds=interval(bounds=self.bounds))
-        if not isinstance(self.law, str) or self.law not in ("gaussian", "laplace"):
+        if not one_of(self.law, ("gaussian", "laplace")):
             raise ValueError(f"law must be 'gaussian' or 'laplace', got {self.law!r}")
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:

@@ -143,7 +143,8 @@ def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
     ValueError
         If the class has another specification already.
     """
-    if not (isinstance(model_class, type) and issubclass(model_class, Model)):
+    given: Any = model_class
+    if not (isinstance(given, type) and issubclass(given, Model)):
         raise TypeError(f"model_class must be a subclass of Model, got {model_class!r}")
     if not isinstance(spec, ModelSpec):
         raise TypeError(f"spec must be a ModelSpec, got {type(spec).__name__}")

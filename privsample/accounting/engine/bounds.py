@@ -133,7 +133,8 @@ class PrivacyBounds:
     pairs: tuple[LossPair, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.directions, tuple) and all(isinstance(group, tuple) for group in self.directions)):
+        given: Any = self.directions
+        if not (isinstance(given, tuple) and all(isinstance(group, tuple) for group in given)):
             raise TypeError(f"directions must be a tuple of tuples of LossPair, got {self.directions!r}")
         for name in ("order_limit", "infinity_mass", "pure_epsilon", "zcdp"):
             number(**{name: getattr(self, name)})

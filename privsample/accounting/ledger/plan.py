@@ -92,7 +92,8 @@ class Reservation:
 
     def _item(self, position: int) -> Item:
         items = self.items
-        if isinstance(position, bool) or not isinstance(position, int) or position not in range(len(items)):
+        given: Any = position
+        if isinstance(given, bool) or not isinstance(given, int) or given not in range(len(items)):
             raise ValueError(f"position must be one of 0 to {len(items) - 1}, got {position!r}")
         return items[position]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, positive, positive_integer
+from privsample._checks import FloatArray, generator, holdable, one_of, positive, positive_integer
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
@@ -89,7 +89,7 @@ class NoisyStatistics(ConjugateMechanism):
         _checked(self.model, self.noise)
         put(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
         put(self, n=positive_integer(n=self.n), scale=self.law.spread)
-        if not isinstance(self.sampler, str) or self.sampler not in get_args(Sampler):
+        if not one_of(self.sampler, get_args(Sampler)):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
         if self.sampler == "opendp" and not self.law.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, positive_integer
+from privsample._checks import FloatArray, holdable, how_many, one_of, positive_integer
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
@@ -78,7 +78,7 @@ class LogisticPosterior(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sampler, str) or self.sampler not in ("auto", "rejection", "nuts"):
+        if not one_of(self.sampler, ("auto", "rejection", "nuts")):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         account = self._account_of_exact_draws
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_divisor", "draws"):

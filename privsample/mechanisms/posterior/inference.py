@@ -33,7 +33,8 @@ class PosteriorDraws:
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
         refuse_notes(draws)
-        if not (isinstance(self.method, str) and self.method):
+        method: Any = self.method
+        if not (isinstance(method, str) and method):
             raise ValueError("method must say in words how the draws were made, got nothing")
         chains, held = positive_integer(chains=self.chains), {}
         for name, array in draws.items():
