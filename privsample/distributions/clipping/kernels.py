@@ -160,7 +160,7 @@ class LaplaceKernel(NoiseKernel):
 
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
         """Two tails, and a term for each gap between copies."""
-        z: ComplexArray = tilt + 1j * frequencies
+        z: ComplexArray = np.asarray(tilt + 1j * frequencies, dtype=np.complex128)
         seen = np.sort(self.observed)
         corners = np.ceil(seen) if self.whole else seen
         levels = self.log_value(corners) - tilt * (corners - self.centre)
