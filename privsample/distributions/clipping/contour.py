@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from privsample._checks import FloatArray
 from privsample.distributions.clipping.few import few_inside
 from privsample.distributions.clipping.kernels import NoiseKernel
 from privsample.distributions.clipping.records import ClippedRecord, ComplexArray, Tilted
@@ -125,7 +126,8 @@ def _summed(line: Contour, record: ClippedRecord, n: int, kernel: NoiseKernel) -
     """The trapezium rule: the real part at 0, and twice that at all other points."""
     tilt, tilted, total = line.tilt, line.tilted, 0.0
     for start in range(0, line.terms + 1, _BLOCK):
-        t = 2 * np.pi / line.period * np.arange(start, min(start + _BLOCK, line.terms + 1))
+        steps = np.arange(start, min(start + _BLOCK, line.terms + 1), dtype=np.float64)
+        t: FloatArray = np.asarray(2 * np.pi / line.period * steps, dtype=np.float64)
         atoms, density = record.characteristic(tilted, tilt, t)
         powers = _power(atoms + density, n)
         if line.split:

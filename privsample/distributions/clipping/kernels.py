@@ -160,7 +160,8 @@ class LaplaceKernel(NoiseKernel):
 
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
         """Two tails, and a term for each gap between copies."""
-        z, seen = tilt + 1j * frequencies, np.sort(self.observed)
+        z: ComplexArray = np.asarray(tilt + 1j * frequencies, dtype=np.complex128)
+        seen = np.sort(self.observed)
         corners = np.ceil(seen) if self.whole else seen
         levels = self.log_value(corners) - tilt * (corners - self.centre)
         largest = float(levels.max())

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._value import Memo, cached, put, value
@@ -146,7 +147,7 @@ class TabulatedLaw(Memo, Law):
         fine = np.append((starts + widths * np.arange(_TABLE) / _TABLE).ravel(), self.edges[-1])
         return fine, np.maximum.accumulate(self._cumulative(fine))
 
-    def _place(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _place(self, u: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
         """The panel of each number, and where in it, from -1 to 1."""
         panel = np.clip(np.searchsorted(self.edges, u, side="right") - 1, 0, len(self.edges) - 2)
         low, high = self.edges[panel], self.edges[panel + 1]

@@ -175,7 +175,7 @@ class Model(Memo, ABC):
     def noise_aware(self, n: int, noise: "Noise", observed: FloatArray) -> "NoiseAware":
         """The posterior of n records whose statistic plus noise was observed: (draws, ...) independent copies.
 
-        Raises: TypeError, by default: there is no exact one, nor one by quadrature.
+        Raises: TypeError, by default: none is known but by MCMC.
         """
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs draws by MCMC: use .mcmc()")
