@@ -191,9 +191,9 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
     title = "Mutants, held to the accounts of the mechanisms" if args.mutant else "Mechanisms, held to their accounts"
     page.table(title, head, rows, numbers=range(2, 8))
     if len(done) > 3:
-        rows = [(one.name, *_certified(one.verdict)) for one in done]
-        head = ("name", "epsilon, at least", "claimed", "at delta")
-        page.table("What the draws certify of epsilon, beside the claim", head, rows, numbers=range(1, 4))
+        certified = [(one.name, *_certified(one.verdict)) for one in done]
+        names = ("name", "epsilon, at least", "claimed", "at delta")
+        page.table("What the draws certify of epsilon, beside the claim", names, certified, numbers=range(1, 4))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
             page.paragraph(one.name, one.verdict.words)

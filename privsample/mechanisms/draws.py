@@ -18,15 +18,18 @@ def one_draw(mechanism: Mechanism) -> Mechanism:
 
 
 def many_draws(mechanism: Any, name: str, outer: Mechanism | None = None) -> Draw:
-    """One release with as many times the mechanism's draws as are asked for, where draws are independent.
+    """One release with as many draws of the mechanism as are asked for, where draws are independent.
 
-    outer: what post-processes each draw on its own; the mechanism itself unless told.
+    outer: what post-processes each draw on its own; the mechanism itself unless told. One output of another holds what
+    becomes of all draws of the mechanism.
     """
     around = mechanism if outer is None else outer
+    each = 1 if around is mechanism else mechanism.draws
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-        many = with_innermost(around, mechanism, replace(mechanism, draws=count * mechanism.draws))
-        return many.release(data, rng=rng)[name].reshape(count, -1)
+        many = with_innermost(around, mechanism, replace(mechanism, draws=count * each))
+        drawn = many.release(data, rng=rng)[name]
+        return drawn if each == 1 else drawn.reshape(count, -1)
 
     return draw
 

@@ -224,15 +224,15 @@ def test_simulated_records_lie_in_the_domain(model, rng):
     records = model.simulate(theta, 500, rng)
     assert records.shape == (500,)
     assert np.array_equal(model.domain.clean(records), records)
-    assert model.domain.problems(records) == {"missing": 0, "outside": 0, "fractional": 0}
+    assert model.domain.problems(records) == {"missing": 0, "text": 0, "outside": 0, "fractional": 0}
     assert model.domain.words
     assert model.parameter.isidentifier()
 
 
 def test_problems_are_counted():
     chunk = np.array([0.0, 1.0, np.nan, 7.0, -np.inf, 0.5])
-    assert MODELS[0].domain.problems(chunk) == {"missing": 1, "outside": 2, "fractional": 1}
-    assert MODELS[1].domain.problems(chunk) == {"missing": 1, "outside": 2, "fractional": 0}
+    assert MODELS[0].domain.problems(chunk) == {"missing": 1, "text": 0, "outside": 2, "fractional": 1}
+    assert MODELS[1].domain.problems(chunk) == {"missing": 1, "text": 0, "outside": 2, "fractional": 0}
 
 
 @pytest.mark.parametrize(
