@@ -13,15 +13,14 @@ from privsample._serial import decode, encode
 from privsample._value import Memo, cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
-from privsample.accounting.engine.routes import Route, affordable, routes
-from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
 from privsample.accounting.engine.compose import compose, side_by_side
 from privsample.accounting.engine.group import group
+from privsample.accounting.engine.routes import Route, affordable, routes
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import NumericalFailure, RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
-
 
 _FEW, _ONE_GRID = 4.0, 0.5  # values that are affordable as they are, where one of the curve may serve many
 

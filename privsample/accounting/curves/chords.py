@@ -13,7 +13,8 @@ from privsample.accounting.curves.conversion import Curve
 
 _ULP = float(np.finfo(np.float64).eps)
 _UP = 1.0 + 16 * _ULP
-_LEAST_ORDER, _LARGEST_ORDER = 1e-6, 1e8  # of what a tabulated order exceeds one by
+_MANY = 100
+_ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # what tabulated orders exceed one by, of many and of few
 _NEXT_TO_LIMIT = 1e-9
 _LOSSES = np.geomspace(1e-9, 1e4, 27)
 _NEAR, _FAR = -60.0, -800.0  # log deltas down to which nodes are close, and less close
@@ -32,11 +33,12 @@ class RenyiChords:
         if not order_limit > 1.0:
             return RenyiChords(np.array([1.0]), np.array([np.inf]))
         if np.isinf(order_limit):
-            excess = np.geomspace(_LEAST_ORDER, _LARGEST_ORDER, count)
+            excess = np.geomspace(*(_ORDERS if count >= _MANY else _FEWER_ORDERS), count)
         else:
             half, top = count // 2 + 1, order_limit - 1.0
-            beside = top * np.geomspace(_NEXT_TO_LIMIT, 0.5, half)
-            excess = np.unique(np.append(np.geomspace(min(_LEAST_ORDER, top * 1e-6), top / 2, half), top - beside))
+            beside = top * np.geomspace(_NEXT_TO_LIMIT if count >= _MANY else 1e-3, 0.5, half)
+            least = min((_ORDERS if count >= _MANY else _FEWER_ORDERS)[0], top * 1e-3)
+            excess = np.unique(np.append(np.geomspace(least, top / 2, half), top - beside))
         excess = excess[(excess > 0.0) & (1.0 + excess < order_limit) & (1.0 + excess > 1.0)]
         if not excess.size:
             return RenyiChords(np.array([1.0]), np.array([np.inf]))
@@ -74,7 +76,7 @@ class CurveChords:
         """From about `count` values: first where the curve falls, then close to each other there."""
         if max_loss == 0.0:
             return CurveChords(np.zeros(1), np.full(1, -np.inf))
-        coarse = np.append(0.0, _LOSSES[_LOSSES < max_loss])
+        coarse = np.append(0.0, _LOSSES[max_loss > _LOSSES])
         if np.isfinite(max_loss):
             coarse = np.append(coarse, max_loss)
         known = np.asarray(curve(coarse), dtype=np.float64)
@@ -106,7 +108,8 @@ class CurveChords:
             chord = np.logaddexp(before + np.log(np.minimum(of_low, 1.0)), after + np.log(np.minimum(of_high, 1.0)))
         chord = np.where(np.isnan(chord), before, chord)
         found = np.where(e >= self.nodes[-1], self.log_delta[-1], np.minimum(chord, before))
-        return np.where(np.isneginf(found), found, np.minimum(found + 16 * _ULP * (1.0 + np.abs(found)), 0.0))
+        size = np.abs(np.maximum(found, -1e300))
+        return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)
 
 
 def _end(nodes: FloatArray, log_delta: FloatArray, goal: float) -> float:

@@ -118,6 +118,8 @@ class PrivacyBounds:
         By default what the pairs' curves cost.
     tabulated
         Whether tables stand in for curves that these bounds rest on, because exact values are too expensive.
+    tabulated_renyi
+        A Rényi curve never below `renyi` that is affordable where that is not; None where only a table of `renyi` is.
     """
 
     directions: Directions = ()
@@ -139,6 +141,7 @@ class PrivacyBounds:
     own_curve_cost: float | None = None
     own_renyi_cost: float | None = None
     tabulated: bool = False
+    tabulated_renyi: Curve | None = None
     memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     pairs: tuple[LossPair, ...] = field(init=False)
 

@@ -14,11 +14,12 @@ from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
-from privsample.accounting.engine.tables import BUDGET, TabulatedPair
+from privsample.accounting.engine.tables import BUDGET, TabulatedPair, within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
 Members = Sequence[tuple[PrivacyBounds, int]]
+_ORDERS = 90.0  # that a search for the best order asks for, about
 _DISCRETIZED = 1300.0  # values that a grid asks of an expensive pair, about
 _ULP = float(np.finfo(np.float64).eps)
 
@@ -46,6 +47,7 @@ def compose(members: Members) -> PrivacyBounds:
         zcdp=weighted_sum_up((bounds.zcdp, times) for bounds, times in members),
         exact=exact,
         own_renyi_cost=sum(bounds.renyi_cost for bounds, _ in members),
+        tabulated_renyi=lambda orders: _sum_of_curves(_by_tables(members), orders),
         tabulated=any(bounds.tabulated for bounds, _ in members),
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
         curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
@@ -68,6 +70,11 @@ def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
     """Rounded up: a product and a sum lose at most half a unit in the last place; of one, its own margin covers it."""
     total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
     return total * (1.0 + (len(members) - 1) * 2 * _ULP)
+
+
+def _by_tables(members: Members) -> Members:
+    """The members, each of which costs more than its part of the budget as a table."""
+    return [(within_budget(bounds, renyi=_ORDERS * len(members)), times) for bounds, times in members]
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:

@@ -37,7 +37,13 @@ def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[
     found = [Route(name="pure guarantee", epsilon=pure, kind="upper bound" if listed else "exact")]
     if bounds.pairs and delta > bounds.infinity_mass:
         epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
-        found.append(Route(name=_named(bounds.curve_name, from_table=bounds.from_table), epsilon=epsilon, kind=bounds.kind("epsilon")))
+        found.append(
+            Route(
+                name=_named(bounds.curve_name, from_table=bounds.from_table),
+                epsilon=epsilon,
+                kind=bounds.kind("epsilon"),
+            )
+        )
     if every or not bounds.pairs or not bounds.curve_is_least:
         further = _further_routes(bounds, delta)
         found += [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in further.items()]
@@ -80,9 +86,13 @@ def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
     if delta > bounds.infinity_mass:
         beside = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
         for renyi in views.listed_renyi(bounds):
-            found[_named(renyi.name, from_table=bounds.tabulated)] = epsilon_from_renyi(renyi.renyi, bounds.order_limit, beside)
+            found[_named(renyi.name, from_table=bounds.tabulated)] = epsilon_from_renyi(
+                renyi.renyi, bounds.order_limit, beside
+            )
         for table in bounds.renyi_tables:
-            found[_named(table.name, from_table=bounds.tabulated)] = max(float(epsilon_at(*table.table(), beside).min()), 0.0)
+            found[_named(table.name, from_table=bounds.tabulated)] = max(
+                float(epsilon_at(*table.table(), beside).min()), 0.0
+            )
     return found
 
 
@@ -93,5 +103,3 @@ def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
         if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
             least = max(pair.least_epsilon(goal), least)
     return least
-
-

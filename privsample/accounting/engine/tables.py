@@ -2,7 +2,7 @@
 
 What is built on an account asks it for many values: if these cost more than `BUDGET`, it asks a table of the account's
 curves instead, whose values are never below the account's own. So costs along a chain of accounts add and do not
-multiply. Costs are those of parameters, never of a clock: every machine, and every order of questions, gives one number.
+multiply. Costs follow from the parameters and not from a clock: all machines give the same number.
 Proof: docs/notes/composition.md, "Tables".
 """
 
@@ -20,6 +20,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero
 
 BUDGET = 5e6  # a few seconds, in values of a closed form
 _MOST, _FEWEST = 320, 24  # values of a table
+_INTEGRAL = 2e4  # cost of a Rényi divergence as an integral over chords
 _PART = BUDGET / 8  # what one table may cost
 
 
@@ -51,8 +52,10 @@ def table_size(cost: float) -> int:
 def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     single = bounds.single_pairs if bounds.curve_is_least and not bounds.parts else None
     sides = tuple(TabulatedPair(pair=pair) for pair in single or ())
-    if sides and all(pair.by_curve for pair in sides):
-        renyi = RenyiOf(bounds=replace(bounds, renyi=lambda orders: worst_renyi(sides, orders)), cost=1e3)
+    if bounds.tabulated_renyi is not None:
+        renyi = RenyiOf(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=1.0)
+    elif sides and all(pair.by_curve for pair in sides):
+        renyi = RenyiOf(bounds=replace(bounds, renyi=lambda orders: worst_renyi(sides, orders)), cost=1.0)
     else:
         renyi = RenyiOf(bounds=bounds, cost=bounds.renyi_cost)
     light = _with_renyi(bounds, renyi)
@@ -177,17 +180,21 @@ class TabulatedPair(LossPair):
         return np.where(epsilon >= self.max_loss, -np.inf, self._chords(epsilon))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """From the chords where the pair's own is an integral over its curves; else the pair's."""
+        """By chords of the pair's own curve, or of the integral over its chords where it is such an integral."""
+        a = np.asarray(orders, dtype=np.float64)
+        return np.where(a < self.order_limit, np.fmin(self._renyi_chords(a), self.max_loss), np.inf)
+
+    @cached
+    def _renyi_chords(self) -> RenyiChords:
         if not self.by_curve:
-            return self.pair.renyi(orders)
+            return RenyiChords.of(self.pair.renyi, self.order_limit, table_size(self.pair.renyi_cost))
         curves = self.log_delta, self.reverse().log_delta
         ceiling = self.pair.ceiling  # type: ignore[attr-defined]
-        return renyi_from_curves(curves, ceiling, self.max_loss, self.order_limit, orders)
 
-    @property
-    def renyi_cost(self) -> float:
-        """An integral over chords, or the pair's."""
-        return 1e3 if self.by_curve else self.pair.renyi_cost
+        def integral(orders: FloatArray) -> FloatArray:
+            return renyi_from_curves(curves, ceiling, self.max_loss, self.order_limit, orders)
+
+        return RenyiChords.of(integral, self.order_limit, table_size(_INTEGRAL))
 
     @cached
     def _reversed(self) -> "TabulatedPair":

@@ -136,9 +136,7 @@ class ConditionalAccountant(ChosenAccountant):
         beside = beside and self.base.failure > 0.0
         if beside not in self._growths:
             pairs, floor = (
-                (beside_failure(self._base), self._floor_beside)
-                if beside
-                else (ordered_pairs(self._base), self.floor)
+                (beside_failure(self._base), self._floor_beside) if beside else (ordered_pairs(self._base), self.floor)
             )
             self._growths[beside] = [(pair, self._growth(pair, floor)) for pair in pairs]
         return self._growths[beside]

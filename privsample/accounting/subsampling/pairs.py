@@ -70,7 +70,7 @@ class RescaledPair(SubsampledPair):
     @property
     def curve_cost(self) -> float:
         """The base's."""
-        return 1.0 + self.base.curve_cost
+        return 0.5 + self.base.curve_cost
 
     @property
     def from_table(self) -> bool:
@@ -163,7 +163,7 @@ class ThinnedPair(RescaledPair):
     @property
     def curve_cost(self) -> float:
         """A value of the base for each rate."""
-        return len(self.rates) * (1.0 + self.base.curve_cost)
+        return len(self.rates) * (0.1 + self.base.curve_cost)
 
     def reverse(self) -> "ThinnedPair":
         """Itself."""
@@ -197,6 +197,11 @@ class MixturePair(SubsampledPair):
         """The sum of the costs of those members whose weights matter."""
         matter = self.log_weights > self.log_weights.max() - _NOTHING
         return sum(pair.curve_cost for pair, own in zip(self.members, matter, strict=True) if own)
+
+    @property
+    def renyi_cost(self) -> float:
+        """An integral over curves with many bends, of which panels are halved more often."""
+        return 10 * _INTEGRAL * self.curve_cost
 
     @property
     def from_table(self) -> bool:
