@@ -1,7 +1,7 @@
 """Upper bounds on convex curves by straight lines between a few values. Proof: docs/notes/composition.md, "Tables".
 
-The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in the order a: between two nodes each lies
-below the chord, whatever the nodes are. The nodes decide how tight a table is, never whether it is valid.
+The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in the order a: between two nodes each
+lies below the chord, whatever the nodes are. The nodes decide how tight a table is, never whether it is valid.
 """
 
 from dataclasses import dataclass

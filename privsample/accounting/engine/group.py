@@ -7,7 +7,7 @@ from privsample._logspace import log1mexp
 from privsample._value import cached, value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.engine.tables import within_budget
+from privsample.accounting.engine.tables import tabulated, within_budget
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
 _UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # more than a few roundings take away
@@ -26,6 +26,7 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
         zcdp=size**2 * bounds.zcdp,
         exact=bounds.exact if size == 1 else frozenset(),
         curve_is_least=size == 1,
+        tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),
     )
 
 

@@ -200,8 +200,9 @@ class MixturePair(SubsampledPair):
 
     @property
     def renyi_cost(self) -> float:
-        """An integral over curves with many bends, of which panels are halved more often."""
-        return 10 * _INTEGRAL * self.curve_cost
+        """An integral over curves with many bends: for each member that matters panels are halved more often."""
+        matter = int((self.log_weights > self.log_weights.max() - _NOTHING).sum())
+        return _INTEGRAL * matter * self.curve_cost
 
     @property
     def from_table(self) -> bool:
