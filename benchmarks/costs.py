@@ -24,7 +24,7 @@ def _leaves() -> dict[str, ps.Accountant]:
 
 
 STEPS: dict[str, Callable[[ps.Accountant], ps.Accountant]] = {
-    "group of 5": lambda base: base.group(5).with_relation(PLACE),
+    "group of 5": lambda base: ps.Group(base=base, size=5, relation=PLACE),
     "conditional": lambda base: ps.ConditionalAccountant(base=base, floor=0.2),
     "selection": lambda base: ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=10)),
     "draws": lambda base: ps.BernoulliAccountant(base=base, margin=0.1, draws=3, dimension=1),

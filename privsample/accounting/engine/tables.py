@@ -1,8 +1,8 @@
 """Tables of curves in place of curves that are too expensive, decided by the costs that are known beforehand.
 
-What is built on an account asks it for many values: if these cost more than `BUDGET`, it asks a table of the account's
-curves instead, whose values are never below the account's own. So costs along a chain of accounts add and do not
-multiply. Costs follow from the parameters and not from a clock: all machines give the same number.
+What is built on an account asks it for many values. If these cost more than `BUDGET`, it asks a table instead: chords
+between a few values, which are never below the truth. So costs along a chain of accounts add and do not multiply. Costs
+follow from the parameters and not from a clock: all machines give the same number.
 Proof: docs/notes/composition.md, "Tables".
 """
 
@@ -17,8 +17,10 @@ from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_renyi
+from privsample.accounting.loss.product import ProductPair
 
 BUDGET = 5e6  # a few seconds, in values of a closed form
+_PER_GRID = 20.0  # values of a composed loss that one grid serves, about
 _MOST, _FEWEST = 320, 24  # values of a table
 _INTEGRAL = 2e4  # cost of a Rényi divergence as an integral over chords
 _PART = BUDGET / 8  # what one table may cost
@@ -32,7 +34,7 @@ def within_budget(bounds: PrivacyBounds, *, curve: float = 0.0, renyi: float = 0
 
 
 def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
-    """Bounds that are never below these, each of whose values costs next to nothing once the tables are filled.
+    """Upper bounds by chords of these, each of whose values costs next to nothing once the tables are filled.
 
     Where even a short table of the privacy curve is too expensive, only the Rényi curve is left.
     """
@@ -141,7 +143,8 @@ class TabulatedPair(LossPair):
 
     @cached
     def _chords(self) -> CurveChords:
-        return CurveChords.of(self.pair.log_delta, self.pair.max_loss, table_size(self.pair.curve_cost))
+        shared = _PER_GRID if isinstance(self.pair, ProductPair) else 1.0
+        return CurveChords.of(self.pair.log_delta, self.pair.max_loss, table_size(self.pair.curve_cost / shared))
 
     @property
     def by_curve(self) -> bool:
