@@ -26,10 +26,13 @@ from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
 from privsample.accounting.engine.compose import compose, side_by_side
 from privsample.accounting.engine.group import group
-from privsample.accounting.engine.views import Route
+from privsample.accounting.engine.routes import Route, affordable, routes
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import NumericalFailure, RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, related
+
+_FEW, _ONE_GRID = 4.0, 0.5  # values that are affordable as they are, where one of the curve may serve many
 
 
 class Accountant(Memo, ABC):
@@ -118,12 +121,12 @@ class Accountant(Memo, ABC):
         Parameters: orders, any shape, finite and > 1. Returns: same shape; +inf at and above `order_limit`.
         Raises: ValueError, for an order that is NaN, infinite or <= 1.
         """
-        return views.rdp(self.bounds, renyi_orders(orders))[()]
+        return views.rdp(within_budget(self.bounds, renyi=_FEW), renyi_orders(orders))[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
         e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
-        return views.log_delta(self.bounds, e)[()]
+        return views.log_delta(affordable(within_budget(self.bounds, curve=_ONE_GRID)), e)[()]
 
     def delta(self, epsilon: ArrayLike) -> FloatArray:
         """The privacy curve, also called privacy profile: the least delta at epsilon over all routes, rounded up.
@@ -150,7 +153,7 @@ class Accountant(Memo, ABC):
         """The least over all routes, computed once for each delta."""
         known = self._known_epsilons
         if delta not in known:
-            found = [route.epsilon for route in views.routes(self.bounds, delta)]
+            found = [route.epsilon for route in routes(self.bounds, delta)]
             if np.isnan(found).any():
                 raise NumericalFailure("an epsilon came out as NaN; no guarantee is claimed")
             known[delta] = max(min(found), 0.0) + 0.0
@@ -162,7 +165,7 @@ class Accountant(Memo, ABC):
 
     def explain(self, delta: float) -> tuple[Route, ...]:
         """Every valid route to epsilon at this delta, the best first."""
-        found = views.routes(self.bounds, probability(delta=delta), every=True)
+        found = routes(self.bounds, probability(delta=delta), every=True)
         return tuple(sorted(found, key=lambda route: route.epsilon))
 
     def group(self, size: int) -> "Accountant":

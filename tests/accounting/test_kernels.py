@@ -9,7 +9,7 @@ from scipy.spatial import distance
 
 import privsample as ps
 from privsample import KernelAccountant, PureAccountant, RandomizedResponseAccountant, ReplaceOne
-from privsample.accounting.engine import views
+from privsample.accounting.engine.routes import routes
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.postprocessing.kernels import contracted_loss
 from privsample.accounting.postprocessing.mixing import MixingConstants
@@ -147,7 +147,7 @@ def test_exact_beside_the_bounds(rng):
         assert exact.name in ("output laws", "pure guarantee")
         assert len(bounds) >= 3
         assert all(route.epsilon >= float(account.epsilon(1e-2)) * (1 - 1e-9) for route in bounds)
-        assert len(views.routes(account.bounds, 1e-2)) == 2
+        assert len(routes(account.bounds, 1e-2)) == 2
 
 
 def test_two_kernels_are_one(rng):

@@ -14,6 +14,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, worst_renyi
 Kind = Literal["exact", "upper bound"]
 View = Literal["rdp", "delta", "epsilon"]
 VIEWS: frozenset[View] = frozenset({"rdp", "delta", "epsilon"})
+_CONVERSION, _CALL = 80, 10.0  # orders that one conversion tries, and what asking for one order costs at least
 Directions = tuple[tuple[LossPair, ...], ...]
 
 
@@ -112,6 +113,13 @@ class PrivacyBounds:
         expensive.
     parts
         Parallel composition: every view is the largest of these bounds' views.
+    own_curve_cost, own_renyi_cost
+        About how long one value of `curve_bounds`, all together, and of `renyi` takes, in values of a closed form.
+        By default what the pairs' curves cost.
+    tabulated
+        Whether tables stand in for curves that these bounds rest on, because exact values are too expensive.
+    tabulated_renyi
+        A Rényi curve never below `renyi` that is affordable where that is not; None where only a table of `renyi` is.
     """
 
     directions: Directions = ()
@@ -130,6 +138,11 @@ class PrivacyBounds:
     curve_name: str = "privacy curve"
     per_release: "tuple[PrivacyBounds, int] | None" = None
     parts: "tuple[PrivacyBounds, ...]" = ()
+    own_curve_cost: float | None = None
+    own_renyi_cost: float | None = None
+    tabulated: bool = False
+    tabulated_renyi: Curve | None = None
+    memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     pairs: tuple[LossPair, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -220,6 +233,30 @@ class PrivacyBounds:
     def has_curve(self) -> bool:
         """Whether a privacy curve is known beside what the Rényi curve implies."""
         return bool(self.pairs or self.curve_bounds)
+
+    @property
+    def renyi_cost(self) -> float:
+        """About how long one value of the Rényi curve takes, in values of a closed form; see `LossPair.curve_cost`."""
+        if self.own_renyi_cost is not None:
+            return self.own_renyi_cost
+        return sum(pair.renyi_cost for pair in self.pairs) or 0.2
+
+    @property
+    def curve_cost(self) -> float:
+        """About how long one value of the privacy curve takes, conversions of the Rényi curve included."""
+        if self.parts:
+            return sum(part.curve_cost for part in self.parts)
+        found = sum(pair.curve_cost for pair in self.pairs)
+        if self.curve_bounds and not self.pairs:
+            found = _CALL * len(self.curve_bounds) if self.own_curve_cost is None else self.own_curve_cost
+        if not self.pairs or not self.curve_is_least:
+            found += _CONVERSION * (_CALL + self.renyi_cost)
+        return found
+
+    @property
+    def from_table(self) -> bool:
+        """Whether a table stands in for a curve that these bounds rest on."""
+        return self.tabulated or any(pair.from_table for pair in self.pairs)
 
     @property
     def single_pairs(self) -> tuple[LossPair, ...] | None:

@@ -14,10 +14,13 @@ from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
+from privsample.accounting.engine.tables import BUDGET, TabulatedPair, within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
 Members = Sequence[tuple[PrivacyBounds, int]]
+_ORDERS = 90.0  # that a search for the best order asks for, about
+_DISCRETIZED = 1300.0  # values that a grid asks of an expensive pair, about
 _ULP = float(np.finfo(np.float64).eps)
 
 
@@ -43,6 +46,9 @@ def compose(members: Members) -> PrivacyBounds:
         pure_epsilon=weighted_sum_up((bounds.pure_epsilon, times) for bounds, times in members),
         zcdp=weighted_sum_up((bounds.zcdp, times) for bounds, times in members),
         exact=exact,
+        own_renyi_cost=sum(bounds.renyi_cost for bounds, _ in members),
+        tabulated_renyi=lambda orders: _sum_of_curves(_by_tables(members), orders),
+        tabulated=any(bounds.tabulated for bounds, _ in members),
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
         curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
         inverts_exactly=closed_form or not groups,
@@ -66,6 +72,11 @@ def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
     return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 
 
+def _by_tables(members: Members) -> Members:
+    """The members, each of which costs more than its part of the budget as a table."""
+    return [(within_budget(bounds, renyi=_ORDERS * len(members)), times) for bounds, times in members]
+
+
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
     """Products, one group for each direction, and whether all are in closed form; none where a Rényi curve rules.
 
@@ -81,7 +92,8 @@ def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], boo
         one, others = members[several[0]][0], [*members[: several[0]], *members[several[0] + 1 :]]
         if (joined := _joined(one.pairs, [_member(*entry, 0) for entry in others])) is not None:
             return (joined,), True
-    products = [_product(_member(*entry, side) for entry in members) for side in range(width)]
+    sides = [_affordable([_member(*entry, side) for entry in members]) for side in range(width)]
+    products = [_product(side) for side in sides]
     return tuple((product.simplified,) for product in products), all(product.smooth for product in products)
 
 
@@ -120,6 +132,20 @@ def _member(bounds: PrivacyBounds, times: int, side: int) -> tuple[LossPair, int
     return BoundsEnvelope(bounds=each), times * count
 
 
+def _affordable(members: list[tuple[LossPair, int]]) -> list[tuple[LossPair, int]]:
+    """The members, the most expensive ones as tables until a grid, which asks each for many values, is affordable."""
+    while len(members) > 0:
+        costs = [_DISCRETIZED * pair.curve_cost if pair.dear else 0.0 for pair, _ in members]
+        if sum(costs) <= BUDGET or _product(members).smooth:
+            break
+        worst = int(np.argmax(costs))
+        pair, times = members[worst]
+        parts = ProductPair.of(pair, times).members
+        tables = [(TabulatedPair(pair=part) if part.dear else part, own) for part, own in parts]
+        members = [*members[:worst], *tables, *members[worst + 1 :]]
+    return members
+
+
 def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
     products = [ProductPair.of(pair, times).members for pair, times in members]
     return ProductPair(members=tuple(itertools.chain(*products)))
@@ -153,5 +179,7 @@ def side_by_side(parts: Sequence[PrivacyBounds]) -> PrivacyBounds:
         zcdp=max(part.zcdp for part in parts),
         exact=frozenset.intersection(*(part.exact for part in parts)),
         curve_is_least=bool(pairs),
+        own_renyi_cost=sum(part.renyi_cost for part in parts),
+        tabulated=any(part.tabulated for part in parts),
         parts=tuple(parts),
     )

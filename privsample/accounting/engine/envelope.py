@@ -34,6 +34,21 @@ class BoundsEnvelope(Envelope):
         """Where a pair of the account is, or where something else than single pairs stands behind its curve."""
         return not self.bounds.pairs or any(pair.dear for pair in self.bounds.pairs)
 
+    @property
+    def curve_cost(self) -> float:
+        """The account's."""
+        return self.bounds.curve_cost
+
+    @property
+    def renyi_cost(self) -> float:
+        """The account's."""
+        return self.bounds.renyi_cost
+
+    @property
+    def from_table(self) -> bool:
+        """Where the account's curves are."""
+        return self.bounds.from_table
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The account's curve: an upper bound."""
         return views.rdp(self.bounds, np.asarray(orders, dtype=np.float64))

@@ -7,20 +7,26 @@ from privsample._logspace import log1mexp
 from privsample._value import cached, value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.tables import tabulated, within_budget
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
 _UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # more than a few roundings take away
+_VALUES = 90.0  # that a search for an epsilon takes, about
 _SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])
 
 
 def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     """Bounds for groups of `size` units; `bounds` are those for one. Kind: upper bound, unless `size` is one."""
+    asked = len(_SPLITS) * size  # orders of the base for one of the group
+    if size > 1:
+        bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * asked)
     envelope = GroupEnvelope(base=bounds, size=size)
     return PrivacyBounds.from_pairs(
         [envelope],
         zcdp=size**2 * bounds.zcdp,
         exact=bounds.exact if size == 1 else frozenset(),
         curve_is_least=size == 1,
+        tabulated_renyi=lambda orders: GroupEnvelope(base=tabulated(bounds), size=size).renyi(orders),
     )
 
 
@@ -57,6 +63,21 @@ class GroupEnvelope(Envelope):
     def _pure(self) -> DiscretePair | None:
         """What the pure guarantee alone implies, where there is one."""
         return binary_pair(self.max_loss) if np.isfinite(self.max_loss) else None
+
+    @property
+    def curve_cost(self) -> float:
+        """The base's, and that of the pure guarantee."""
+        return 2.0 + self.base.curve_cost
+
+    @property
+    def renyi_cost(self) -> float:
+        """Chains of the base's curve, one for each free order."""
+        return len(_SPLITS) * self.size * (0.2 + self.base.renyi_cost)
+
+    @property
+    def from_table(self) -> bool:
+        """Where the base's curves are."""
+        return self.base.from_table
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The chained curve, or what the pure guarantee implies where that is less."""

@@ -1,35 +1,20 @@
-"""Every view of an account, from its privacy bounds alone: Rényi curve, privacy curve, and its inverse by route."""
-
-from collections.abc import Sequence
+"""The Rényi curve and the privacy curve of an account, from its privacy bounds alone."""
 
 import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import LEAST_LOSS
-from privsample._value import value
 from privsample.accounting.curves.conversion import (
     Curve,
-    epsilon_at,
-    epsilon_from_renyi,
-    epsilon_of_curve,
     log_delta_at,
     log_delta_from_renyi,
 )
-from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
-from privsample.accounting.loss.pair import Envelope, LossPair, checked_divergence, delta_below_zero, worst_log_delta
+from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
+from privsample.accounting.loss.pair import Envelope, checked_divergence, delta_below_zero, worst_log_delta
 from privsample.errors import NumericalFailure
 
 _LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
-_BY_ORDER = "Renyi curve at its best order"
-
-
-@value
-class Route:
-    """One valid way to an epsilon: its name, the epsilon it gives at the delta asked for, and whether it is exact."""
-
-    name: str
-    epsilon: float
-    kind: Kind
+BY_ORDER = "Renyi curve at its best order"
 
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
@@ -81,23 +66,6 @@ def approx_log_delta(bounds: PrivacyBounds, epsilon: float) -> float:
     return float(log_delta(bounds, e))
 
 
-def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[Route]:
-    """The ways to epsilon at this delta; those that are never the least only where `every` is asked for."""
-    if bounds.parts:
-        by_part = [routes(part, delta, every=every) for part in bounds.parts]
-        return max(by_part, key=lambda found: min(route.epsilon for route in found))
-    pure = bounds.pure_epsilon if delta >= bounds.infinity_mass else np.inf
-    listed = bool(bounds.curve_bounds) and not bounds.pairs
-    found = [Route(name="pure guarantee", epsilon=pure, kind="upper bound" if listed else "exact")]
-    if bounds.pairs and delta > bounds.infinity_mass:
-        epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
-        found.append(Route(name=bounds.curve_name, epsilon=epsilon, kind=bounds.kind("epsilon")))
-    if every or not bounds.pairs or not bounds.curve_is_least:
-        further = _further_routes(bounds, delta)
-        found += [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in further.items()]
-    return found
-
-
 def beside_failure(bounds: PrivacyBounds, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
     """log of m + (1 - m) delta, m the infinity mass; delta is zero from the pure guarantee on."""
     with np.errstate(divide="ignore"):
@@ -105,32 +73,9 @@ def beside_failure(bounds: PrivacyBounds, log_delta: FloatArray, epsilon: FloatA
     return np.logaddexp(own, rest + np.where(epsilon >= bounds.pure_epsilon, -np.inf, log_delta))
 
 
-def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
-    found: dict[str, float] = {}
-    if delta > 0.0:
-        goal = float(np.log(delta))
-        for bound in bounds.curve_bounds:
-            found[bound.name] = epsilon_of_curve(lambda e, bound=bound: bound.log_delta(e, goal), goal)  # type: ignore[misc]
-    if delta > bounds.infinity_mass:
-        beside = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
-        for renyi in _renyi_bounds(bounds):
-            found[renyi.name] = epsilon_from_renyi(renyi.renyi, bounds.order_limit, beside)
-        for table in bounds.renyi_tables:
-            found[table.name] = max(float(epsilon_at(*table.table(), beside).min()), 0.0)
-    return found
-
-
-def _renyi_bounds(bounds: PrivacyBounds) -> tuple[RenyiBound, ...]:
-    return bounds.renyi_bounds or (RenyiBound(name=_BY_ORDER, renyi=bounds.renyi),)
-
-
-def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
-    """The least epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
-    least = 0.0
-    for pair in pairs:  # most often the first decides: the others are then only checked
-        if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
-            least = max(pair.least_epsilon(goal), least)
-    return least
+def listed_renyi(bounds: PrivacyBounds) -> tuple[RenyiBound, ...]:
+    """The Rényi bounds that an account lists, or its one Rényi curve."""
+    return bounds.renyi_bounds or (RenyiBound(name=BY_ORDER, renyi=bounds.renyi),)
 
 
 def _by_order(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
@@ -155,7 +100,7 @@ def _least_listed(bounds: PrivacyBounds, epsilon: float) -> float:
 
 def least_curve(bounds: PrivacyBounds) -> Curve:
     """The least of the listed Rényi bounds at each order."""
-    curves = [bound.renyi for bound in _renyi_bounds(bounds) if not bound.explained_only]
+    curves = [bound.renyi for bound in listed_renyi(bounds) if not bound.explained_only]
     if len(curves) == 1:
         return curves[0]
     return lambda orders: np.min([curve(orders) for curve in curves], axis=0)

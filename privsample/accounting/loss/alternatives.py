@@ -53,6 +53,21 @@ class OneOfPairs(LossPair):
         """Where a member is."""
         return any(pair.dear for pair in self.members)
 
+    @property
+    def curve_cost(self) -> float:
+        """The sum of the members' costs."""
+        return sum(pair.curve_cost for pair in self.members)
+
+    @property
+    def renyi_cost(self) -> float:
+        """The sum of the members' costs."""
+        return sum(pair.renyi_cost for pair in self.members)
+
+    @property
+    def from_table(self) -> bool:
+        """Where a member is."""
+        return any(pair.from_table for pair in self.members)
+
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The largest."""
         e = np.asarray(epsilon, dtype=np.float64)

@@ -75,6 +75,25 @@ class LossPair(Memo, ABC):
         """Whether one value of the privacy curve takes more than a formula: `dots` then asks for few."""
         return False
 
+    @property
+    def curve_cost(self) -> float:
+        """About how long one value of the privacy curve takes, in values of a closed form (a microsecond or so).
+
+        Costs say beforehand which route is affordable. They depend on the parameters alone, never on a clock, so that
+        every machine takes the same route.
+        """
+        return 50.0 if self.dear else 0.5
+
+    @property
+    def renyi_cost(self) -> float:
+        """About how long one value of the Rényi curve takes, in the same unit."""
+        return 0.2
+
+    @property
+    def from_table(self) -> bool:
+        """Whether a curve was tabulated because its exact values are too expensive."""
+        return False
+
     def draft(self, epsilon: FloatArray) -> FloatArray:
         """About `log_delta`, where that is dear: to find one's way by, never to answer with."""
         return self.log_delta(epsilon)
@@ -298,6 +317,16 @@ class DiscretePair(LossPair):
     def max_loss(self) -> float:
         """The largest loss."""
         return float(self.loss.max())
+
+    @property
+    def curve_cost(self) -> float:
+        """Grows with the outcomes."""
+        return 0.2 + len(self.loss) / 50
+
+    @property
+    def renyi_cost(self) -> float:
+        """Grows with the outcomes."""
+        return 0.3 + len(self.loss) / 20
 
     def reverse(self) -> "DiscretePair":
         """The two laws exchanged."""

@@ -18,6 +18,7 @@ from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, 
 
 _ULP = float(np.finfo(np.float64).eps)
 _MOST_CHOICES = 64  # products that are kept apart
+_CONTOUR, _GRID, _DISCRETIZED = 3e3, 1e5, 1300  # costs: of a value, and how often a grid asks an expensive member
 SURE = -150.0  # log delta below which a contour may be looser than the best order
 
 
@@ -88,6 +89,27 @@ class ProductPair(LossPair):
     def dear(self) -> bool:
         """Each value is an integral or a convolution."""
         return True
+
+    @property
+    def curve_cost(self) -> float:
+        """Of an enumeration, a contour integral, or a grid on which every member is discretized anew."""
+        if len(each := self.alternatives) > 1:
+            return sum(pair.curve_cost for pair in each)
+        if self._table is not None:
+            return self._table.curve_cost
+        if self.smooth:
+            return _CONTOUR
+        return _GRID + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.dear)
+
+    @property
+    def renyi_cost(self) -> float:
+        """The sum of the members' costs."""
+        return sum(pair.renyi_cost for pair, _ in self.members)
+
+    @property
+    def from_table(self) -> bool:
+        """Where a member is."""
+        return any(pair.from_table for pair, _ in self.members)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The sum, rounded up: each product and each sum loses at most half a unit in the last place.

@@ -62,6 +62,16 @@ class WorstPair(LossPair):
         """The largest loss of all pairs, rounded up; never below zero."""
         return max(float((self.loss + self._error).max()), 0.0)
 
+    @property
+    def curve_cost(self) -> float:
+        """Grows with the masses."""
+        return 1.0 + self.log_p.size / 20
+
+    @property
+    def renyi_cost(self) -> float:
+        """Grows with the masses."""
+        return 1.0 + self.log_p.size / 10
+
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The largest sum of [p - e^eps q]_+."""
         e = np.asarray(epsilon, dtype=np.float64)

@@ -97,6 +97,11 @@ class BetaPair(SmoothPair):
         return 1.0 + self.b / self.step
 
     @property
+    def renyi_cost(self) -> float:
+        """Each value is an integral."""
+        return 20.0
+
+    @property
     def dear(self) -> bool:
         """Its privacy curve is an integral."""
         return True

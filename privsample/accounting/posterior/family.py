@@ -94,6 +94,16 @@ class BetaEnvelope(Envelope):
         """Unbounded."""
         return np.inf
 
+    @property
+    def curve_cost(self) -> float:
+        """The search over the family."""
+        return 8e2
+
+    @property
+    def renyi_cost(self) -> float:
+        """The sum of the ends' costs."""
+        return sum(pair.renyi_cost for pair in self.members)
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest of the ends'."""
         return worst_renyi(self.members, orders)

@@ -67,6 +67,11 @@ class _GammaPair(SmoothPair):
         return np.inf if self.rising else 1.0 + self._moving / self.step
 
     @property
+    def renyi_cost(self) -> float:
+        """Each value is an integral."""
+        return 20.0
+
+    @property
     def dear(self) -> bool:
         """Its privacy curve is an integral."""
         return True

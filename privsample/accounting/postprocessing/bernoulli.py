@@ -11,7 +11,10 @@ from privsample._logspace import half_square
 from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
+from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.routes import affordable
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, delta_below_zero
 from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
@@ -29,6 +32,8 @@ from privsample.accounting.selection.chosen import pure_curve
 from privsample.relations import Relation
 
 _UP = 1e-12
+_VALUES = 200  # that an account asks its base for, about
+_CALL, _SEARCH = 1e2, 3e3  # costs of one value by itself, and of the search for one coin
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _SEARCHED = (1e-8, 500.0)  # epsilons between which the search for one coin is made
 
@@ -80,7 +85,7 @@ class BernoulliAccountant(Accountant):
 
     def _bounds(self) -> PrivacyBounds:
         """By the least of the Renyi bounds and by the contracted privacy curve; at margin 0, the base's."""
-        base = self.base.bounds
+        base = self._base_bounds
         if self.margin == 0.0:
             return replace(base, composes_by_pairs=False)
         own = half_square(self._largest_loss)
@@ -91,9 +96,17 @@ class BernoulliAccountant(Accountant):
             pure_epsilon=self._largest_loss,
             zcdp=own if base.infinity_mass > 0.0 else min(own, base.zcdp),
             exact=frozenset(),
+            own_renyi_cost=base.renyi_cost + (_SEARCH if self.coins == 1 else _CALL),
+            tabulated=base.from_table,
             composes_by_pairs=False,  # each value asks the base
             curve_is_least=self.coins == 1,  # then a Renyi value is a search, and the curve hardly ever above it
         )
+
+    @cached
+    def _base_bounds(self) -> PrivacyBounds:
+        """The base's, by table where a search asks too much of them; at margin 0 they are the account's own."""
+        base = self.base.bounds
+        return base if self.margin == 0.0 else affordable(within_budget(base, curve=_VALUES, renyi=_VALUES))
 
     @cached
     def _largest_loss(self) -> float:
@@ -112,7 +125,7 @@ class BernoulliAccountant(Accountant):
 
     def _base(self, orders: FloatArray) -> FloatArray:
         """The base's curve beside its failure; +inf from its limit on."""
-        return np.asarray(self.base.bounds.renyi(orders), dtype=np.float64)
+        return np.asarray(self._base_bounds.renyi(orders), dtype=np.float64)
 
     def _least(self, order: float, epsilon: float) -> float:
         """At one order, from what the base costs beside its failure."""
@@ -142,7 +155,7 @@ class BernoulliAccountant(Accountant):
         """log of the base's privacy curve times what the draws keep of it, in either direction; shape of epsilon."""
         e = real_array(epsilon=epsilon)
         each = np.abs(e)
-        base = np.asarray(self.base.log_delta(each))
+        base = np.asarray(views.log_delta(self._base_bounds, np.clip(each, -1e300, 1e300)))
         with np.errstate(over="ignore"):
             further = np.where(each < 1.0, np.log(np.expm1(np.minimum(each, 1.0)) + (each == 0.0)), 0.0)
             further = np.where(each < 1.0, further, each + np.log1p(-np.exp(-np.maximum(each, 1.0))))
@@ -195,6 +208,16 @@ class BernoulliEnvelope(Envelope):
     def max_loss(self) -> float:
         """The account's."""
         return self.account._largest_loss
+
+    @property
+    def curve_cost(self) -> float:
+        """The base's, and the contraction."""
+        return _CALL + self.account._base_bounds.curve_cost
+
+    @property
+    def from_table(self) -> bool:
+        """Where the base's curves are."""
+        return self.account._base_bounds.from_table
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The account's."""

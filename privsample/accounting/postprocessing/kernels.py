@@ -7,10 +7,13 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import half_square, log1mexp
-from privsample._value import put, value
+from privsample._value import cached, put, value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
+from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound
+from privsample.accounting.engine.routes import affordable
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.codes import CodeLaws, code_laws_of
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.postprocessing.mixing import MixingConstants
@@ -18,6 +21,7 @@ from privsample.accounting.selection.chosen import ChosenAccountant, point_bound
 from privsample.distributions.steps.kernels import iterated
 
 _ULP = float(np.finfo(np.float64).eps)
+_VALUES, _CALL = 200, 100.0  # values that an account asks its base for, and the cost of one by itself, about
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
@@ -71,7 +75,7 @@ class KernelAccountant(ChosenAccountant):
         """By one pair for all ordered pairs of output distributions, where they are known; else by the least bound."""
         failure = self.base.failure if self._constants.dobrushin > 0.0 else 0.0
         pure = self._pairs[0].max_loss if self._pairs else self._bound_on_loss
-        base = self.base.bounds
+        base = self._base
         known: dict[str, Any] = {
             "infinity_mass": failure,
             "order_limit": np.inf if np.isfinite(pure) else base.order_limit,
@@ -80,11 +84,18 @@ class KernelAccountant(ChosenAccountant):
             "curve_bounds": self._curves()
             + (pure_bounds("contracted pure guarantee", self._bound_on_loss) if failure == 0.0 else ()),
             "renyi_bounds": (self._contracted_curve,),
+            "own_curve_cost": 3 * (_CALL + base.curve_cost),
+            "tabulated": not self._pairs and base.from_table,
         }
         if not self._pairs:
-            known |= {"exact": frozenset(), "curve_is_least": True}
+            known |= {"own_renyi_cost": 0.5 + base.renyi_cost, "exact": frozenset(), "curve_is_least": True}
             return PrivacyBounds.from_renyi(self._least, **known)
         return PrivacyBounds.from_pairs(self._pairs, exact=base.exact, curve_name="output laws", **known)
+
+    @cached
+    def _base(self) -> PrivacyBounds:
+        """The base's bounds, by table where a search asks too much of them."""
+        return affordable(within_budget(self.base.bounds, curve=_VALUES, renyi=_VALUES))
 
     @property
     def _bound_on_loss(self) -> float:
@@ -116,7 +127,7 @@ class KernelAccountant(ChosenAccountant):
     @property
     def _contracted_curve(self) -> RenyiBound:
         """Renyi: power divergences contract by Dobrushin's constant (Raginsky 2016; Cohen et al. 1993)."""
-        gamma, base = self._constants.dobrushin, self.base.bounds.renyi
+        gamma, base = self._constants.dobrushin, self._base.renyi
 
         def contracted(orders: FloatArray) -> FloatArray:
             s = orders - 1.0
@@ -143,7 +154,7 @@ class KernelAccountant(ChosenAccountant):
 
     def _by_dobrushin(self, epsilon: float) -> float:
         """delta(e) times the kernel's constant at log(1 + (e^e - 1)/delta(e)) (Theorem 1, part 2)."""
-        base = float(self.base.log_delta(epsilon))
+        base = float(views.log_delta(self._base, np.asarray(epsilon)))
         if np.isneginf(base):
             return -np.inf
         with np.errstate(divide="ignore"):
@@ -161,7 +172,7 @@ class KernelAccountant(ChosenAccountant):
         log_gamma, grown = np.log(gamma), _log_expm1(epsilon)
         log_denominator = float(np.logaddexp(log_gamma, grown))  # log(gamma e^e')
         inner = float(np.logaddexp(0.0, grown - log_gamma)) * (1 - 8 * _ULP)
-        found = float(2 * log_gamma + epsilon - log_denominator + self.base.log_delta(inner))
+        found = float(2 * log_gamma + epsilon - log_denominator + float(views.log_delta(self._base, np.asarray(inner))))
         if beyond is not None:
             with np.errstate(divide="ignore"):
                 rest = grown - log_denominator + np.log1p(-gamma) + np.log(beyond(epsilon))

@@ -10,11 +10,14 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import HigherOrders, PointCurve, closed, crossing
 from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import LossPair, binary_pair
 from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.ranks import Resolved, beside_failure, ordered_pairs
 
 _LOG_SHARE = -32.0
+_CALL = 50.0  # cost of asking for one value by itself
+_HIGHER, _TRIED, _VALUES = 300, 90, 600  # orders and values that an account asks its base for, about
 _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
 
 
@@ -68,6 +71,9 @@ class ConditionalAccountant(ChosenAccountant):
             exact=frozenset(),
             curve_is_least=True,
             curve_bounds=curves,
+            own_curve_cost=len(curves) * (_CALL + self._base.curve_cost),
+            own_renyi_cost=len(_SPLITS) * self._base.renyi_cost,
+            tabulated=self._base.from_table,
             renyi_bounds=(
                 RenyiBound(name="Proposition 15", renyi=self._proposition_15, explained_only=True),
                 RenyiBound(name="growth of the set, by Renyi curve", renyi=self._by_growth, explained_only=True),
@@ -75,9 +81,15 @@ class ConditionalAccountant(ChosenAccountant):
             ),
         )
 
+    @cached
+    def _base(self) -> PrivacyBounds:
+        """The base's bounds, by table where the orders that Proposition 15 tries are too many for exact values."""
+        orders = len(_SPLITS) * (_HIGHER + _TRIED)
+        return within_budget(self.base.bounds, curve=_VALUES, renyi=orders)
+
     @property
     def _limit(self) -> float:
-        return self.base.bounds.order_limit
+        return self._base.order_limit
 
     @property
     def _floor_beside(self) -> float:
@@ -103,8 +115,8 @@ class ConditionalAccountant(ChosenAccountant):
         Source: Papernot and Steinke 2022, Proposition 15 at q = infinity, the best; its middle term is 0 up to order 2.
         """
         s, cost = orders - 1.0, -np.log(self._floor_beside)
-        there = self.base.bounds.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
-        back = np.where(s > 1.0, self.base.bounds.renyi(np.where(s > 1.0, s, 2.0)), 0.0)
+        there = self._base.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
+        back = np.where(s > 1.0, self._base.renyi(np.where(s > 1.0, s, 2.0)), 0.0)
         return there.min(axis=0) + np.maximum(s - 1.0, 0.0) / s * back
 
     def _by_growth(self, orders: FloatArray) -> FloatArray:
@@ -114,7 +126,7 @@ class ConditionalAccountant(ChosenAccountant):
         """
         growth = max(growth for _, growth in self._grown(beside=True))
         log_floor, s = float(np.log(self._floor_beside)), orders - 1.0
-        within = s * self.base.bounds.renyi(orders) - log_floor
+        within = s * self._base.renyi(orders) - log_floor
         if self.stops:  # log(1 + x) keeps its digits where x is next to nothing
             within = np.logaddexp(0.0, within + _log_rest(self._floor_beside)) * (1 + 1e-12)
         return growth + within / s
@@ -124,9 +136,7 @@ class ConditionalAccountant(ChosenAccountant):
         beside = beside and self.base.failure > 0.0
         if beside not in self._growths:
             pairs, floor = (
-                (beside_failure(self.base.bounds), self._floor_beside)
-                if beside
-                else (ordered_pairs(self.base.bounds), self.floor)
+                (beside_failure(self._base), self._floor_beside) if beside else (ordered_pairs(self._base), self.floor)
             )
             self._growths[beside] = [(pair, self._growth(pair, floor)) for pair in pairs]
         return self._growths[beside]

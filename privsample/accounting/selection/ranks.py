@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample._value import value
+from privsample._value import cached, value
 from privsample.accounting.curves.conversion import crossing
 from privsample.accounting.curves.dots import joined
 from privsample.accounting.engine import views
@@ -57,15 +57,30 @@ class RenyiPair(LossPair):
         a = np.asarray(orders, dtype=np.float64)
         return np.full(a.shape, np.inf) if self._fails else self.bounds.renyi(a)
 
+    @cached
+    def _tried(self) -> tuple[FloatArray, FloatArray]:
+        """The orders less one, and the curve there: computed once for all epsilons."""
+        limit = self.bounds.order_limit
+        top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
+        s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
+        return s, self.bounds.renyi(1.0 + s)
+
+    @property
+    def curve_cost(self) -> float:
+        """All orders."""
+        return _ORDERS / 50
+
+    @property
+    def renyi_cost(self) -> float:
+        """The account's."""
+        return self.bounds.renyi_cost
+
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """By the best of the orders; zero from the account's pure guarantee on."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = np.minimum(np.abs(e), 1e200)[..., None]
-        limit = self.bounds.order_limit
-        top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
-        s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
+        s, divergence = self._tried
         orders = 1.0 + s
-        divergence = self.bounds.renyi(orders)
         by_order = s * (divergence - above) - np.log(orders) - s * np.log1p(1.0 / s)
         by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
         best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]

@@ -12,6 +12,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import Curve, HigherOrders, closed
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound, RenyiTable
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.engine.views import least_curve
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_log_delta
@@ -22,6 +23,8 @@ from privsample.accounting.selection.ranks import beside_failure, ordered_pairs
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
+_VALUES, _ORDERS = 3000, 5000  # of the base, that an account asks for, about
+_OWN_VALUE, _OWN_ORDER = 4e3, 1e3  # costs of one value of the pointwise bound, and of sorting at one order
 _ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
 _SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders of the dearest bound
 
@@ -55,7 +58,7 @@ class SelectionAccountant(ChosenAccountant):
             CurveBound(name="pointwise bound", log_delta=self._pointwise),
             point_bound("curve shifted by R", self._by_ratio),
         ]
-        match self.base.bounds.pairs:
+        match self._base.pairs:
             case (GaussianPair(mu=mu),):
                 curves.append(point_bound("every run released", lambda e: every_run_log_delta(mu, self.runs, e)))
         if failure == 0.0:
@@ -68,13 +71,21 @@ class SelectionAccountant(ChosenAccountant):
             exact=frozenset(),
             curve_is_least=True,
             curve_bounds=tuple(curves),
+            own_curve_cost=_OWN_VALUE + len(curves) * self._base.curve_cost,
+            own_renyi_cost=_OWN_ORDER + 20 * self._base.renyi_cost,
+            tabulated=self._base.from_table,
             renyi_bounds=tuple(RenyiBound(name=name, renyi=curve) for name, curve in self._cheap_curves().items()),
             renyi_tables=(RenyiTable(name="sorted Renyi bound", table=self._sorted),),
         )
 
+    @cached
+    def _base(self) -> PrivacyBounds:
+        """The base's bounds, by table where the values that the bounds ask for are too expensive."""
+        return within_budget(self.base.bounds, curve=_VALUES, renyi=_ORDERS)
+
     @property
     def _limit(self) -> float:
-        return self.base.bounds.order_limit
+        return self._base.order_limit
 
     @property
     def _infinity_mass(self) -> float:
@@ -111,13 +122,13 @@ class SelectionAccountant(ChosenAccountant):
 
     def _selected(self, level: int) -> tuple[SelectedPair, ...]:
         """The base's ordered pairs, failures included."""
-        return self._levels("all", level, lambda: ordered_pairs(self.base.bounds), self.runs)
+        return self._levels("all", level, lambda: ordered_pairs(self._base), self.runs)
 
     def _beside(self, level: int) -> tuple[SelectedPair, ...]:
         """Ordered pairs that hold beside the base's failure."""
         if self.base.failure == 0.0:
             return self._selected(level)
-        return self._levels("beside", level, lambda: beside_failure(self.base.bounds), self._kept)
+        return self._levels("beside", level, lambda: beside_failure(self._base), self._kept)
 
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], law: Runs
@@ -134,7 +145,7 @@ class SelectionAccountant(ChosenAccountant):
         """The Renyi curves that cost little, by name."""
         if not self._limit > 1.0:  # the base has no Renyi curve at all
             return {}
-        base, law, found = self.base.bounds.renyi, self._kept, self._beside(0)
+        base, law, found = self._base.renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
 
         def constant(of: TruncatedNegativeBinomial) -> float:

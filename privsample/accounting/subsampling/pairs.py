@@ -19,6 +19,7 @@ from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base
 
 _ULP = np.finfo(np.float64).eps
 _LARGE = 700.0  # e to its power is a float
+_INTEGRAL = 1e3  # values of the privacy curve that one of the Rényi curve takes, about
 _NOTHING = 37.0  # e^-37 is half an ulp of one
 
 
@@ -40,6 +41,11 @@ class SubsampledPair(LossPair):
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The mechanism's own Renyi curve."""
 
+    @property
+    def renyi_cost(self) -> float:
+        """An integral over both curves."""
+        return _INTEGRAL * self.curve_cost
+
     def renyi(self, orders: FloatArray) -> FloatArray:
         """By Theorem 6, from the two curves."""
         curves = self.log_delta, self.reverse().log_delta
@@ -60,6 +66,16 @@ class RescaledPair(SubsampledPair):
     def dear(self) -> bool:
         """Where the base is."""
         return self.base.dear
+
+    @property
+    def curve_cost(self) -> float:
+        """The base's."""
+        return 0.5 + self.base.curve_cost
+
+    @property
+    def from_table(self) -> bool:
+        """Where the base is."""
+        return self.base.from_table
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """From the base's."""
@@ -144,6 +160,11 @@ class ThinnedPair(RescaledPair):
         above = np.minimum(np.logaddexp.reduce(terms, axis=-1) + 4 * _ULP, 0.0)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
+    @property
+    def curve_cost(self) -> float:
+        """A value of the base for each rate."""
+        return len(self.rates) * (0.1 + self.base.curve_cost)
+
     def reverse(self) -> "ThinnedPair":
         """Itself."""
         return self
@@ -170,6 +191,23 @@ class MixturePair(SubsampledPair):
     def dear(self) -> bool:
         """Where a member is."""
         return any(pair.dear for pair in self.members)
+
+    @property
+    def curve_cost(self) -> float:
+        """The sum of the costs of those members whose weights matter."""
+        matter = self.log_weights > self.log_weights.max() - _NOTHING
+        return sum(pair.curve_cost for pair, own in zip(self.members, matter, strict=True) if own)
+
+    @property
+    def renyi_cost(self) -> float:
+        """An integral over curves with many bends: for each member that matters panels are halved more often."""
+        matter = int((self.log_weights > self.log_weights.max() - _NOTHING).sum())
+        return _INTEGRAL * matter * self.curve_cost
+
+    @property
+    def from_table(self) -> bool:
+        """Where a member is."""
+        return any(pair.from_table for pair in self.members)
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The largest of the members' ceilings."""

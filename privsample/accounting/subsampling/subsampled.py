@@ -13,6 +13,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
 from privsample.accounting.engine.bounds import Directions, PrivacyBounds, View
 from privsample.accounting.engine.envelope import BoundsEnvelope
+from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.subsampling.pairs import mixed, poisson_pair, thinned_pair
@@ -21,6 +22,7 @@ from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne, related
 
 _MOST_BLOCKS, _GROWTH = 1024, 1.25
+_VALUES = 60  # that a search for an epsilon asks for, about
 _BALLE = "Balle, Barthe and Gaboardi 2018"
 
 Member = tuple[Accountant, float, float]  # account on the subsample, log weight, rate
@@ -104,19 +106,20 @@ class SubsampledAccountant(Accountant):
     @cached
     def _directions(self) -> Directions:
         grouped: dict[tuple[LossPair, LossPair], list[tuple[float, float]]] = {}
-        for account, weight, rate in self._members(self.base):
-            grouped.setdefault(_both(account), []).append((rate, weight))
+        members = self._members(self.base)
+        for account, weight, rate in members:
+            grouped.setdefault(_both(account, len(members)), []).append((rate, weight))
         if isinstance(self.relation, AddRemove):
             each = [(pairs, rate, weight) for pairs, found in grouped.items() for rate, weight in found]
             removal = mixed([(poisson_pair(pairs[0], rate, removed=True), w) for pairs, rate, w in each])
             addition = mixed([(poisson_pair(pairs[1], rate, removed=False), w) for pairs, rate, w in each])
             return ((removal,), (addition,))
-        members = []
+        mixture = []
         for (pair, _), found in grouped.items():
             rates, weights = (np.array(column) for column in zip(*found, strict=True))
             total = float(np.logaddexp.reduce(weights))
-            members.append((thinned_pair(pair, rates, weights - total), total))
-        return ((mixed(members),),)
+            mixture.append((thinned_pair(pair, rates, weights - total), total))
+        return ((mixed(mixture),),)
 
     @property
     def _infinity_mass(self) -> float:
@@ -175,14 +178,18 @@ def paired(scheme: Scheme, base: Relation, asked: Relation | None) -> Relation:
     return result
 
 
-def _both(account: Accountant) -> tuple[LossPair, LossPair]:
-    """One pair for removal (or either order) and one for addition; where there is no single one, a dominating pair."""
-    match account.bounds.single_pairs:
+def _both(account: Accountant, members: int) -> tuple[LossPair, LossPair]:
+    """One pair for removal (or either order) and one for addition; where there is no single one, a dominating pair.
+
+    By table where a search asks too much of the account, which stands beside as many other members.
+    """
+    bounds = within_budget(account.bounds, curve=_VALUES * members)
+    match bounds.single_pairs:
         case (one,):
             return one, one
         case (removal, addition):
             return removal, addition
-    pair = BoundsEnvelope(bounds=account.bounds)
+    pair = BoundsEnvelope(bounds=bounds)
     return pair, pair
 
 

@@ -1,0 +1,118 @@
+"""Upper bounds on convex curves by straight lines between a few values. Proof: docs/notes/composition.md, "Tables".
+
+The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in the order a: between two nodes each
+lies below the chord, whatever the nodes are. The nodes decide how tight a table is, never whether it is valid.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample.accounting.curves.conversion import Curve
+
+_ULP = float(np.finfo(np.float64).eps)
+_UP = 1.0 + 16 * _ULP
+_MANY = 100
+_ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # what tabulated orders exceed one by, of many and of few
+_NEXT_TO_LIMIT = 1e-9
+_LOSSES = np.geomspace(1e-9, 1e4, 27)
+_NEAR, _FAR = -60.0, -800.0  # log deltas down to which nodes are close, and less close
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RenyiChords:
+    """A Rényi curve by chords of (a - 1) R_a. `excess` is a - 1 at the nodes, increasing, `divergence` R_a there."""
+
+    excess: FloatArray
+    divergence: FloatArray
+
+    @staticmethod
+    def of(curve: Curve, order_limit: float, count: int) -> "RenyiChords":
+        """From about `count` values below the order limit."""
+        if not order_limit > 1.0:
+            return RenyiChords(np.array([1.0]), np.array([np.inf]))
+        if np.isinf(order_limit):
+            excess = np.geomspace(*(_ORDERS if count >= _MANY else _FEWER_ORDERS), count)
+        else:
+            half, top = count // 2 + 1, order_limit - 1.0
+            beside = top * np.geomspace(_NEXT_TO_LIMIT if count >= _MANY else 1e-3, 0.5, half)
+            least = min((_ORDERS if count >= _MANY else _FEWER_ORDERS)[0], top * 1e-3)
+            excess = np.unique(np.append(np.geomspace(least, top / 2, half), top - beside))
+        excess = excess[(excess > 0.0) & (1.0 + excess < order_limit) & (1.0 + excess > 1.0)]
+        if not excess.size:
+            return RenyiChords(np.array([1.0]), np.array([np.inf]))
+        excess = (1.0 + excess) - 1.0  # of the order as it is stored
+        return RenyiChords(excess, np.asarray(curve(1.0 + excess), dtype=np.float64))
+
+    def __call__(self, orders: FloatArray) -> FloatArray:
+        """The chord at each order; the first value below the first node, +inf above the last."""
+        s = np.asarray(orders, dtype=np.float64) - 1.0
+        at = np.clip(np.searchsorted(self.excess, s), 1, max(len(self.excess) - 1, 1))
+        result = np.where(s <= self.excess[0], self.divergence[0], np.inf)
+        if len(self.excess) == 1:
+            return result
+        low, high = self.excess[at - 1], self.excess[at]
+        heights = self.excess * self.divergence
+        inside = (s > self.excess[0]) & (s <= self.excess[-1])
+        with np.errstate(invalid="ignore", over="ignore"):
+            share = np.clip((s - low) / (high - low), 0.0, 1.0)
+            height = np.where(share > 0.0, share * heights[at], 0.0) + np.where(
+                share < 1.0, (1 - share) * heights[at - 1], 0.0
+            )
+            chord = (height + 8 * _ULP * heights[at]) / s * _UP
+        return np.where(inside, chord, result)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveChords:
+    """A privacy curve at epsilon >= 0 by chords in e^epsilon, from `log_delta` at increasing `nodes`, the first 0."""
+
+    nodes: FloatArray
+    log_delta: FloatArray
+
+    @staticmethod
+    def of(curve: Curve, max_loss: float, count: int) -> "CurveChords":
+        """From about `count` values: first where the curve falls, then close to each other there."""
+        if max_loss == 0.0:
+            return CurveChords(np.zeros(1), np.full(1, -np.inf))
+        coarse = np.append(0.0, _LOSSES[max_loss > _LOSSES])
+        if np.isfinite(max_loss):
+            coarse = np.append(coarse, max_loss)
+        known = np.asarray(curve(coarse), dtype=np.float64)
+        left = max(count - len(coarse), 8)
+        near, far = (_end(coarse, known, goal) for goal in (_NEAR, _FAR))
+        start = coarse[max(int(np.searchsorted(-known, 1e-3 - known[0])) - 1, 0)]  # up to here it hardly falls
+        inner = np.linspace(start, near, left * 3 // 4 + 1)[1:]
+        outer = np.linspace(near, far, left // 4 + 1)[1:] if far > near else np.empty(0)
+        fine = np.setdiff1d(np.append(inner, outer), coarse)
+        nodes = np.append(coarse, fine)
+        values = np.append(known, np.asarray(curve(fine), dtype=np.float64))
+        order = np.argsort(nodes)
+        return CurveChords(nodes[order], np.minimum.accumulate(np.minimum(values[order], 0.0)))
+
+    def __call__(self, epsilon: FloatArray) -> FloatArray:
+        """The chord at each epsilon >= 0; the last value beyond the last node."""
+        e = np.asarray(epsilon, dtype=np.float64)
+        if len(self.nodes) == 1:
+            return np.full(e.shape, self.log_delta[0])
+        at = np.clip(np.searchsorted(self.nodes, e), 1, len(self.nodes) - 1)
+        low, high = self.nodes[at - 1], self.nodes[at]
+        before, after = self.log_delta[at - 1], self.log_delta[at]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            gap, to_high = np.minimum(high - low, 700.0), np.clip(high - e, 0.0, None)
+            to_low = np.clip(e - low, 0.0, high - low)
+            # shares of the two ends: those of e^epsilon between e^low and e^high, without cancellation
+            of_low = np.expm1(-to_high) / np.expm1(-gap)
+            of_high = np.exp(-to_high) * np.expm1(-to_low) / np.expm1(-gap)
+            chord = np.logaddexp(before + np.log(np.minimum(of_low, 1.0)), after + np.log(np.minimum(of_high, 1.0)))
+        chord = np.where(np.isnan(chord), before, chord)
+        found = np.where(e >= self.nodes[-1], self.log_delta[-1], np.minimum(chord, before))
+        size = np.abs(np.maximum(found, -1e300))
+        return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)
+
+
+def _end(nodes: FloatArray, log_delta: FloatArray, goal: float) -> float:
+    """The first node where the curve is below the goal, or as low as it gets, or the last."""
+    enough = max(goal, float(log_delta[-1]) + 1e-3)
+    return float(nodes[min(int(np.argmax(np.append(log_delta <= enough, True))), len(nodes) - 1)])

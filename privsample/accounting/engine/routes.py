@@ -1,0 +1,105 @@
+"""The ways to epsilon, each with its name. A curve that is too expensive is read from a table, and the name says so."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privsample._value import value
+from privsample.accounting.curves.conversion import epsilon_at, epsilon_from_renyi, epsilon_of_curve
+from privsample.accounting.engine import views
+from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
+from privsample.accounting.engine.tables import BUDGET, tabulated
+from privsample.accounting.loss.pair import LossPair
+from privsample.accounting.loss.product import ProductPair
+
+_TRIED, _ORDERS = 60.0, 90.0  # values that a search for an epsilon takes, and for the best order, about
+FROM_TABLE = ", of tabulated curves (the exact ones are too expensive)"
+
+
+@value
+class Route:
+    """One valid way to an epsilon: its name, the epsilon it gives at the delta asked for, and whether it is exact."""
+
+    name: str
+    epsilon: float
+    kind: Kind
+
+
+def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[Route]:
+    """The ways to epsilon at this delta; those that are never the least only where `every` is asked for."""
+    bounds = affordable(bounds)
+    if bounds.parts:
+        by_part = [routes(part, delta, every=every) for part in bounds.parts]
+        return max(by_part, key=lambda found: min(route.epsilon for route in found))
+    pure = bounds.pure_epsilon if delta >= bounds.infinity_mass else np.inf
+    listed = bool(bounds.curve_bounds) and not bounds.pairs
+    found = [Route(name="pure guarantee", epsilon=pure, kind="upper bound" if listed else "exact")]
+    if bounds.pairs and delta > bounds.infinity_mass:
+        epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
+        found.append(
+            Route(
+                name=_named(bounds.curve_name, from_table=bounds.from_table),
+                epsilon=epsilon,
+                kind=bounds.kind("epsilon"),
+            )
+        )
+    if every or not bounds.pairs or not bounds.curve_is_least:
+        further = _further_routes(bounds, delta)
+        found += [Route(name=name, epsilon=epsilon, kind="upper bound") for name, epsilon in further.items()]
+    return found
+
+
+def affordable(bounds: PrivacyBounds) -> PrivacyBounds:
+    """The bounds with a table in place of each curve of which a search for an epsilon asks too much.
+
+    A product of pairs on a grid is asked once, and its members are affordable already.
+    """
+    if "affordable" not in bounds.memo:
+        curve = sum(pair.curve_cost for pair in bounds.pairs if not isinstance(pair, ProductPair))
+        if curve * _TRIED > BUDGET:
+            bounds.memo["affordable"] = tabulated(bounds)
+        elif bounds.renyi_cost * _ORDERS * len(views.listed_renyi(bounds)) > BUDGET:
+            renyi = tabulated(bounds).renyi
+            listed = (RenyiBound(name=_named(views.BY_ORDER, from_table=True), renyi=renyi),)
+            bounds.memo["affordable"] = replace(
+                bounds, renyi=renyi, renyi_bounds=listed, renyi_tables=(), own_renyi_cost=1.0
+            )
+        else:
+            bounds.memo["affordable"] = bounds
+    found: PrivacyBounds = bounds.memo["affordable"]
+    return found
+
+
+def _named(name: str, *, from_table: bool) -> str:
+    """The name of a route, with the reason where it is looser than it could be."""
+    return name + FROM_TABLE if from_table and not name.endswith(FROM_TABLE) else name
+
+
+def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if delta > 0.0:
+        goal = float(np.log(delta))
+        for bound in bounds.curve_bounds:
+            name = _named(bound.name, from_table=bounds.tabulated)
+            found[name] = epsilon_of_curve(lambda e, bound=bound: bound.log_delta(e, goal), goal)  # type: ignore[misc]
+    if delta > bounds.infinity_mass:
+        beside = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
+        for renyi in views.listed_renyi(bounds):
+            found[_named(renyi.name, from_table=bounds.tabulated)] = epsilon_from_renyi(
+                renyi.renyi, bounds.order_limit, beside
+            )
+        for table in bounds.renyi_tables:
+            found[_named(table.name, from_table=bounds.tabulated)] = max(
+                float(epsilon_at(*table.table(), beside).min()), 0.0
+            )
+    return found
+
+
+def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
+    """The least epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
+    least = 0.0
+    for pair in pairs:  # most often the first decides: the others are then only checked
+        if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
+            least = max(pair.least_epsilon(goal), least)
+    return least

@@ -1,0 +1,182 @@
+"""Costs that are known beforehand: which accounts read tables, that these are never below, and how often they ask."""
+
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample._value import value
+from privsample.accounting.base import Accountant
+from privsample.accounting.curves.chords import CurveChords, RenyiChords
+from privsample.accounting.engine.routes import FROM_TABLE, affordable
+from privsample.accounting.engine.tables import BUDGET, tabulated, within_budget
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.posterior import beta
+
+PLACE = ps.ReplaceOne(n=50)
+GAUSSIAN = ps.GaussianAccountant(sensitivity=1, noise_std=3, relation=PLACE)
+LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=3, relation=PLACE)
+POSTERIOR = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=3, beta=5), n=50).accountant
+ORDERS = np.array([1.001, 1.1, 2.0, 3.7, 8.0, 40.0])
+EPSILONS = np.array([-3.0, -0.5, 0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 8.0])
+SMALL = (
+    GAUSSIAN,
+    LAPLACE,
+    POSTERIOR,
+    ps.PureAccountant(stated_epsilon=0.5, relation=PLACE),
+    ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-4, relation=PLACE),
+    ps.ZCDPAccountant(rho=0.05, relation=PLACE),
+    ps.RandomizedResponseAccountant(log_odds=1.0, categories=3, relation=PLACE),
+    ps.GaussianAccountant(sensitivity=1, noise_std=1e6, relation=PLACE),
+    ps.ConditionalAccountant(base=GAUSSIAN, floor=0.2),
+    ps.SelectionAccountant(base=LAPLACE, runs=ps.Poisson(mean=5)),
+    2 * LAPLACE + GAUSSIAN,
+    LAPLACE.group(3),
+    LAPLACE | GAUSSIAN,
+)
+
+
+@value
+class Tabulated(Accountant):
+    """An account whose bounds are the tables of another's."""
+
+    base: Accountant
+    assumptions: frozenset[ps.Assumption] = frozenset()
+
+    @property
+    def relation(self):
+        return self.base.relation
+
+    @property
+    def source(self):
+        return self.base.source
+
+    def _bounds(self):
+        return tabulated(self.base.bounds)
+
+
+def conditional(base, floor=0.2):
+    return ps.ConditionalAccountant(base=base, floor=floor)
+
+
+def nested():
+    """What took minutes: a conditional selection over another one, over a posterior, with coins, and doubled."""
+    coins = ps.BernoulliAccountant(base=POSTERIOR, margin=0.1, draws=1, dimension=1)
+    return 2 * (conditional(conditional(POSTERIOR)) + coins)
+
+
+def test_chords_lie_above_convex_curves():
+    pair, orders, epsilons = GaussianPair(mu=0.7), np.geomspace(1e-7, 1e7, 301) + 1.0, np.linspace(0.0, 12.0, 401)
+    table = RenyiChords.of(pair.renyi, np.inf, 320)(orders)
+    assert (table >= pair.renyi(orders)).all()
+    inside = (orders > 1.01) & (orders < 1e6)
+    assert table[inside] == pytest.approx(pair.renyi(orders[inside]), rel=0.01)
+    curve = CurveChords.of(pair.log_delta, np.inf, 320)(epsilons)
+    assert (curve >= pair.log_delta(epsilons)).all()
+    near = epsilons < 6.0
+    assert curve[near] == pytest.approx(pair.log_delta(epsilons)[near], rel=0.01)
+
+
+def test_nodes_that_are_few_are_still_above():
+    pair, orders, epsilons = GaussianPair(mu=0.7), np.geomspace(1e-4, 1e3, 101) + 1.0, np.linspace(0.0, 12.0, 101)
+    assert (RenyiChords.of(pair.renyi, np.inf, 5)(orders) >= pair.renyi(orders)).all()
+    assert (CurveChords.of(pair.log_delta, np.inf, 5)(epsilons) >= pair.log_delta(epsilons)).all()
+
+
+@pytest.mark.parametrize("account", SMALL, ids=lambda account: type(account).__name__)
+def test_tables_are_above_and_close(account):
+    bounds = tabulated(account.bounds)
+    assert bounds.pairs
+    above = EPSILONS[EPSILONS >= 0]  # below zero a table is the better: it follows from the other direction
+    if (
+        not account.bounds.curve_bounds
+    ):  # these bounds are not convex: a chord may be below them, and not below the truth
+        table = np.max([pair.log_delta(above) for pair in bounds.pairs], axis=0)
+        assert (np.exp(table) >= np.exp(account.log_delta(above)) * (1 - 1e-9)).all()
+    exact = np.asarray(account.bounds.renyi(ORDERS))
+    found = bounds.renyi(ORDERS)
+    assert (found >= exact * (1 - 1e-13)).all()
+    inside = np.isfinite(exact) & (account.bounds.order_limit * 0.9 > ORDERS)
+    assert found[inside] == pytest.approx(exact[inside], rel=0.05)
+    worst = np.max([pair.log_delta(EPSILONS[2:7]) for pair in bounds.pairs], axis=0)
+    expected = np.asarray(account.log_delta(EPSILONS[2:7]))
+    known = expected > -40.0
+    assert worst[known] == pytest.approx(expected[known], abs=0.3)
+
+
+def test_what_is_affordable_stays_as_it_is():
+    for account in (*SMALL, conditional(conditional(GAUSSIAN))):
+        assert affordable(account.bounds) is account.bounds
+        assert not account.bounds.from_table
+        assert not any(FROM_TABLE in route.name for route in account.explain(1e-6))
+    assert within_budget(POSTERIOR.bounds, curve=10.0) is POSTERIOR.bounds
+
+
+def test_a_looser_answer_says_so_and_is_not_below():
+    # the same account through the exact curves of its base: affordable here, as the base is Gaussian
+    tight = conditional(conditional(GAUSSIAN))
+    loose = conditional(Tabulated(base=conditional(GAUSSIAN)))
+    for delta in (1e-9, 1e-6, 1e-3):
+        assert tight.epsilon(delta) <= loose.epsilon(delta) <= tight.epsilon(delta) * 1.02
+    assert (np.asarray(loose.rdp(ORDERS)) >= np.asarray(tight.rdp(ORDERS)) * (1 - 1e-12)).all()
+    assert any(FROM_TABLE in route.name for route in loose.explain(1e-6))
+    assert any(FROM_TABLE in route.name for route in nested().explain(1e-6))
+
+
+def test_the_answer_does_not_depend_on_what_was_asked_before():
+    first, second = nested(), nested()
+    second.rdp(ORDERS)
+    second.delta(EPSILONS)
+    assert first.epsilon(1e-6) == second.epsilon(1e-6)
+
+
+def test_nested_selections_ask_for_a_bounded_number_of_values(monkeypatch):
+    """What an account costs is counted in values of its posterior's curves: it took 25 million, and may take a few."""
+    values = _count_values(monkeypatch)
+    nested().epsilon(1e-6)
+    conditional(conditional(conditional(POSTERIOR))).epsilon(1e-6)
+    assert 0 < values["renyi"] < 2 * BUDGET / 20  # two accounts; a value of the Rényi curve counts as 20
+    assert 0 < values["curve"] < 2 * BUDGET / 50
+
+
+def test_sums_of_posteriors_and_noise_stay_on_the_grid(monkeypatch):
+    values = _count_values(monkeypatch)
+    other = ps.DiffusedPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50, data_weight=0.4).accountant
+    total = LAPLACE + GAUSSIAN + POSTERIOR + other
+    assert total.epsilon(1e-6) < 12.0
+    assert 0 < values["curve"] < BUDGET / 50
+    assert not total.bounds.from_table
+
+
+@pytest.mark.parametrize("kind", ["group", "coins", "kernel", "selection", "poisson"])
+def test_every_account_of_an_expensive_base_is_affordable(kind, monkeypatch):
+    base = conditional(conditional(POSTERIOR))
+    made = {
+        "group": lambda: base.group(10),
+        "coins": lambda: ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=1),
+        "kernel": lambda: ps.KernelAccountant(base=base, matrix=[[0.7, 0.3], [0.4, 0.6]]),
+        "selection": lambda: ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=5)),
+        "poisson": lambda: ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50)),
+    }
+    values = _count_values(monkeypatch)
+    epsilon = made[kind]().epsilon(1e-6)
+    assert 0.0 < epsilon < np.inf
+    assert values["renyi"] < BUDGET / 20
+    assert values["curve"] < BUDGET / 50
+
+
+def _count_values(monkeypatch):
+    """Values of the curves of Beta posteriors that are computed from here on."""
+    found = {"renyi": 0, "curve": 0}
+    own_renyi, own_curve = beta._beta_renyi, beta._beta_log_delta
+
+    def renyi(a, b, step, orders):
+        found["renyi"] += len(a)
+        return own_renyi(a, b, step, orders)
+
+    def curve(a, b, step, epsilon):
+        found["curve"] += len(a)
+        return own_curve(a, b, step, epsilon)
+
+    monkeypatch.setattr(beta, "_beta_renyi", renyi)
+    monkeypatch.setattr(beta, "_beta_log_delta", curve)
+    return found
