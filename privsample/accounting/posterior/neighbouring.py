@@ -145,7 +145,7 @@ class _Search:
         return best
 
     def _first_blocks(self, enough: FloatArray) -> tuple[Blocks, FloatArray, FloatArray]:
-        """Blocks narrow enough for their ends to bound them, the largest value of each divergence at some sums, a bound.
+        """Blocks narrow enough for their ends to bound them, the largest value of each divergence at some sums, bounds.
 
         Blocks that the variances alone bound by hardly more than these values are left out, before any value is
         computed; what bounds them is the last result.
@@ -183,9 +183,13 @@ class _Search:
         values = self._values(inner.ravel(), at)
         np.maximum.at(best, at, values)
         values = np.concatenate([blocks.at_low[:, None], values.reshape(inner.shape), blocks.at_high[:, None]], axis=1)
-        ends = (cuts[:, :-1], cuts[:, 1:], np.repeat(blocks.at, _SPLIT), values[:, :-1], values[:, 1:])
-        low, high, at, at_low, at_high = (np.ravel(column) for column in ends)
-        split = Blocks(low, high, at, at_low, at_high)
+        split = Blocks(
+            low=cuts[:, :-1].ravel(),
+            high=cuts[:, 1:].ravel(),
+            at=np.repeat(blocks.at, _SPLIT),
+            at_low=values[:, :-1].ravel(),
+            at_high=values[:, 1:].ravel(),
+        )
         return _rows(split, split.high > split.low)
 
     def _bounds(self, blocks: Blocks) -> FloatArray:
