@@ -182,7 +182,7 @@ def test_the_largest_of_several_functions_of_a_sum(last, rng):
 
 
 def test_the_curve_falls_on_beyond_a_few_hundred_records():
-    uniform, flat = BetaBernoulli(alpha=1, beta=1), BetaBernoulli(alpha=1, beta=1, fractional=True)
+    uniform = BetaBernoulli(alpha=1, beta=1)
     found = [
         TemperedAccountant(model=uniform, n=n, temperature=18, truncation=0.05) for n in (400, 600, 10_000, 100_000)
     ]

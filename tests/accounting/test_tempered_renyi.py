@@ -44,7 +44,7 @@ def account_of(name, n, temperature=2.0):
 @functools.cache
 def log_mass(name, n, temperature, s):
     """log of the integral of (prior x likelihood)^(1/T) over the parameter, for n records with the sum s; 50 digits."""
-    model, truncation = MODELS[name]
+    model, _ = MODELS[name]
     low, high = map(mp.mpf, account_of(name, n).parameter_bounds)
     n, r = mp.mpf(n), 1 / mp.mpf(temperature)
 
@@ -104,7 +104,7 @@ def test_no_sum_costs_more_at_fifty_digits(name, order, moved):
 
 
 def grid(account, orders, count=4001):
-    """The largest divergence over a dense grid of sums, both ways round."""
+    """The largest divergence over a dense grid of sums, both ways round, which is itself rounded up by 1e-9."""
     members = account._family
     sums = np.arange(members.last + 1) if members.whole else np.linspace(0, members.last, count)
     phi, found = members.first + members.unit * sums, []
@@ -122,7 +122,7 @@ def grid(account, orders, count=4001):
 def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
     account = account_of(name, n, temperature)
     worst = grid(account, ORDERS)
-    assert (account.rdp(ORDERS) >= worst * (1 - 1e-12)).all()
+    assert (account.rdp(ORDERS) >= worst * (1 - 2e-9)).all()
     assert (account.rdp(ORDERS) <= worst * 1.021).all()
 
 
@@ -159,7 +159,7 @@ def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
     below = []
     for name in MODELS:
         account = account_of(name, 300)
-        below.append((account.rdp(ORDERS) < grid(account, ORDERS) * (1 - 1e-12)).any())
+        below.append((account.rdp(ORDERS) < grid(account, ORDERS) * (1 - 2e-9)).any())
     assert any(below)
 
 
@@ -234,7 +234,7 @@ def test_lemmas_on_the_variance(family, rng):
     most = table.most(low, high)
     inside = [own[(phi >= a) & (phi <= b)].max(initial=0.0) for a, b in zip(low, high, strict=True)]
     assert (most >= inside).all()
-    assert (most <= 1.5 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
+    assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
 
 
 def test_groups_compositions_and_epsilon_gain():
@@ -246,14 +246,14 @@ def test_groups_compositions_and_epsilon_gain():
         assert account.rdp(5.0) < closed.renyi(np.array([5.0]))[0]
         assert account.group(2).rdp(5.0) <= account.group(2)._closed.renyi(np.array([5.0]))[0]
         assert account.group(2).rdp(5.0) > account.rdp(5.0)
-        assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6
+        assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
         assert account.kind("rdp") == "upper bound"
 
 
 def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
     many = account_of("beta", 10**10)
     np.testing.assert_array_equal(many.rdp(ORDERS), many._closed.renyi(ORDERS))
-    narrow = replace(account_of("poisson", 5), truncation=(1.0, 1.0 + 1e-9))
+    narrow = replace(account_of("poisson", 5), truncation=(100.0, 100.0 + 1e-9))
     assert narrow._family is None
     np.testing.assert_array_equal(narrow.rdp(ORDERS), narrow._closed.renyi(ORDERS))
     three = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=5, temperature=2, truncation=0.1)
@@ -261,6 +261,15 @@ def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
     assert three.rdp(np.empty(0)).shape == (0,)
     assert account_of("beta", 5).rdp(np.empty(0)).shape == (0,)
     assert account_of("beta", 5).rdp(1e9) < account_of("beta", 5).max_loss
+
+
+def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
+    monkeypatch.setattr(neighbouring, "_SLACK", 0.6)
+    monkeypatch.setattr(neighbouring._Search, "_climbed", lambda self: self.poor.copy())
+    for name in MODELS:
+        worst = grid(account_of(name, 300), ORDERS)
+        monkeypatch.setattr(neighbouring._Search, "poor", np.tile(worst, 2) / 1.5, raising=False)
+        assert (account_of(name, 300).rdp(ORDERS) >= worst * (1 - 2e-9)).all()
 
 
 def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):

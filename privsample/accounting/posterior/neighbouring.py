@@ -3,6 +3,7 @@
 Source: docs/notes/tempered.md, section 4.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -100,8 +101,7 @@ class _Search:
 
     def largest(self, enough: FloatArray) -> FloatArray:
         """The largest value of each, rounded up; the search for it ends where that is hardly below `enough`."""
-        blocks, best = self._first_blocks(enough)
-        above = np.zeros(len(best))
+        blocks, best, above = self._first_blocks(enough)
         for left in reversed(range(_ROUNDS)):
             bounds = self._bounds(blocks)
             stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._least)
@@ -144,12 +144,14 @@ class _Search:
             low, high = cuts[at, np.maximum(top - 1, 0)], cuts[at, np.minimum(top + 1, _START)]
         return best
 
-    def _first_blocks(self, enough: FloatArray) -> tuple[Blocks, FloatArray]:
-        """Blocks narrow enough for their ends to bound them, and the largest value of each divergence at some sums.
+    def _first_blocks(self, enough: FloatArray) -> tuple[Blocks, FloatArray, FloatArray]:
+        """Blocks narrow enough for their ends to bound them, the largest value of each divergence at some sums, bounds.
 
-        Blocks that the variances alone bound by less than these values are left out, before any value is computed.
+        Blocks that the variances alone bound by hardly more than these values are left out, before any value is
+        computed; what bounds them is the last result.
         """
         best, last = self._climbed(), self._members.last
+        above = np.zeros(len(best))
         sums = np.unique(self._cuts(np.zeros(1), np.array([last]), _START))
         low, high = (np.tile(ends, len(best)) for ends in (sums[:-1], sums[1:]))
         at = np.repeat(np.arange(len(best)), len(sums) - 1)
@@ -159,6 +161,7 @@ class _Search:
             weights, variances, width = self._way(low, high, at)
             alone = (weights * variances).sum(axis=0)
             rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE) >= enough)[at]
+            np.maximum.at(above, at[~rest], alone[~rest])
             narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left == 0)
             narrow |= (np.bincount(at[rest], minlength=len(best)) > _MOST)[at]
             kept.append((low[rest & narrow], high[rest & narrow], at[rest & narrow]))
@@ -171,7 +174,7 @@ class _Search:
         low, high, at = (np.concatenate(column) for column in zip(*kept, strict=True))
         values = self._values(np.concatenate([low, high]), np.tile(at, 2)).reshape(2, -1)
         np.maximum.at(best, at, values.max(axis=0))
-        return Blocks(low, high, at, *values), best
+        return Blocks(low, high, at, values[0], values[1]), best, above
 
     def _split(self, blocks: Blocks, best: FloatArray) -> Blocks:
         """Each block in eight; raises `best` by the values at the new ends."""
@@ -180,8 +183,13 @@ class _Search:
         values = self._values(inner.ravel(), at)
         np.maximum.at(best, at, values)
         values = np.concatenate([blocks.at_low[:, None], values.reshape(inner.shape), blocks.at_high[:, None]], axis=1)
-        ends = (cuts[:, :-1], cuts[:, 1:], np.repeat(blocks.at, _SPLIT), values[:, :-1], values[:, 1:])
-        split = Blocks(*(np.ravel(column) for column in ends))
+        split = Blocks(
+            low=cuts[:, :-1].ravel(),
+            high=cuts[:, 1:].ravel(),
+            at=np.repeat(blocks.at, _SPLIT),
+            at_low=values[:, :-1].ravel(),
+            at_high=values[:, 1:].ravel(),
+        )
         return _rows(split, split.high > split.low)
 
     def _bounds(self, blocks: Blocks) -> FloatArray:
@@ -204,7 +212,7 @@ class _Search:
         first, last = first - members.rounding, last + members.rounding
         start, step = np.where(sign > 0, 0.0, members.jump), sign * members.jump
         deviations = [self._table.most(*_span(first, last, start, start + step))]
-        for near, far in zip(_SHARES[:-1], _SHARES[1:], strict=True):
+        for near, far in itertools.pairwise(_SHARES.tolist()):
             ends = (start + step * (1 + (order - 1) * share) for share in (near, far))
             deviations.append(self._table.most(*_span(first, last, *ends)))
         weights = np.concatenate([np.full((1, len(order)), 0.5), _WEIGHTS[:, None] * (order - 1)])
@@ -264,7 +272,8 @@ def deviation_table(family: TruncatedFamily, low: float, high: float) -> Deviati
 
 
 def _rows(blocks: Blocks, rows: NDArray[np.bool_]) -> Blocks:
-    return Blocks(*(column[rows] for column in blocks))
+    low, high, at, at_low, at_high = blocks
+    return Blocks(low[rows], high[rows], at[rows], at_low[rows], at_high[rows])
 
 
 def _span(low: FloatArray, high: FloatArray, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
