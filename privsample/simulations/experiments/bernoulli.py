@@ -148,7 +148,7 @@ def statement(columns: Mapping[str, Any]) -> str:
             panel.select(curve=name)[draws] for name in (POSTPROCESSING, ASYMPTOTE, UPPER, LOWER)
         )
         gap = np.minimum(post, asymptote) - lower
-        theirs.append((float(gap.max()), float(post[gap.argmax()]), f"d = {d}, k = {k}, c = {c:g}"))
+        theirs.append((float(gap.max()), float(post[gap.argmax()]), f"d = {d:g}, k = {k:g}, c = {c:g}"))
         ours.append(np.max(upper - lower))
         if panel.select(curve=LOWER).at(parameter, REASONABLE, draws) < CLOSE * REASONABLE:
             below.add((int(d), int(k), float(c)))
