@@ -163,12 +163,12 @@ def test_files(tmp_path):
     [
         (
             "h-4",
-            "costs ε = 2.74 by our account if a run adds Gaussian noise, ε = 3.45 by the paper's bound for any 0.1-zCDP run",
+            "costs ε = 2.74 by our account if a run adds Gaussian noise, ε = 3.45 by the paper's bound for any",
         ),
         ("h-5", "it is better from ε = "),
         (
             "h-6",
-            "1.000 for Poisson; the paper says that smaller η do worse here and Poisson does best, and these values agree",
+            "1.000 for Poisson; the paper says that smaller η do worse here and Poisson does best, and these values",
         ),
         ("h-7", "Standard errors of the means are at most 0."),
         ("h-8", "tight up to small"),

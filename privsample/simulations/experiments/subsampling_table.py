@@ -97,8 +97,8 @@ def statement(columns: Mapping[str, Any]) -> str:
         f"Gaussian noise that costs ε = {whole:.3f} at δ = {delta:g} costs {paper[0]:.3f} on a sample of a tenth of "
         f"the records (Theorems 8 and 9), and {paper[2]:.3f} on as many draws with replacement (Theorems 10 and 11), "
         f"since a record may be drawn several times. Our account agrees {agreement(off)} (relative). A Poisson sample, "
-        f"when one record is replaced, costs {paper[4]:.3f} by Theorem 14 and {ours[4]:.3f} by our account. The paper's "
-        "membership mechanism shows that Theorems 8 to 10 are tight: over all samples of "
+        f"when one record is replaced, costs {paper[4]:.3f} by Theorem 14 and {ours[4]:.3f} by our account. The "
+        "paper's membership mechanism shows that Theorems 8 to 10 are tight: over all samples of "
         f"{SMALL_M} of {SMALL_N} records its δ agrees with the bounds {agreement(gap)}."
     )
 
