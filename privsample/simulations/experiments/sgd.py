@@ -133,8 +133,8 @@ def statement(columns: Mapping[str, Any]) -> str:
         tasks.append(f"{task}: {listed(shares)}")
     return (
         f"Test accuracy of linear classifiers at ε = {COMPARED:g} and δ = {DELTA:g}, mean ± standard deviation over "
-        f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. Nothing was "
-        "tuned on the data."
+        f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. Nothing "
+        "was tuned on the data."
     )
 
 

@@ -148,8 +148,10 @@ def _profiles(level: float = 0.25) -> Result:
 def statement_comparison(columns: Mapping[str, Any]) -> str:
     """What the table of Figure 1b or 1c shows."""
     table, crossings = Table(columns=columns), []
+    at_zero: tuple[float, ...] = ()
     for m in SIZES:
         once, repeated = (table.select(curve=f"{m} {how} replacement") for how in ("without", "with"))
+        at_zero = tuple(one.at("epsilon", 0.0, "delta") for one in (once, repeated))
         higher = repeated["delta"] > once["delta"]
         first = int(np.argmax(higher))
         single = first > 0 and (repeated["delta"][first:] >= once["delta"][first:]).all()
@@ -157,8 +159,8 @@ def statement_comparison(columns: Mapping[str, Any]) -> str:
     off = float(np.abs(table["delta"] - table["delta_printed"]).max())
     return (
         "Sampling with replacement includes a given record in fewer samples, but may include it more than once. At ε = "
-        f"0 it has the smaller δ ({repeated.at('epsilon', 0.0, 'delta'):.3f} instead of "
-        f"{once.at('epsilon', 0.0, 'delta'):.3f} without replacement, {SIZES[-1]} of {N} records); above ε = "
+        f"0 it has the smaller δ ({at_zero[1]:.3f} instead of "
+        f"{at_zero[0]:.3f} without replacement, {SIZES[-1]} of {N} records); above ε = "
         f"{listed(crossings)} records it has the larger one. The paper compares both in its figure only. Our account "
         f"agrees with its Theorems 9 and 10 {agreement(off)}."
     )

@@ -3,7 +3,7 @@
 Source: Balle, Barthe and Gaboardi 2018, Table 1, Theorem 13, and Theorem 14, which has no row there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,7 @@ def _table() -> Result:
     whole = float(GaussianAccountant(sensitivity=1.0, noise_std=1.0).epsilon(DELTA))
     ours, paper = [float(row.account.epsilon(DELTA)) for row in made], [row.printed_epsilon for row in made]
     gaps = [row.gap for row in made]
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "subsampling": [row.words for row in made],
         "theorem": [row.theorem for row in made],
         "n": [N] * len(made),
