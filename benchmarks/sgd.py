@@ -55,6 +55,8 @@ def rows() -> Iterator[Row]:
         free = scores[sgd.FREE].mean()
         at = sgd.EPSILONS.index(4.0)
         for name, values in scores.items():
+            if not np.isfinite(values[at]).all():  # posterior draws that cannot be exact
+                continue
             low, high = np.quantile(values[at], (0.1, 0.9))
             yield Row(
                 name=f"{task.name}, {values.shape[1]} splits, epsilon 4: {name}",

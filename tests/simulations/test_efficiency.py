@@ -51,4 +51,4 @@ def test_written(tmp_path, monkeypatch):
     assert all(float(row["standard_error"]) > 0 for row in table)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "100,000 records" in sentence
-    assert "(3.773)" in sentence
+    assert "(limit 3.773)" in sentence

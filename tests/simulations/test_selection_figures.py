@@ -7,10 +7,11 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.simulations.experiments import experiment, leak, selection_use
+from privsample.simulations.experiments import experiment, selection_use
 from privsample.simulations.experiments import selection_data as data
-from privsample.simulations.experiments.base import Experiment
+from privsample.simulations.experiments.base import Experiment, stacked
 from privsample.simulations.experiments.selection_plots import result
+from privsample.simulations.experiments.table import Table
 
 FEW = (2.0, 10.0, 100.0)
 
@@ -36,29 +37,32 @@ def test_cost_and_utility():
         assert (four[label, "ours"].x < four[label, "printed"].x).all()
         assert (np.diff(four[label, "ours"].x) > 0).all()
     assert four["logarithmic (η = 0)", "ours"].x[1] == pytest.approx(2.739, abs=1e-3)
-    assert by_label(data.figure_5(known))["Poisson", "ours"].runs == pytest.approx(means)
+    assert by_label(data.figure_5(known))["Poisson", "ours"].more["expected_runs"] == pytest.approx(means)
     quantile = by_label(data.figure_5(known))["Poisson", "ours"].y
     assert quantile == pytest.approx(1 - (1 - np.exp(-means)) / means)
     assert by_label(data.figure_6(known))["Poisson", "ours"].y == pytest.approx(-np.expm1(-means / 100))
 
 
-def test_the_mean_accuracy_of_the_winner_by_a_sum_over_the_number_of_runs():
+def test_the_mean_accuracy_of_the_winner_by_a_sum_over_the_number_of_runs(monkeypatch):
     pool, runs = np.array([0.2, 0.4, 0.6]), np.arange(1, 400)
-    accuracy = by_label(data.figure_7(data.costs((10.0,)), pool[::-1]))["geometric (η = 1)", "ours"].y
+    known = data.costs((9.0, 10.0))
+    (cost,) = (cost for cost in known if (cost.label, cost.whose) == ("geometric (η = 1)", "ours"))
+    monkeypatch.setattr(data, "BUDGETS", cost.epsilon[1:])
+    accuracy = by_label(data.figure_7([cost], pool[::-1]))["geometric (η = 1)", "ours"].y
     best = ((np.arange(1, 4)[:, None] / 3) ** runs - (np.arange(3)[:, None] / 3) ** runs).T @ pool
     assert accuracy == pytest.approx(0.1 * 0.9 ** (runs - 1) @ best, abs=1e-12)
 
 
-def test_the_standard_error_of_one_run_is_that_of_a_mean():
+def test_the_standard_error_of_one_run_is_that_of_a_mean(monkeypatch):
+    monkeypatch.setattr(data, "BUDGETS", np.ones(1))
     rng = np.random.default_rng(3)
-    cost = data.Cost(
-        label="", whose="", laws=(ps.TruncatedNegativeBinomial.geometric(mean=1 + 1e-9),), epsilon=np.ones(1)
-    )
+    laws = tuple(ps.TruncatedNegativeBinomial.geometric(mean=1 + excess) for excess in (1e-9, 1.0))
+    cost = data.Cost(label="", whose="", laws=laws, epsilon=np.array([1.0, 2.0]))
     for runs in (50, 800):
         pool = rng.uniform(size=runs)
         (curve,) = data.figure_7([cost], pool, resamples=2000)
         assert curve.y == pytest.approx(pool.mean())
-        assert curve.error == pytest.approx(pool.std() / runs**0.5, rel=0.1)
+        assert curve.more["standard_error"] == pytest.approx(pool.std() / runs**0.5, rel=0.1)
 
 
 @pytest.mark.parametrize("order", [2.0, 10.0, 30.0])
@@ -83,35 +87,38 @@ def test_corollary_4_on_both_sides_of_its_turn():
 def test_by_the_printed_bounds_one_half_overtakes_poisson_where_the_paper_says(monkeypatch):
     monkeypatch.setattr(data, "ours", lambda law: GaussianAccountant(sensitivity=1.0, noise_std=1.0))
     curves = data.figure_5(data.costs.__wrapped__(tuple(np.geomspace(3.0, 1000.0, 25))))
-    assert selection_use._crossing(curves, "printed") == "from ε = 4.2 on"
+    table = table_of(*curves)
+    assert selection_use._crossing(table, "printed", "y") == "from ε = 4.2 on"
 
 
-def test_which_law_is_worth_most():
+def table_of(*curves):
+    parts = [{"curve": c.label, "bound": c.whose, "epsilon": c.x, "y": c.y} for c in curves]
+    return Table(columns=stacked(parts))
+
+
+def test_which_distribution_is_worth_most():
     def line(label, *points):
         x, y = np.array(points).T
         return data.Curve(label=label, whose="ours", x=x, y=y)
 
+    def crossing(*curves):
+        return selection_use._crossing(table_of(*curves), "ours", "y")
+
     poisson, half = line("Poisson", (2.0, 0.5), (8.0, 0.5)), line(data.HALF, (3.0, 0.3), (5.0, 0.7))
-    assert selection_use._leaders([poisson, half], "ours") == f"Poisson, {data.HALF} from ε = 4.0"
-    assert selection_use._crossing([poisson, half], "ours") == "from ε = 4.0 on"
-    assert selection_use._crossing([poisson, line(data.HALF, (2.0, 0.6), (3.0, 0.6))], "ours") == "throughout"
-    assert selection_use._crossing([poisson, line(data.HALF, (2.0, 0.4), (3.0, 0.4))], "ours") == "nowhere"
-
-
-def test_the_tuned_weight_tells_of_outliers_and_of_nothing_else(monkeypatch):
-    found = leak.leak(data_sets=8)
-    assert "8 of 8 guesses" in found.sentence
-    assert len(found.columns["alpha"]) == 2 * 8 * len(leak.ALPHAS)
-    monkeypatch.setattr(leak, "with_outliers", lambda X, y: (X, y))
-    assert "4 of 8 guesses" in leak.leak(data_sets=8).sentence
+    words = selection_use._leaders(table_of(poisson, half), "ours", "y")
+    assert words == f"Poisson from ε = 2.5 to 4.0 and {data.HALF} from ε = 4.0 to 8.0"
+    assert crossing(poisson, half) == "from ε = 4.0 on"
+    assert crossing(poisson, line(data.HALF, (2.0, 0.6), (3.0, 0.6))) == "at every ε from 2.5 to 8"
+    assert crossing(poisson, line(data.HALF, (2.0, 0.4), (3.0, 0.4))) == "nowhere"
+    assert selection_use._leaders(table_of(half), "ours", "y") == f"{data.HALF} from ε = 3.0 to 8.0"
 
 
 def test_the_example_of_three_points():
     curves = by_label(data.figure_8())
-    exact = curves["three points, exact", "floor"].y
-    assert (exact <= curves["Corollary 16, second line", "printed"].y).all()
-    assert (curves["ours, Gaussian noise", "ours"].y <= curves["Corollary 16, second line", "printed"].y).all()
-    assert (exact >= curves["one run", "base"].y).all()
+    exact = curves[data.THREE_POINTS, "floor"].y
+    assert (exact <= curves[data.ANY_PAIR, "printed"].y).all()
+    assert (curves[data.GAUSSIAN_ACCOUNT, "ours"].y <= curves[data.FIXED_FLOOR, "printed"].y).all()
+    assert (exact >= curves["one draw", "base"].y).all()
 
 
 def test_what_the_paper_has_no_bound_for():
@@ -129,11 +136,19 @@ def test_accuracies_differ_by_learning_rate():
 
 def test_files(tmp_path):
     curves = (
-        data.Curve(label=label, whose=whose, x=np.array([1.0, 2.0]), y=np.array([y, y + 1]), error=np.full(2, 0.5))
+        data.Curve(
+            label=label,
+            whose=whose,
+            x=np.array([1.0, 2.0]),
+            y=np.array([y, y + 1]),
+            more={"standard_error": np.full(2, 0.5)},
+        )
         for label, whose, y in (("one", "ours", 3.0), ("one", "printed", 3.5), ("rest", "naive", 5.0))
     )
     made = Experiment(
-        name="figx", title="t", run=lambda: result(curves, "Words.", names=("epsilon", "worth"), title="t", ylim=(0, 7))
+        name="figx",
+        title="t",
+        run=lambda: result(curves, lambda _: "Words.", names=("epsilon", "worth"), title="t", ylim=(0, 7)),
     )
     picture, numbers, sentence = made.write(tmp_path)
     assert picture.read_bytes()[:4] == b"\x89PNG"
@@ -148,11 +163,14 @@ def test_files(tmp_path):
     [
         (
             "h-4",
-            "costs ε = 2.74 by our account of Gaussian noise, 3.45 by the paper's of any run of 0.1-zCDP, and 7.29",
+            "costs ε = 2.74 by our account if a run adds Gaussian noise, ε = 3.45 by the paper's bound for any",
         ),
-        ("h-5", "By its bounds η = ½ is worth more than Poisson from ε = "),
-        ("h-6", "1.000 for Poisson: the paper says that where success is to be likely smaller η do worse and Poisson "),
-        ("h-7", "from 3 runs; standard errors up to 0."),
+        ("h-5", "it is better from ε = "),
+        (
+            "h-6",
+            "1.000 for Poisson; the paper says that smaller η do worse here and Poisson does best, and these values",
+        ),
+        ("h-7", "Standard errors of the means are at most 0."),
         ("h-8", "tight up to small"),
     ],
 )
@@ -165,4 +183,4 @@ def test_sentences(tmp_path, monkeypatch, name, words):
 @pytest.mark.parametrize("name", ["h-2", "h-3"])
 def test_renyi_sentences(tmp_path, monkeypatch, name):
     monkeypatch.setattr(data, "ORDERS", np.array([2.0, 10.0]))
-    assert "and 10.00" in experiment(name).write(tmp_path)[2]
+    assert "10.00" in experiment(name).write(tmp_path)[2]

@@ -60,12 +60,12 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
 @pytest.mark.parametrize(
     ("name", "lines", "words"),
     [
-        ("s-table-1", 5, "several times; our account is the same but for a share of "),
-        ("s-1a", 3 * 201, "the Gaussian never does"),
-        ("s-1b", 6 * 201, "higher from ε = "),
-        ("s-1c", 6 * 201, "in place of"),
-        ("s-1d", 6 * 201, "one for each further copy"),
-        ("s-1e", 3 * 201, "2.12 times the δ of Laplace's own by the paper's rule"),
+        ("s-table-1", 5, "Our account agrees within 1e-12 (relative)"),
+        ("s-1a", 3 * 205, "for Gaussian noise it is still"),
+        ("s-1b", 6 * 202, "it has the larger one"),
+        ("s-1c", 6 * 202, "instead of"),
+        ("s-1d", 6 * 207, "one for each further repeat"),
+        ("s-1e", 3 * 202, "is 2.12 times as large by the paper's bound"),
     ],
 )
 def test_files(tmp_path, name, lines, words):
@@ -80,8 +80,7 @@ def test_white_below_ours_below_the_printed_black_box(tmp_path):
     numbers = experiment("s-1e").write(tmp_path)[1]
     table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     white, ours, paper = (
-        np.array([float(row["delta"]) for row in table if row["curve"] == name])
-        for name in ("white box", "black box, ours", "black box, as printed")
+        np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES
     )
     assert (white <= ours * (1 + 1e-12)).all()
     assert (ours <= paper * (1 + 1e-12)).all()

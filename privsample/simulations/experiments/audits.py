@@ -1,7 +1,7 @@
 """The picture and the table of audits that were run: `privsample audit --out FOLDER` writes them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privsample.simulations.audit.audited import Audited
@@ -39,9 +39,14 @@ def _result(done: Sequence[Audited]) -> Result:
             for one in done
         ]
     )
-    violated = sum(one.verdict.violated for one in done)
-    sentence = f"{violated} of {len(done)} claims were refuted; the others were not, which is no proof of them."
-    return Result(columns=columns, sentence=sentence, plot=lambda figure: _plot(figure, done))
+    return Result(columns=columns, sentence=statement(columns), plot=lambda figure: _plot(figure, done))
+
+
+def statement(columns: Mapping[str, Any]) -> str:
+    """What the table shows."""
+    outcomes = dict(zip(columns["name"], columns["outcome"], strict=True))
+    violated = sum(str(outcome) == "violated" for outcome in outcomes.values())
+    return f"{violated} of {len(outcomes)} claims were refuted; the others were not, which does not prove them."
 
 
 def _plot(figure: Any, done: Sequence[Audited]) -> None:

@@ -3,7 +3,7 @@
 The base is 0.1-zCDP: for ours, Gaussian noise of that cost, whose privacy curve is known.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -20,10 +20,13 @@ from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
+EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57)
+ACCEPTED = 0.05  # the least probability of the accepted set of the one mechanism: about the example's up to order 10
 _SHARE = 0.1  # a of the three-point example
 BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
 ORDERS = np.sort(np.append(1.0 + np.geomspace(0.05, 30.0, 60), 10.0))
 MEANS = np.sort(np.concatenate([np.geomspace(1.5, 60.0, 20), [MEAN], np.geomspace(90.0, 1000.0, 7)]))
+BUDGETS = np.linspace(2.5, 8.0, 12)  # the epsilons of Figure 7
 HALF = "η = ½"
 Family = Callable[[float], Runs]
 FAMILIES: dict[str, Family] = {
@@ -37,18 +40,16 @@ FAMILIES: dict[str, Family] = {
 
 @value
 class Curve:
-    """One line of a figure: which law, whose bound ("ours", "printed" or another), and its points.
+    """One line of a figure: which distribution, whose bound ("ours", "printed" or another), and its points.
 
-    runs: how many are made on average, where each point is a law of its own. error: standard error of y, where it was
-    simulated.
+    more: further columns of the table, of the same length.
     """
 
     label: str
     whose: str
     x: FloatArray
     y: FloatArray
-    runs: FloatArray | None = None
-    error: FloatArray | None = None
+    more: Mapping[str, FloatArray] | None = None
 
 
 @value
@@ -156,47 +157,77 @@ def figure_6(known: Sequence[Cost]) -> list[Curve]:
 
 
 def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200) -> list[Curve]:
-    """Mean accuracy of the winner against epsilon, runs drawn from a pool of accuracies; chance where none is made.
+    """Mean accuracy of the released run at BUDGETS, runs drawn from a pool of accuracies; chance where none is made.
 
-    The standard error is the bootstrap's: that of the pool's runs, on one split of the data.
+    Standard errors are the bootstrap's: those of the pool's runs, on one split of the data. `behind` is the difference
+    from the distribution with the highest mean by the same bound, its standard error from the same resamples.
     """
     rng = np.random.default_rng(len(accuracies))
     pools = np.sort(np.stack([accuracies, *rng.choice(accuracies, (resamples, len(accuracies)))]), axis=1)
     better = np.linspace(1.0, 0.0, pools.shape[1] + 1)
-    curves = []
+    worth: dict[str, dict[str, FloatArray]] = {}
     for cost in known:
         with np.errstate(divide="ignore"):
             beaten = np.array([np.exp(law.log_success(better)) for law in cost.laws])
         none = np.array([np.exp(law.log_none) for law in cost.laws])
         found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (laws, pools), the true pool first
-        curves.append(_use(cost, found[:, 0], found[:, 1:].std(axis=1)))
+        worth.setdefault(cost.whose, {})[cost.label] = at_budgets(cost.epsilon, found, BUDGETS)
+    curves = []
+    for whose, by_label in worth.items():
+        means = np.array([found[:, 0] for found in by_label.values()])
+        first = np.where(np.isnan(means), -np.inf, means).argmax(axis=0)
+        best = np.array(list(by_label.values()))[first, np.arange(len(BUDGETS))]
+        for label, found in by_label.items():
+            behind = best - found
+            more = {
+                "standard_error": found[:, 1:].std(axis=1),
+                "behind": behind[:, 0],
+                "standard_error_behind": behind[:, 1:].std(axis=1),
+            }
+            curves.append(Curve(label=label, whose=whose, x=BUDGETS, y=found[:, 0], more=more))
     return curves
 
 
-def _use(cost: Cost, worth: ArrayLike, error: FloatArray | None = None) -> Curve:
-    """What each law is worth, (laws,), against what it costs."""
-    y = np.asarray(worth)
-    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=y, runs=cost.means, error=error)
+def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> FloatArray:
+    """What a family of distributions is worth, (laws, ...), at these epsilons: by monotone cubics between its laws.
+
+    NaN below the cost of the first; beyond that of the last, what the last is worth, as one need not spend more.
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    inside = PchipInterpolator(epsilon, worth, axis=0, extrapolate=False)(np.minimum(budgets, epsilon[-1]))
+    return np.asarray(inside, dtype=np.float64)
+
+
+def _use(cost: Cost, worth: ArrayLike) -> Curve:
+    """What each distribution is worth, (laws,), against what it costs."""
+    more = {"expected_runs": cost.means}
+    return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.asarray(worth), more=more)
+
+
+ANY_PAIR, THREE_POINTS = "Corollary 16, second inequality", "exact value, three points"
+FIXED_FLOOR, GAUSSIAN_ACCOUNT = "Corollary 16 for this mechanism", "our account for this mechanism"
+
+
+def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
+    """The second inequality for divergences of RHO times the order; floor: probability of the accepted set."""
+    s = orders - 1
+    return np.asarray(RHO * orders + (s - 1) / s * RHO * s - 2 / s * np.log(floor))
 
 
 def figure_8() -> list[Curve]:
-    """Renyi bounds of drawing until good enough, and the exact example of three points whose divergences are 0.1 a.
-
-    The example is another one at each order, and costs more at others; Gaussian noise costs 0.1 a at all.
-    """
-    orders = np.linspace(2.0, 30.0, 57)
+    """The paper's bound beside its example, a pair of its own at each order; and both accounts of one mechanism."""
+    orders = EXAMPLE_ORDERS
     made = [_three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
-    s = orders - 1
-    corollary = RHO * orders + (s - 1) / s * RHO * s - 2 / s * np.log(floor)
-    accounts = [ConditionalAccountant(base=BASE, floor=float(f)) for f in floor]
-    gaussian = [account.rdp(float(a)) for account, a in zip(accounts, orders, strict=True)]
+    account = ConditionalAccountant(base=BASE, floor=ACCEPTED)
     return [
-        Curve(label="Corollary 16, second line", whose="printed", x=orders, y=corollary),
-        Curve(label="three points, exact", whose="floor", x=orders, y=np.array(exact)),
-        Curve(label="ours, Gaussian noise", whose="ours", x=orders, y=np.array(gaussian)),
-        Curve(label="one run", whose="base", x=orders, y=RHO * orders),
+        Curve(label=ANY_PAIR, whose="printed", x=orders, y=corollary_16(orders, floor)),
+        Curve(label=THREE_POINTS, whose="floor", x=orders, y=np.array(exact)),
+        Curve(label=FIXED_FLOOR, whose="printed", x=orders, y=corollary_16(orders, ACCEPTED)),
+        Curve(label=GAUSSIAN_ACCOUNT, whose="ours", x=orders, y=account.rdp(orders)),
+        Curve(label="one draw", whose="base", x=orders, y=RHO * orders),
     ]
 
 

@@ -1,6 +1,6 @@
 """Plots of the curves of repeated selection: printed bounds dashed and ours solid, the legend below the axes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from privsample.simulations.experiments.base import Result, stacked
@@ -20,28 +20,37 @@ _LINES: dict[str, dict[str, Any]] = {
 }
 
 
-def result(curves: Sequence[Curve], sentence: str, *, names: tuple[str, str], **axes: Any) -> Result:
-    """Curves with the sentence about them; names: the columns' of x and y; `axes`: what Matplotlib's are set to."""
+def result(
+    curves: Sequence[Curve], statement: Callable[[Mapping[str, Any]], str], *, names: tuple[str, str], **axes: Any
+) -> Result:
+    """Curves, and what `statement` reads in their table; names: of its columns x and y; axes: Matplotlib's settings."""
     parts: list[dict[str, Any]] = []
     for curve in curves:
         part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
-        more = {"expected_runs": curve.runs, "standard_error": curve.error}
-        parts.append(part | {name: column for name, column in more.items() if column is not None})
-    return Result(columns=stacked(parts), sentence=sentence, plot=lambda figure: _plot(figure, curves, axes))
+        parts.append(part | dict(curve.more or {}))
+    table = stacked(parts)
+    return Result(columns=table, sentence=statement(table), plot=lambda figure: plot_panels(figure, [curves], [axes]))
 
 
-def _plot(figure: Any, curves: Sequence[Curve], settings: Mapping[str, Any]) -> None:
-    axes = figure.subplots()
-    labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
-    colours = dict(zip(labels, _COLOURS, strict=False))
-    for curve in curves:
-        style = {"color": colours.get(curve.label, GREY)} | _LINES[curve.whose]
-        axes.plot(curve.x, curve.y, **style)
-        if curve.error is not None:
-            low, high = curve.y - 2 * curve.error, curve.y + 2 * curve.error
-            axes.fill_between(curve.x, low, high, color=style["color"], alpha=0.15, linewidth=0)
-    axes.set(**settings)
-    figure.legend(handles=_handles(curves, colours), loc="outside lower left", ncols=2)
+def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequence[Mapping[str, Any]]) -> None:
+    """Panels side by side, each with its own curves and settings of the axes; the legends below."""
+    row = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, curves, setting in zip(row, panels, settings, strict=True):
+        labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
+        colours = dict(zip(labels, _COLOURS, strict=False))
+        for curve in curves:
+            style = {"color": colours.get(curve.label, GREY)} | _LINES[curve.whose]
+            axes.plot(curve.x, curve.y, **style)
+            error = (curve.more or {}).get("standard_error")
+            if error is not None:
+                low, high = curve.y - 2 * error, curve.y + 2 * error
+                axes.fill_between(curve.x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        axes.set(**setting)
+        handles = _handles(curves, colours)
+        if len(panels) > 1:
+            axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=1)
+        else:
+            figure.legend(handles=handles, loc="outside lower left", ncols=2)
 
 
 def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
