@@ -79,7 +79,9 @@ def _describe(columns: Columns) -> Statement:
         rejected = sum(p < level for p in values)
         words.append(f"{method}, {rejected} of {len(values)} (p-values from {min(values):.2g} to {max(values):.2g})")
         # Share of ranks in the two outermost bars, for a calibrated method 2 / BINS.
-        outer = [float(((panel < (KEPT + 1) / BINS) | (panel >= KEPT + 1 - (KEPT + 1) / BINS)).mean()) for panel in panels]
+        outer = [
+            float(((panel < (KEPT + 1) / BINS) | (panel >= KEPT + 1 - (KEPT + 1) / BINS)).mean()) for panel in panels
+        ]
         error = (2 / BINS * (1 - 2 / BINS) / repeats) ** 0.5
         for k, share in enumerate(outer):
             findings.append(compared(f"{method}, outer bars in excess, panel {k + 1}", share - 2 / BINS, error))

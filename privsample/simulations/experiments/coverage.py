@@ -91,7 +91,9 @@ def run(shares: FloatArray | None = None) -> Result:
 def _describe(columns: Columns) -> Statement:
     means = {method: np.unique(rows_where(columns, method=method)["mean_coverage"]) for method in METHODS}
     aware, plug_in = means.values()
-    settings = [(n, epsilon) for n in dict.fromkeys(columns["records"]) for epsilon in dict.fromkeys(columns["epsilon"])]
+    settings = [
+        (n, epsilon) for n in dict.fromkeys(columns["records"]) for epsilon in dict.fromkeys(columns["epsilon"])
+    ]
     n, epsilon = settings[0]
     single = rows_where(columns, records=n, epsilon=epsilon, method="noise-aware")
     share, edge = float(single["share"].min()), float(single["coverage"][single["share"].argmin()])

@@ -180,11 +180,11 @@ def _plot_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], t
         axes.set(xlabel=label, ylim=(5e-7, 2))
         axes.legend(loc="lower left" if axes is by_dimension else "lower right")
     by_time.axhline(1.0, color=GREY, linewidth=1.0)
-    names = {0.5: "half of what Theorem 8 allows", 1.0: "as much as it allows", 2.0: "twice as much"}
+    names = {0.5: "half of that θ", 1.0: "θR² = 4dρ²", 2.0: "twice that θ"}
     for (excess, (grid, share)), colour, dashes in zip(times.items(), COLOURS, ("-", "--", ":"), strict=True):
-        label = f"θR² = {4 * excess:g} dρ²,\n{names[excess]}"
+        label = names[excess]
         by_time.semilogx(grid, share, color=colour, linestyle=dashes, label=label)
-    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ over time, d = 1")
+    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ over time, d = 1; allowed: θR² ≤ 4dρ²")
     by_time.legend(loc="lower left")
     by_dimension.set(ylabel="squared error over that of Gaussian noise", title="sensitivity Δ = 1, radius R = 1")
     by_rate.set(title="lines: exact; dots: means of releases")

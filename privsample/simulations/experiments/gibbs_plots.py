@@ -71,7 +71,7 @@ def bars(
     shown = right.barh(np.arange(len(apart)), values, height=0.6, color=BLUE)
     right.bar_label(shown, [f"{value:.3f}" for value in values], padding=4, fontsize=9)
     right.set_yticks(np.arange(len(apart)), [f"{name}: {category}" for name, (_, _, category) in apart.items()])
-    right.set(title="largest difference from all days, by feature", xlabel="difference of two shares")
+    right.set(title="largest difference by feature", xlabel="difference of a share from that of all days")
     right.set_xlim(0, 1.2 * max(values))
     for axes in (left, right):
         axes.invert_yaxis()

@@ -125,7 +125,9 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     left.semilogy(found.steps, found.ultra_mixing, color=GREEN, linestyle=":", label="ultra-mixing")
     left.semilogy(found.steps, found.doeblin, color=ORANGE, linestyle="--", label="Doeblin")
     left.semilogy(found.steps, found.dobrushin, color=BLUE, label="Dobrushin")
-    left.set(xlabel="steps", ylabel="coefficient of the walk", ylim=(3e-4, 1.5), title=f"lazy walk on a ring of {STATES}")
+    left.set(
+        xlabel="steps", ylabel="coefficient of the walk", ylim=(3e-4, 1.5), title=f"lazy walk on a ring of {STATES}"
+    )
     left.legend(loc="lower left")
     right.axhline(found.alone, color=GREY, linewidth=1.0, label="no step of the walk")
     right.semilogy(found.steps, found.printed, color=ORANGE, linestyle="--", label="Theorem 1 as printed")
@@ -198,7 +200,10 @@ def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[Fl
 
 
 DECAY = Experiment(
-    name="d-mixing", title="How a kernel's steps after randomized response gain privacy", run=_mixing, size=(8.8, 3.6),
+    name="d-mixing",
+    title="How a kernel's steps after randomized response gain privacy",
+    run=_mixing,
+    size=(8.8, 3.6),
     second=lambda: _mixing(np.array([1.0, 10.0, 48.0, 60.0])),
 )
 ITERATION = Experiment(

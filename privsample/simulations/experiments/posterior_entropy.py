@@ -43,7 +43,9 @@ def _run(order: float, points: FloatArray | None = None) -> Result:
     ]
     values = {name: apart for name, (_, apart) in found.items()}
     return described(
-        stacked(parts), lambda columns: _describe(setting, columns), lambda figure: _plot(figure, setting, points, values)
+        stacked(parts),
+        lambda columns: _describe(setting, columns),
+        lambda figure: _plot(figure, setting, points, values),
     )
 
 

@@ -42,7 +42,9 @@ def printed(kind: Kind, share: float, orders: FloatArray) -> FloatArray:
 
 def _levels(kind: Kind, points: int = 70) -> Result:
     parts = [_curve(kind, share, points) for share in SHARES]
-    return described(stacked(parts), lambda columns: _describe(kind, columns), lambda figure: _plot(figure, kind, parts))
+    return described(
+        stacked(parts), lambda columns: _describe(kind, columns), lambda figure: _plot(figure, kind, parts)
+    )
 
 
 def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:

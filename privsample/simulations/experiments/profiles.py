@@ -48,7 +48,11 @@ def couplet(epsilon: float = 1.0, first: float = 0.05, points: int = 96) -> Curv
         across="difference between the two profiles' parameters",
         along="largest flipping probability",
         x=gaps,
-        labels=("randomized response", "One Bit: one flip for both profiles", "Smooth One Bit: a flip for each profile"),
+        labels=(
+            "randomized response",
+            "One Bit: one flip for both profiles",
+            "Smooth One Bit: a flip for each profile",
+        ),
         values=np.column_stack(columns),
     )
 
@@ -135,7 +139,9 @@ def _categorical(epsilons: FloatArray | None = None) -> Result:
     def behind(log_epsilon: float) -> float:
         """By how much our worst symbol changes more than the baseline's."""
         at = np.exp([log_epsilon])
-        return float(np.subtract(*(categorical(made, "", at).values.max() for made in (SmoothCategorical, LocalResponse))))
+        return float(
+            np.subtract(*(categorical(made, "", at).values.max() for made in (SmoothCategorical, LocalResponse)))
+        )
 
     gaps = np.array([behind(x) for x in np.log(points)])
     crossed = np.nonzero((gaps[:-1] > 0) & (gaps[1:] <= 0))[0]
@@ -165,7 +171,8 @@ def _of_categorical(columns: Columns) -> Statement:
         f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all four "
         f"symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} and "
         f"{costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and {costs[3]:.3f}. The "
-        "thesis says that symbols that tell less cost less, and that the baseline is worse" + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
+        "thesis says that symbols that tell less cost less, and that the baseline is worse"
+        + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
         + ". The profiles are ours: the thesis's Table 7.1 is missing from our copy.",
         (
             *(Finding(f"symbol {k}", cost) for k, cost in enumerate(costs)),
@@ -196,7 +203,9 @@ def _of_chains(columns: Columns) -> Statement:
     (local, _), (ours, _) = _CHAIN_KINDS
     few, many = _COUNTS
     wider = [
-        compared(f"ours - local, {count} profiles, least", float((found[ours, count][1] - found[local, count][1]).min()))
+        compared(
+            f"ours - local, {count} profiles, least", float((found[ours, count][1] - found[local, count][1]).min())
+        )
         for count in _COUNTS
     ]
     verdict = (
@@ -227,7 +236,7 @@ CATEGORICAL = Experiment(
     name="t-7.3",
     title="Thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
     run=_categorical,
-    size=(8.8, 3.6),
+    size=(8.8, 4.3),
     second=lambda: _categorical(_SECOND),
 )
 CHAINS = Experiment(
