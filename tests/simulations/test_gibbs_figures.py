@@ -59,8 +59,9 @@ def test_states_follow_the_bad_weeks(year, tmp_path):
 
 def test_tempered_states(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
+    monkeypatch.setattr(gibbs, "RELEASES", 3)
     rows, sentence = written("t-4.7", tmp_path)
-    assert len(rows) == DAYS
+    assert len(rows) == 3 * DAYS
     assert {row["last"] for row in rows} <= {"1", "2", "3"}
     assert "2 tempered sweeps at ε = 50" in sentence
     noisy, last = (np.array([int(row[name]) for row in rows]) for name in ("noisy_histograms", "last"))

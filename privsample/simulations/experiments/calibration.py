@@ -88,7 +88,8 @@ def _describe(columns: Columns) -> Statement:
         findings += [compared(f"{method}, rejected - 0.5", rejected - 0.5)]
     return Statement(
         f"{repeats} simulations for each n and ε: normal records with mean and variance from the prior, released with "
-        f"Gaussian noise at δ = {DELTA:g}. If a posterior is calibrated, the ranks of the true parameters among its draws "
+        f"Gaussian noise at δ = {DELTA:g}. If a posterior is calibrated, the ranks of the true parameters among its "
+        "draws "
         f"are uniform. Chi-square tests at the level {level:.3g} each, {FALSE_ALARM:.0%} for the {len(SETTINGS) * 2} "
         f"tests of a method together, reject uniform ranks: {'; '.join(words)}. The plug-in posterior takes the noisy "
         "moments for exact ones: too narrow a posterior has too many ranks in the outermost bars.",

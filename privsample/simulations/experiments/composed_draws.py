@@ -17,7 +17,10 @@ DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()
 
 
 def costs(draws: int) -> tuple[float, float]:
-    """Epsilon at DELTA of so many draws: Beta(6, 12) prior, n = 569, data weight 0.1; by composed loss, by Renyi curve."""
+    """Epsilon at DELTA of so many draws, by composed loss and by Renyi curve.
+
+    Beta(6, 12) prior, n = 569, data weight 0.1.
+    """
     account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.1, draws=draws)
     routes = {route.name: route.epsilon for route in account.explain(DELTA)}
     return float(account.epsilon(DELTA)), float(routes["Renyi curve at its best order"])
@@ -32,7 +35,7 @@ def run(points: Sequence[int] | None = None) -> Result:
         return 1 - composed / renyi
 
     grid = [int(k) for k in (DRAWS if points is None else points)]
-    shown = sorted({*grid, *(_best(lambda k: sign * saving(k), grid) for sign in (-1, 1))})
+    shown = sorted({*grid, _best(saving, grid), _best(lambda k: -saving(k), grid)})
     composed, renyi = np.transpose([known(k) for k in shown])
     columns = {
         "draws": shown,
@@ -61,8 +64,8 @@ def _describe(columns: Columns) -> Statement:
     least, most = int(draws[saving.argmin()]), int(draws[saving.argmax()])
     return Statement(
         f"Draws of one diffused Beta-Bernoulli posterior at δ = {DELTA:g}: the composed privacy loss gives a smaller ε "
-        f"than the Rényi curve at its best order, by {saving.min():.1%} (k = {least}) to {saving.max():.1%} (k = {most}) "
-        f"for k = {draws[0]} to {draws[-1]} draws.",
+        f"than the Rényi curve at its best order, by {saving.min():.1%} (k = {least}) to {saving.max():.1%} (k = "
+        f"{most}) for k = {draws[0]} to {draws[-1]} draws.",
         (
             Finding("least saving", float(saving.min())),
             Finding("largest saving", float(saving.max())),

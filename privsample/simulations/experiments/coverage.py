@@ -57,7 +57,8 @@ def coverage(n: int, epsilon: float, method: str, shares: FloatArray | None = No
 def mean_coverage(n: int, epsilon: float, method: str) -> float:
     """The mean of the coverage over all shares in [0, 1], in closed form, at least; it falls short by at most 1e-6.
 
-    The integral of C(n, s) x^s (1 - x)^(n - s) over an interval is that of the Beta(s + 1, n - s + 1) density / (n + 1).
+    The integral of C(n, s) x^s (1 - x)^(n - s) over an interval is that of the density of Beta(s + 1, n - s + 1), over
+    n + 1.
     """
     noise, counts = DiscreteLaplaceNoise(scale=1 / epsilon), np.arange(n + 1.0)
     noisy, ends = intervals(n, epsilon, method)
@@ -104,10 +105,11 @@ def _describe(columns: Columns) -> Statement:
         f"A count of n records is released with discrete Laplace noise. Averaged over all shares between 0 and 1, "
         f"{LEVEL:.0%} credible intervals from the noise-aware posterior hold the true share in "
         + (f"{LEVEL:.1%}" if hold < 5e-4 else f"{aware.min():.1%} to {aware.max():.1%}")
-        + f" of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take the "
+        + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take "
+        "the "
         f"noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share nothing is "
-        f"promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} in {edge:.1%} "
-        f"and the share 0.5 in {middle:.1%}.",
+        f"promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} in "
+        f"{edge:.1%} and the share 0.5 in {middle:.1%}.",
         (
             compared("5e-4 - distance from the level", 5e-4 - hold),
             Finding("plug-in, least", float(plug_in.min())),

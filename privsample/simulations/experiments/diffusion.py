@@ -120,11 +120,14 @@ def _times(excess: float, times: FloatArray) -> FloatArray:
 
 def _theorem_8(seed: int = 8, every: int = 1) -> Result:
     rng = np.random.default_rng(seed)
-    left = [errors_by_dimension(rate, rng, DIMENSIONS[::every]) for rate in SHOWN_RATES]
+    left = [
+        errors_by_dimension(rate, rng, np.unique(np.append(DIMENSIONS[::every], DIMENSIONS[-1])))
+        for rate in SHOWN_RATES
+    ]
     right = [errors_by_rate(dimension, rng, RATES[::every]) for dimension in SHOWN_DIMENSIONS]
     grids = {excess: _times(excess, TIMES[::every]) for excess in EXCESSES}
     times = {excess: (grid, error_by_time(excess, grid)) for excess, grid in grids.items()}
-    parts = []
+    parts: list[dict[str, Any]] = []
     for curve in left + right:
         exact = {"x": curve.x, "ratio": curve.ratio, "reference": curve.printed, "standard_error": 0.0}
         drawn = {"x": curve.at, "ratio": curve.drawn, "reference": curve.exact, "standard_error": curve.standard_error}
@@ -153,10 +156,10 @@ def _of_theorem_8(columns: Columns) -> Statement:
     equal = "equals Theorem 8's 1/(1 + dΔ²/(2ϵR²))" if gap < 1e-9 else f"differs from Theorem 8's by up to {gap:.1g}"
     return Statement(
         "Worst-case squared error of the optimal Ornstein-Uhlenbeck mechanism as a share of that of Gaussian noise at "
-        f"the same zCDP rate ϵ: {end:.3g} in {shown['x'][-1]:g} dimensions at ϵ = {SHOWN_RATES[1]:g}. At every point it "
-        f"{equal}, which Gaussian noise attains too by optimal postprocessing. The means of {RUNS // 10} to {RUNS} "
-        f"releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: for a fixed θ the "
-        f"theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With that θ it ends at "
+        f"the same zCDP rate ϵ: {end:.3g} in {shown['x'][-1]:g} dimensions at ϵ = {SHOWN_RATES[1]:g}. At every point "
+        f"it {equal}, which Gaussian noise attains too by optimal postprocessing. The means of {RUNS // 10} to {RUNS} "
+        f"releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: for a fixed θ "
+        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With that θ it ends at "
         f"{last:.1g}; the theorem's limit is 0.",
         (
             Finding("share at the end", end),
@@ -220,8 +223,8 @@ def _of_path(columns: Columns) -> Statement:
     return Statement(
         f"A statistic of {len(VALUES)} coordinates is released at four noise levels, as a Brownian path at the times "
         f"(noise variances) {in_words([f'{time:g}' for time in levels['time']])}. Each alone costs "
-        f"ε = {in_words(listed)} at δ = {DELTA:g}. All four together cost {together:.2g}, as much as the first and {words} the "
-        f"{apart:.2g} of four releases with independent noise.",
+        f"ε = {in_words(listed)} at δ = {DELTA:g}. All four together cost {together:.2g}, as much as the first and "
+        f"{words} the {apart:.2g} of four releases with independent noise.",
         (
             *(Finding(f"cost at {time:g}", cost) for time, cost in zip(levels["time"], levels["epsilon"], strict=True)),
             Finding("together", together),

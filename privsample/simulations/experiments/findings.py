@@ -63,7 +63,7 @@ def value_at(x: NDArray[Any], y: NDArray[Any], place: float) -> float:
 
 
 def maximum_between(function: Callable[[float], float], points: FloatArray) -> float:
-    """Where a function is largest: between the neighbours of the best of these rising points, refined by Brent's method.
+    """Where a function is largest: between the neighbours of the best of these rising points, by Brent's method.
 
     The best point itself is returned where nothing between its neighbours is better, as at an end.
     """

@@ -17,7 +17,7 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
 from privsample.simulations.experiments.flights import DAYS, FEATURES, PACKAGE, flights
 
@@ -25,6 +25,7 @@ EPSILON = 5.0  # as in the thesis: one for each of five features
 STATES = 3
 SWEEPS, SEED = 200, 43
 TEMPERED_SWEEPS, TRUNCATION, DELTA = 10, 0.4, 1e-6
+RELEASES = 12  # of tempered sweeps: one release differs much from another
 CATEGORIES = tuple(len(names) for names in FEATURES.values())
 
 
@@ -170,7 +171,8 @@ def _of_bars(columns: Columns) -> Statement:
         else f"that of {next_name} {others[next_name][2]} by {others[next_name][0]:.3f}"
     )
     return Statement(
-        f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} of "
+        f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} "
+        "of "
         f"all days. The share of a category of delay differs from that of all days by up to {apart['delay'][0]:.3f}, "
         f"{other}. Of the thesis's two states one is where things go well, the other where they go badly.",
         (gap, more),
@@ -188,44 +190,67 @@ def _tempered(seed: int = 47) -> Result:
         sweeps=TEMPERED_SWEEPS,
         kept=TEMPERED_SWEEPS // 2,
     )
-    release = made.release(flights().codes, rng=np.random.default_rng(seed))
-    chain = by_delay(Chain(**release.draws))
-    often, last, noisy = most_frequent(chain), chain.states[-1], most_frequent(noisy_chain()[0])
-    columns = {
-        "day": np.arange(1, DAYS + 1).tolist(),
-        "most_frequent": (often + 1).tolist(),
-        "last": (last + 1).tolist(),
-        "noisy_histograms": (noisy + 1).tolist(),
-        "temperature": [made.temperature] * DAYS,
-    }
-    panels = [(f"most frequent state of the last {made.kept} sweeps", often), ("last sweep", last)]
+    rng, noisy = np.random.default_rng(seed), most_frequent(noisy_chain()[0])
+    found = []
+    for _ in range(RELEASES):
+        chain = by_delay(Chain(**made.release(flights().codes, rng=rng).draws))
+        found.append((most_frequent(chain), chain.states[-1]))
+    parts = [
+        {
+            "release": k + 1,
+            "day": np.arange(1, DAYS + 1),
+            "most_frequent": often + 1,
+            "last": last + 1,
+            "noisy_histograms": noisy + 1,
+            "temperature": made.temperature,
+        }
+        for k, (often, last) in enumerate(found)
+    ]
+    often, last = found[0]
+    panels = [(f"one release: most frequent state of the last {made.kept} sweeps", often), ("its last sweep", last)]
     words = "share of flights an hour late or cancelled in the records of the days of each state, upper panel"
     shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
-    return described(columns, _of_tempered, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+    return described(stacked(parts), _of_tempered, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
 
 
 def _of_tempered(columns: Columns) -> Statement:
-    often, last, noisy = (np.asarray(columns[name]) for name in ("most_frequent", "last", "noisy_histograms"))
-    changes = [int((np.diff(states) != 0).sum()) for states in (often, last)]
-    alike = [states == noisy for states in (often, last)]
-    shares = [np.bincount(states.astype(int), minlength=STATES + 1) / len(noisy) for states in (often, noisy)]
-    chance = float(shares[0] @ shares[1])
-    gained = alike[0].astype(float) - alike[1]
-    error = float(gained.std() / len(gained) ** 0.5)
-    better = compared("most frequent - last", float(gained.mean()), error)
-    worse = compared("last - most frequent", float(-gained.mean()), error)
-    above = compared("agreement - chance", float(alike[0].mean()) - chance, (0.25 / len(noisy)) ** 0.5)
+    releases = [rows_where(columns, release=k) for k in dict.fromkeys(columns["release"])]
+    alike = np.array(
+        [[(rows[name] == rows["noisy_histograms"]).mean() for name in ("most_frequent", "last")] for rows in releases]
+    )
+    changes = np.array([[(np.diff(rows[name]) != 0).sum() for name in ("most_frequent", "last")] for rows in releases])
+    chance = np.array([_chance(rows["most_frequent"], rows["noisy_histograms"]) for rows in releases])
+    better = _over_releases("most frequent - last", alike[:, 0] - alike[:, 1])
+    worse = _over_releases("last - most frequent", alike[:, 1] - alike[:, 0])
+    above = _over_releases("agreement - chance", alike[:, 0] - chance)
+    fewer = _over_releases("changes, last - most frequent", changes[:, 1] - changes[:, 0])
     verdict = "better" if better.compared else "worse" if worse.compared else "no clear difference"
+    beside = "more than" if above.compared else "no clear difference from"
+    often, last = alike.mean(axis=0)
+    temperature = float(releases[0]["temperature"][0])
     return Statement(
         f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature "
-        f"T = {float(columns['temperature'][0]):.0f}. The last sweep agrees with the states from noisy histograms "
-        f"(Figure 4.3) on {alike[1].mean():.0%} of the days, the most frequent state of the last "
-        f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {alike[0].mean():.0%}: {verdict}; states assigned at random in the "
-        f"same proportions would agree on {chance:.0%}. The states change {changes[1]} and {changes[0]} times in the "
-        "year. In the thesis the last of 200 sweeps is noisier than the average of 100, but the ε stated there pays for "
-        "one converged draw; the ε here pays for every update.",
-        (Finding("temperature", float(columns["temperature"][0])), better, worse, above),
+        f"T = {temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
+        f"histograms (Figure 4.3) on {last:.0%} of the days, and the most frequent state of the last "
+        f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {often:.0%} ({alike[:, 0].min():.0%} to {alike[:, 0].max():.0%}): "
+        f"{verdict}. That is {beside} the {chance.mean():.0%} of states assigned at random in the same proportions. "
+        f"The last sweep changes its state {changes[:, 1].mean():.0f} times in the year, the most frequent state "
+        f"{changes[:, 0].mean():.0f} times{', fewer' if fewer.compared else ''}. In the thesis the last of 200 "
+        "sweeps is "
+        "noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here for every "
+        "update.",
+        (Finding("temperature", temperature), better, worse, above, fewer),
     )
+
+
+def _chance(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """The share of days on which states would agree if each were assigned at random in its own proportions."""
+    return float(sum((first == k).mean() * (second == k).mean() for k in range(1, STATES + 1)))
+
+
+def _over_releases(name: str, values: NDArray[Any]) -> Finding:
+    """The mean over releases as a finding."""
+    return compared(name, float(values.mean()), float(values.std() / max(len(values) - 1, 1) ** 0.5))
 
 
 ASSIGNMENTS = Experiment(

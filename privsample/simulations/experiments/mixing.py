@@ -105,7 +105,8 @@ def _of_mixing(columns: Columns) -> Statement:
         f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = {DELTA:g}. "
         f"Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its output "
         f"distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
-        f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step multiplies "
+        f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
+        "multiplies "
         f"the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} and "
         f"Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (

@@ -102,8 +102,8 @@ def _describe(setting: Setting, table: Columns) -> Statement:
         f"cost ε = {at:.2g} at order {setting.order:g}. Its loss −log Pr(new records | θ) exceeds that of a draw from "
         f"the true posterior, in nats on average, by: {'; '.join(words)}. "
         + ("A negative number means that the draw predicts better than the true posterior's. " if negative else "")
-        + f"As ε falls the concentrated posterior tends to the prior's mean, {theta:.2g}, and no further, as the thesis "
-        f"says: its loss at ε = {least:g} against the loss of that point is {in_words(limits)}.",
+        + f"As ε falls the concentrated posterior tends to the prior's mean, {theta:.2g}, and no further, as the "
+        f"thesis says: its loss at ε = {least:g} against the loss of that point is {in_words(limits)}.",
         tuple(findings),
     )
 

@@ -63,7 +63,7 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
         return float((printed(kind, share, order) / account.rdp(order))[0])
 
     u = np.append(np.geomspace(_NEAREST, 0.85, points), -np.expm1(-np.linspace(2, 14, points)))
-    ends = [maximum_between(lambda x: sign * ratio(x), u[1:-1]) for sign in (-1, 1)]
+    ends = [maximum_between(ratio, u[1:-1]), maximum_between(lambda x: -ratio(x), u[1:-1])]
     orders = np.unique(np.append(1 + width * np.append(u, ends), 2.0))
     return {
         "curve": label,
@@ -86,15 +86,16 @@ def _describe(kind: Kind, columns: Columns) -> Statement:
     lowest = SHARES[int(np.argmin([each.min() for each in ratios]))]
     short = compared("1 - least ratio", 1 - low)
     verdict = (
-        f"as little as {low:.2f} times the largest divergence ({symbol} = {lowest:g}), so that it is no upper bound, and "
+        f"as little as {low:.2f} times the largest divergence ({symbol} = {lowest:g}), so that it is no upper bound, "
+        "and "
         if short.compared
         else "never less than the largest divergence, and "
     )
     return Statement(
         f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. From {words} {symbol} = {SHARES[-1]:g} to {SHARES[0]:g} the "
         f"Rényi divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the order from which on it is "
-        f"infinite rises from {near:g} to {far:g}: the vertical asymptote, the thesis's primary observation, stays. The "
-        f"thesis's Corollary 16, as printed, gives {verdict}up to {high:.2f} times as order 1 is approached.",
+        f"infinite rises from {near:g} to {far:g}: the vertical asymptote, the thesis's primary observation, stays. "
+        f"The thesis's Corollary 16, as printed, gives {verdict}up to {high:.2f} times as order 1 is approached.",
         (
             Finding("at order 2, most", start),
             Finding("at order 2, least", end),

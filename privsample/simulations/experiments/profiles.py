@@ -120,9 +120,9 @@ def _of_couplet(columns: Columns) -> Statement:
         else f"is not always below the {local[0]:.3f} of randomized response"
     )
     return Statement(
-        "To hide which of two Bernoulli profiles a bit was drawn from, each mechanism flips the bit. Its largest flipping "
-        f"probability {trend} with the difference between the profiles, to {one[-1]:.4f} (One Bit) and {smooth[-1]:.4f} "
-        f"(Smooth One Bit) at the difference {gaps[-1]:.2f}, and {verdict}. Both as the thesis says.",
+        "To hide which of two Bernoulli profiles a bit was drawn from, each mechanism flips the bit. Its largest "
+        f"flipping probability {trend} with the difference between the profiles, to {one[-1]:.4f} (One Bit) and "
+        f"{smooth[-1]:.4f} (Smooth One Bit) at the difference {gaps[-1]:.2f}, and {verdict}. Both as the thesis says.",
         (
             Finding("One Bit at the end", float(one[-1])),
             Finding("Smooth One Bit at the end", float(smooth[-1])),
@@ -168,10 +168,11 @@ def _of_categorical(columns: Columns) -> Statement:
     telling = compared("informative - other symbols", min(costs[:2]) - max(costs[2:]))
     better = compared("baseline - our worst symbol", max(base) - max(costs))
     return Statement(
-        f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all four "
+        f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all "
+        "four "
         f"symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} and "
-        f"{costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and {costs[3]:.3f}. The "
-        "thesis says that symbols that tell less cost less, and that the baseline is worse"
+        f"{costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and "
+        f"{costs[3]:.3f}. The thesis says that symbols that tell less cost less, and that the baseline is worse"
         + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
         + ". The profiles are ours: the thesis's Table 7.1 is missing from our copy.",
         (
@@ -214,10 +215,11 @@ def _of_chains(columns: Columns) -> Statement:
         else "Smooth One Bit does not have the wider range at every ε drawn; the thesis says that it does"
     )
     return Statement(
-        "The profiles cover the probabilities of a 1 from 0 to 1; the less a mechanism distorts, the more of that range "
+        "The profiles cover the probabilities of a 1 from 0 to 1; the less a mechanism distorts, the more of that "
+        "range "
         f"its released probabilities keep. At ε = {MARK:g} Smooth One Bit keeps {found[ours, few][0]:.3f} of it with "
-        f"{few} profiles and {found[ours, many][0]:.3f} with {many}, randomized response {found[local, few][0]:.3f} and "
-        f"{found[local, many][0]:.3f}. {verdict}.",
+        f"{few} profiles and {found[ours, many][0]:.3f} with {many}, randomized response {found[local, few][0]:.3f} "
+        f"and {found[local, many][0]:.3f}. {verdict}.",
         (
             *(Finding(f"{words}, {count}", each[0]) for (words, count), each in found.items()),
             *wider,

@@ -37,7 +37,7 @@ def lines(figure: Any, panels: Sequence[Curves]) -> None:
 
 
 def beside_one(figure: Any, ours: Curves, baseline: Curves) -> None:
-    """A curve for each symbol beside the one curve on which all of the baseline's lie; and how far below it they are."""
+    """A curve for each symbol and the one curve of the baseline's symbols; and how far below it each is."""
     left, right = figure.subplots(1, 2)
     one = baseline.values.max(axis=1)
     left.plot(ours.x, one, color="black", linewidth=1.3, label=f"{baseline.title}, all four symbols")

@@ -93,10 +93,11 @@ def _of_posteriors(columns: Columns) -> Statement:
     wider = compared("both counts - tempered", both - tempered)
     order = "wider than the tempered draw" if wider.compared else "no wider than the tempered draw"
     return Statement(
-        f"At ε = {EPSILON:g} and {ONES} ones in {N} records, a draw held in [{LOW:g}, {1 - LOW:g}] needs the temperature "
+        f"At ε = {EPSILON:g} and {ONES} ones in {N} records, a draw held in [{LOW:g}, {1 - LOW:g}] needs the "
+        "temperature "
         f"T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is {tempered:.3f} "
-        f"for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the thesis ({order}), and "
-        f"{one:.3f} for the posterior of one noisy count, which is enough where n is public; without privacy it is "
+        f"for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the thesis ({order}), "
+        f"and {one:.3f} for the posterior of one noisy count, which is enough where n is public; without privacy it is "
         f"{kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
         (
             Finding("temperature", temperature),
@@ -209,7 +210,8 @@ def _of_errors(columns: Columns) -> Statement:
         f"both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and "
         f"ε = {EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
         f"count, {last['both']:.4f} with noise on both, and {last['tempered']:.4f} at the fixed temperature "
-        f"{last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to {last['temperature_at_delta']:.1f} "
+        f"{last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to "
+        f"{last['temperature_at_delta']:.1f} "
         f"and the error to {last['approximate']:.4f}. The error on both counts is a mean of {REPEATS:,} simulations, "
         "the others are computed.",
         (
