@@ -17,8 +17,9 @@ def test_table_words_and_picture(monkeypatch, tmp_path):
     found = np.stack([even, np.where(even < 50, 0, calibration.KEPT)])[..., None].repeat(2, axis=-1)
     monkeypatch.setattr(calibration, "ranks", lambda n, epsilon, repeats, rng: found)
     picture, numbers, sentence = calibration.EXPERIMENT.write(tmp_path)
-    assert "noise-aware, 1 to 1, below 0.01 in 0 of 8" in sentence
-    assert "below 0.01 in 8 of 8" in sentence
+    assert "noise-aware, 0 of 8 (p-values from 1 to 1)" in sentence
+    assert "plug-in, 8 of 8" in sentence
+    assert "at the level 0.00125 each, 1% for the 8 tests of a method together" in sentence
     assert picture.stat().st_size > 10_000
     rows = 1 + calibration.REPEATS * len(calibration.SETTINGS) * 4
     assert len(numbers.read_text().splitlines()) == rows

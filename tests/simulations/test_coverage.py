@@ -29,3 +29,12 @@ def test_it_is_what_releases_show(method, accepted, rng, alpha, monkeypatch):
         low, high = private.posterior().quantile(np.array([0.05, 0.95]))
         held += low <= 0.2 <= high
     assert (stats.binomtest(held, 400, stated).pvalue > alpha) == accepted
+
+
+@pytest.mark.parametrize("method", coverage.METHODS)
+def test_the_mean_over_all_shares_is_that_of_a_fine_grid(method):
+    shares = (np.arange(4000) + 0.5) / 4000
+    closed = coverage.mean_coverage(20, 1.0, method)
+    assert closed == pytest.approx(coverage.coverage(20, 1.0, method, shares).mean(), abs=1e-3)
+    if method == "noise-aware":
+        assert closed == pytest.approx(coverage.LEVEL, abs=1e-5)

@@ -17,11 +17,11 @@ def test_composed_draws_cost_less_than_their_renyi_curve(tmp_path, monkeypatch):
     picture, numbers, sentence = experiments.experiment("composed-draws").write(tmp_path / "new" / "folder")
     rows = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     composed, renyi = ([float(row[name]) for row in rows] for name in ("composed_loss", "renyi_curve"))
-    assert [row["draws"] for row in rows] == ["1", "4", "60"]
+    assert {"1", "4", "60"} <= {row["draws"] for row in rows}
     assert composed == sorted(composed)
     assert all(0.8 < low / high < 0.97 for low, high in zip(composed, renyi, strict=True))
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "60 draws" in sentence
+    assert "for k = 1 to 60 draws" in sentence
 
 
 def test_every_name_leads_to_its_experiment():

@@ -29,9 +29,8 @@ def test_iteration(convexity):
 def test_theorem_8_and_a_path(rng):
     errors = diffusion.errors_by_rate(30, rng)
     assert errors.ratio == pytest.approx(1 / (1 + 30 / (2 * errors.x)), rel=1e-9)
-    assert np.interp(np.log(errors.at), np.log(errors.x), np.log(errors.ratio)) == pytest.approx(
-        np.log(errors.drawn), abs=0.3
-    )
+    assert errors.exact == pytest.approx([diffusion.printed(30, rate) for rate in errors.at], rel=1e-9)
+    assert (np.abs(errors.drawn - errors.exact) < 7 * errors.standard_error).all()
     assert errors.ratio == pytest.approx([diffusion.printed(30, rate) for rate in errors.x], rel=1e-9)
     times, drawn, costs = diffusion.path(rng)
     assert set(diffusion.TIERS) <= set(times.tolist())
@@ -48,6 +47,19 @@ def test_theorem_8_over_time(excess, holds):
     assert found == pytest.approx(own / (np.expm1(2 * theta * t) / theta), rel=1e-9)
     assert (found.max() <= 1 + 1e-9) == holds
     assert found[-1] < 0.01
+
+
+def test_the_largest_share_over_time_is_refined():
+    times = diffusion._times(2.0, diffusion.TIMES[::6])
+    share = diffusion.error_by_time(2.0, times)
+    assert share.max() == pytest.approx(diffusion.error_by_time(2.0, np.geomspace(0.02, 0.05, 4001)).max(), rel=1e-8)
+    assert share.max() > diffusion.error_by_time(2.0, diffusion.TIMES[::6]).max() * (1 + 1e-5)
+
+
+def test_a_path_costs_what_its_first_release_costs():
+    columns = diffusion.PATH.run().columns
+    assert columns["epsilon_of_all"][0] == pytest.approx(columns["epsilon"][0], rel=1e-9)
+    assert columns["epsilon_of_independent_noise"][0] > 1.1 * columns["epsilon"][0]
 
 
 @pytest.mark.parametrize("name", ["d-mixing", "d-iteration", "d-8", "d-path"])

@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 
 from privsample.mechanisms.release import write_whole
+from privsample.simulations.experiments.findings import Columns, Statement
 from privsample.simulations.report.figures import styled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Columns of equal length, by name; what they show in words; and what plots them on an empty Matplotlib figure."""
+    """Columns of equal length, by name; what they show in words; and what plots them on an empty Matplotlib figure.
+
+    describe: what the sentence was computed with, from the columns alone.
+    """
 
     columns: Mapping[str, Sequence[Any]]
     sentence: str
     plot: Callable[[Any], None]
+    describe: Callable[[Columns], Statement] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,7 @@ class Experiment:
     run: Callable[[], Result]
     size: tuple[float, float] = (4.6, 3.6)
     package: str = ""  # that no extra brings
+    second: Callable[[], Result] | None = None  # the same on a second grid or with a second seed
 
     def make(self) -> Made:
         """Run it and plot it. Raises: ImportError, without Matplotlib."""
@@ -70,6 +76,13 @@ class Experiment:
     def write(self, folder: Path) -> tuple[Path, Path, str]:
         """Make it and write it. Raises: OSError, ImportError."""
         return self.make().write(folder)
+
+
+def described(
+    columns: Mapping[str, Sequence[Any]], describe: Callable[[Columns], Statement], plot: Callable[[Any], None]
+) -> Result:
+    """A result whose sentence is computed from its columns."""
+    return Result(columns=columns, sentence=describe(columns).sentence, plot=plot, describe=describe)
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

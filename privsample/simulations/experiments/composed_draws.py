@@ -1,49 +1,97 @@
 """What k draws of one diffused posterior cost: by their composed loss, and by the Renyi curve."""
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
-from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared
 from privsample.simulations.report.figures import BLUE, ORANGE
 
 DELTA = 1e-6
 DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()
 
 
-def run() -> Result:
-    """Beta(6, 12) prior, n = 569, data weight 0.1, k from 1 to 1000."""
-    composed, renyi = [], []
-    for k in DRAWS:
-        account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.1, draws=int(k))
-        routes = {route.name: route.epsilon for route in account.explain(DELTA)}
-        composed.append(float(account.epsilon(DELTA)))
-        renyi.append(routes["Renyi curve at its best order"])
-    saving = 1.0 - np.array(composed) / np.array(renyi)
-    return Result(
-        columns={"draws": DRAWS, "composed_loss": composed, "renyi_curve": renyi, "saving": saving.tolist()},
-        sentence=f"The composed loss saves {saving.min():.1%} to {saving.max():.1%} of the ε that the Rényi "
-        f"curve charges for 1 to {DRAWS[-1]} draws of a diffused Beta-Bernoulli posterior at δ = {DELTA:g}.",
-        plot=lambda figure: _plot(figure, np.array(composed), np.array(renyi), saving),
+def costs(draws: int) -> tuple[float, float]:
+    """Epsilon at DELTA of so many draws, by composed loss and by Renyi curve.
+
+    Beta(6, 12) prior, n = 569, data weight 0.1.
+    """
+    account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.1, draws=draws)
+    routes = {route.name: route.epsilon for route in account.explain(DELTA)}
+    return float(account.epsilon(DELTA)), float(routes["Renyi curve at its best order"])
+
+
+def run(points: Sequence[int] | None = None) -> Result:
+    """At these numbers of draws, and where between them the saving is least and largest."""
+    known = cache(costs)
+
+    def saving(draws: int) -> float:
+        composed, renyi = known(draws)
+        return 1 - composed / renyi
+
+    grid = [int(k) for k in (DRAWS if points is None else points)]
+    shown = sorted({*grid, _best(saving, grid), _best(lambda k: -saving(k), grid)})
+    composed, renyi = np.transpose([known(k) for k in shown])
+    columns = {
+        "draws": shown,
+        "composed_loss": composed.tolist(),
+        "renyi_curve": renyi.tolist(),
+        "saving": (1 - composed / renyi).tolist(),
+    }
+    return described(columns, _describe, lambda figure: _plot(figure, columns))
+
+
+def _best(function: Callable[[int], float], grid: Sequence[int]) -> int:
+    """Where a function is largest: the neighbourhood of the best of rising whole numbers is halved down to one."""
+    found = max(range(len(grid)), key=lambda k: function(grid[k]))
+    low, high = grid[max(found - 1, 0)], grid[min(found + 1, len(grid) - 1)]
+    while high - low > 2:
+        third = max((high - low) // 3, 1)
+        if function(low + third) < function(high - third):
+            low += third
+        else:
+            high -= third
+    return max([grid[found], *range(low, high + 1)], key=function)
+
+
+def _describe(columns: Columns) -> Statement:
+    draws, saving = np.asarray(columns["draws"]), np.asarray(columns["saving"], dtype=float)
+    least, most = int(draws[saving.argmin()]), int(draws[saving.argmax()])
+    return Statement(
+        f"Draws of one diffused Beta-Bernoulli posterior at δ = {DELTA:g}: the composed privacy loss gives a smaller ε "
+        f"than the Rényi curve at its best order, by {saving.min():.1%} (k = {least}) to {saving.max():.1%} (k = "
+        f"{most}) for k = {draws[0]} to {draws[-1]} draws.",
+        (
+            Finding("least saving", float(saving.min())),
+            Finding("largest saving", float(saving.max())),
+            compared("least saving above zero", float(saving.min())),
+        ),
     )
 
 
-def _plot(figure: Any, composed: Any, renyi: Any, saving: Any) -> None:
+def _plot(figure: Any, columns: Columns) -> None:
+    draws, saving = columns["draws"], 100 * np.asarray(columns["saving"])
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    above.loglog(DRAWS, renyi, color=ORANGE, linestyle="--", label="Rényi curve, best order")
-    above.loglog(DRAWS, composed, color=BLUE, label="composed loss")
+    above.loglog(draws, columns["renyi_curve"], color=ORANGE, linestyle="--", label="Rényi curve, best order")
+    above.loglog(draws, columns["composed_loss"], color=BLUE, label="composed privacy loss")
     above.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     above.minorticks_off()
-    above.set(ylabel="ε at δ = 10⁻⁶", title="Draws of one diffused posterior, r = 0.1, n = 569")
+    above.set(ylabel="ε at δ = 10⁻⁶", title="Beta(6, 12) prior, 569 records, data weight 0.1")
     above.legend()
-    below.plot(DRAWS, 100 * saving, color=BLUE)
+    below.plot(draws, saving, color=BLUE)
     below.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     below.minorticks_off()
-    below.set(xlabel="draws k", ylabel="saving, %", ylim=(0, 1.15 * 100 * saving.max()))
+    below.set(xlabel="number of draws k", ylabel="saving in ε, %", ylim=(0, 1.15 * saving.max()))
 
 
 EXPERIMENT = Experiment(
-    name="composed-draws", title="Draws of one diffused posterior: composed loss against Rényi curve", run=run
+    name="composed-draws",
+    title="Draws of one diffused posterior: composed loss against Rényi curve",
+    run=run,
+    second=lambda: run([1, 3, 10, 31, 100, 316, 1000]),
 )

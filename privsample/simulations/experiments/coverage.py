@@ -5,26 +5,30 @@ share is held fixed, so this is coverage in the frequentist's sense, which Bayes
 drawn, not claimed. Nothing is simulated: probabilities of all noisy counts are summed.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from privsample._checks import FloatArray
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
-from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 LEVEL = 0.9
 SIZES, EPSILONS = (20, 200, 1000), (0.1, 0.3, 1.0)
-SHARES = (np.arange(100) + 0.5) / 100
+SHARES = np.append((np.arange(100) + 0.5) / 100, 0.5)
+SHARES.sort()
 METHODS = {"noise-aware": BLUE, "plug-in": ORANGE}
 MODEL = BetaBernoulli(alpha=1.0, beta=1.0)
 _LEFT_OUT = -14.0  # log probability of the noise beyond the noisy counts that are summed
 
 
+@cache
 def intervals(n: int, epsilon: float, method: str) -> tuple[FloatArray, FloatArray]:
     """Noisy counts, shape (outcomes,), and the ends of the central interval after each, shape (outcomes, 2)."""
     noise = DiscreteLaplaceNoise(scale=1 / epsilon)
@@ -40,38 +44,80 @@ def intervals(n: int, epsilon: float, method: str) -> tuple[FloatArray, FloatArr
     return noisy, np.array([ends[min(max(y, 0), n)] if ends else law(y).quantile(tails) for y in noisy])
 
 
-def coverage(n: int, epsilon: float, method: str) -> FloatArray:
-    """P(the interval holds the share) at each of SHARES, at least; it falls short by at most 1e-6."""
+def coverage(n: int, epsilon: float, method: str, shares: FloatArray | None = None) -> FloatArray:
+    """P(the interval holds the share) at each share, by default SHARES, at least; it falls short by at most 1e-6."""
+    at = SHARES if shares is None else shares
     noise, counts = DiscreteLaplaceNoise(scale=1 / epsilon), np.arange(n + 1.0)
     noisy, ends = intervals(n, epsilon, method)
     by_count = np.exp(noise.log_mass(noisy[:, None] - counts))
-    of_noisy = by_count @ stats.binom.pmf(counts[:, None], n, SHARES)
-    return np.asarray((of_noisy * ((ends[:, :1] <= SHARES) & (ends[:, 1:] >= SHARES))).sum(axis=0))
+    of_noisy = by_count @ stats.binom.pmf(counts[:, None], n, at)
+    return np.asarray((of_noisy * ((ends[:, :1] <= at) & (ends[:, 1:] >= at))).sum(axis=0))
 
 
-def run() -> Result:
+def mean_coverage(n: int, epsilon: float, method: str) -> float:
+    """The mean of the coverage over all shares in [0, 1], in closed form, at least; it falls short by at most 1e-6.
+
+    The integral of C(n, s) x^s (1 - x)^(n - s) over an interval is that of the density of Beta(s + 1, n - s + 1), over
+    n + 1.
+    """
+    noise, counts = DiscreteLaplaceNoise(scale=1 / epsilon), np.arange(n + 1.0)
+    noisy, ends = intervals(n, epsilon, method)
+    total = 0.0
+    for y, (low, high) in zip(noisy.tolist(), ends.tolist(), strict=True):
+        near = counts[np.abs(counts - y) <= np.ceil(noise.reach(_LEFT_OUT))]
+        inside = special.betainc(near + 1, n - near + 1, high) - special.betainc(near + 1, n - near + 1, low)
+        total += float(np.exp(noise.log_mass(y - near)) @ inside)
+    return total / (n + 1)
+
+
+def run(shares: FloatArray | None = None) -> Result:
     """All sizes, epsilons and shares."""
+    with_shares = SHARES if shares is None else shares
     parts: list[dict[str, Any]] = [
         {
             "records": n,
             "epsilon": epsilon,
             "method": method,
-            "share": SHARES,
-            "coverage": coverage(n, epsilon, method),
+            "share": with_shares,
+            "coverage": coverage(n, epsilon, method, with_shares),
+            "mean_coverage": mean_coverage(n, epsilon, method),
         }
         for n in SIZES
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    mean = {method: [float(p["coverage"].mean()) for p in parts if p["method"] == method] for method in METHODS}
-    aware = [p for p in parts if p["method"] == "noise-aware"]
-    return Result(
-        columns=stacked(parts),
-        sentence=f"Averaged over the shares, {LEVEL:.0%} intervals that are aware of the noise hold the share in "
-        f"{min(mean['noise-aware']):.1%} to {max(mean['noise-aware']):.1%} of all releases, plug-in intervals in "
-        f"{min(mean['plug-in']):.1%} to {max(mean['plug-in']):.1%}; at single shares the former hold it in "
-        f"{min(p['coverage'].min() for p in aware):.1%} to {max(p['coverage'].max() for p in aware):.1%}.",
-        plot=lambda figure: _plot(figure, parts),
+    return described(stacked(parts), _describe, lambda figure: _plot(figure, parts))
+
+
+def _describe(columns: Columns) -> Statement:
+    means = {method: np.unique(rows_where(columns, method=method)["mean_coverage"]) for method in METHODS}
+    aware, plug_in = means.values()
+    settings = [
+        (n, epsilon) for n in dict.fromkeys(columns["records"]) for epsilon in dict.fromkeys(columns["epsilon"])
+    ]
+    n, epsilon = settings[0]
+    single = rows_where(columns, records=n, epsilon=epsilon, method="noise-aware")
+    share, edge = float(single["share"].min()), float(single["coverage"][single["share"].argmin()])
+    middle = value_at(single["share"], single["coverage"], 0.5)
+    hold = float(np.abs(aware - LEVEL).max())
+    short = compared("level - plug-in, most", LEVEL - float(plug_in.min()))
+    return Statement(
+        f"A count of n records is released with discrete Laplace noise. Averaged over all shares between 0 and 1, "
+        f"{LEVEL:.0%} credible intervals from the noise-aware posterior hold the true share in "
+        + (f"{LEVEL:.1%}" if hold < 5e-4 else f"{aware.min():.1%} to {aware.max():.1%}")
+        + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take "
+        "the "
+        f"noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share nothing is "
+        f"promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} in "
+        f"{edge:.1%} and the share 0.5 in {middle:.1%}.",
+        (
+            compared("5e-4 - distance from the level", 5e-4 - hold),
+            Finding("plug-in, least", float(plug_in.min())),
+            Finding("plug-in, most", float(plug_in.max())),
+            Finding("middle", middle),
+            short,
+            compared("middle - edge", middle - edge),
+        ),
     )
 
 
@@ -79,16 +125,20 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     grid = figure.subplots(len(SIZES), len(EPSILONS), sharex=True, sharey=True)
     for part in parts:
         axes = grid[SIZES.index(part["records"]), EPSILONS.index(part["epsilon"])]
-        axes.plot(SHARES, part["coverage"], color=METHODS[part["method"]], linewidth=1.3, label=part["method"])
+        axes.plot(part["share"], part["coverage"], color=METHODS[part["method"]], linewidth=1.3, label=part["method"])
         axes.set_title(f"n = {part['records']}, ε = {part['epsilon']:g}")
     for axes in grid.ravel():
-        axes.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
+        axes.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0, label=f"{LEVEL:.0%}")
         axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
-    figure.supxlabel("true share of ones", fontsize=10)
+    figure.supxlabel("true share of ones, held fixed", fontsize=10)
     figure.supylabel(f"coverage of {LEVEL:.0%} intervals", fontsize=10)
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 EXPERIMENT = Experiment(
-    name="coverage", title="Coverage of intervals from noisy counts, at fixed shares", run=run, size=(6.4, 5.6)
+    name="coverage",
+    title="Coverage of intervals from noisy counts, at fixed shares",
+    run=run,
+    size=(6.4, 5.6),
+    second=lambda: run(np.array([0.005, 0.1, 0.3, 0.5, 0.7, 0.995])),
 )

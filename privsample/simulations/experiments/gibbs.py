@@ -6,6 +6,7 @@ private; how many flights a day has is public.
 """
 
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,15 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
 from privsample.simulations.experiments.flights import DAYS, FEATURES, PACKAGE, flights
 
 EPSILON = 5.0  # as in the thesis: one for each of five features
 STATES = 3
-SWEEPS = 200
+SWEEPS, SEED = 200, 43
 TEMPERED_SWEEPS, TRUNCATION, DELTA = 10, 0.4, 1e-6
-SHOWN = ("delay", "hour", "airport")
+RELEASES = 12  # of tempered sweeps: one release differs much from another
 CATEGORIES = tuple(len(names) for names in FEATURES.values())
 
 
@@ -32,12 +34,12 @@ def _entries() -> tuple[int, ...]:
 
 
 @cache
-def noisy_chain() -> tuple[Chain, PrivateGibbsHMM]:
+def noisy_chain(seed: int = SEED) -> tuple[Chain, PrivateGibbsHMM]:
     """A chain from noisy histograms; its states rise by delays."""
     made = PrivateGibbsHMM.calibrate(
         states=STATES, categories=CATEGORIES, entries=_entries(), target=DP(epsilon=EPSILON), sweeps=SWEEPS
     )
-    release = made.release(flights().codes, rng=np.random.default_rng(43))
+    release = made.release(flights().codes, rng=np.random.default_rng(seed))
     return by_delay(Chain(**release.draws)), made
 
 
@@ -64,26 +66,49 @@ def late(chain: Chain) -> FloatArray:
     return shares
 
 
-def _assignments() -> Result:
-    chain, made = noisy_chain()
+def _assignments(seed: int = SEED) -> Result:
+    chain, _ = noisy_chain(seed)
     states = most_frequent(chain)
-    days = np.bincount(states, minlength=STATES)
-    shares = ", ".join(f"{share:.1%}" for share in late(chain))
-    actual = late_by_day()
-    counted = ", ".join(f"{actual[states == state].mean():.1%}" if days[state] else "none" for state in range(STATES))
-    worst = np.argsort(actual)[-max(days[-1], 1) :]
-    return Result(
-        columns={
-            "day": np.arange(1, DAYS + 1).tolist(),
-            "state": (states + 1).tolist(),
-            "late_in_the_records": actual.tolist(),
-        },
-        sentence=f"From histograms with discrete Laplace noise of scale {made.scale:g}, ε = {EPSILON:g} in all, the "
-        f"chain tells three kinds of days, {days[0]}, {days[1]} and {days[2]} of them, with {shares} of the flights an "
-        f"hour late or cancelled; the public records of those days hold {counted}, and of the {len(worst)} worst days "
-        f"{(states[worst] == STATES - 1).mean():.0%} are in state {STATES}. The thesis says that its states turn where "
-        "the war did.",
-        plot=lambda figure: gibbs_plots.calendars(figure, [("most frequent state", states)], STATES),
+    columns = {
+        "day": np.arange(1, DAYS + 1).tolist(),
+        "state": (states + 1).tolist(),
+        "late_in_the_state": late(chain)[states].tolist(),
+        "late_in_the_records": late_by_day().tolist(),
+    }
+    panels = [("most frequent state of each day over the later half of the sweeps", states)]
+    words = "share of flights an hour late or cancelled that the private chain gives to each state"
+    shares = late(chain).tolist()
+    return described(columns, _of_assignments, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+
+
+def _of_assignments(columns: Columns) -> Statement:
+    state, actual = np.asarray(columns["state"]), np.asarray(columns["late_in_the_records"], dtype=float)
+    stated = np.asarray(columns["late_in_the_state"], dtype=float)
+    kinds = [state == k + 1 for k in range(STATES) if (state == k + 1).any()]
+    worst = np.argsort(actual)[-int(kinds[-1].sum()) :]
+    hit, share = float(kinds[-1][worst].mean()), float(kinds[-1].mean())
+    words = "; ".join(
+        f"state {k + 1}, {kind.sum()} days, {stated[kind][0]:.1%} late (in the records of these days "
+        f"{actual[kind].mean():.1%})"
+        for k, kind in enumerate(kinds)
+    )
+    rises = [
+        compared(
+            f"late in state {k + 2} - in state {k + 1}",
+            actual[above].mean() - actual[below].mean(),
+            float(np.hypot(*(actual[kind].std() / max(kind.sum() - 1, 1) ** 0.5 for kind in (below, above)))),
+        )
+        for k, (below, above) in enumerate(pairwise(kinds))
+    ]
+    return Statement(
+        f"States of the {len(state)} days of 2013, from daily histograms of flights with discrete Laplace noise, "
+        f"ε = {EPSILON:g} in all; late means an hour late or cancelled. The chain finds: {words}. Of the {len(worst)} "
+        f"days with the largest share of late flights, {hit:.0%} are in state {len(kinds)}, which holds {share:.0%} of "
+        "all days. In the thesis, on war logs, the states follow the course of the war.",
+        (
+            *rises,
+            compared("worst days in the last state - share of it", hit - share, (0.25 / len(worst)) ** 0.5),
+        ),
     )
 
 
@@ -94,39 +119,67 @@ def late_by_day() -> FloatArray:
     return np.bincount(year.day, weights=delayed, minlength=DAYS) / year.entries
 
 
-def _bars(state: int) -> Result:
-    chain, _ = noisy_chain()
+def _bars(state: int, seed: int = SEED) -> Result:
+    chain, _ = noisy_chain(seed)
     overall = flights().codes
-    columns: dict[str, list[Any]] = {"feature": [], "category": [], "state": [], "all_days": []}
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("feature", "category", "number", "state", "standard_deviation", "all_days")
+    }
     start = 0
     for place, (feature, names) in enumerate(FEATURES.items()):
-        shares = chain.emissions[:, state, start : start + len(names)].mean(axis=0)
+        shares = chain.emissions[:, state, start : start + len(names)]
         whole = np.bincount(overall[:, place], minlength=len(names)) / len(overall)
         columns["feature"] += [feature] * len(names)
         columns["category"] += names
-        columns["state"] += shares.tolist()
+        columns["number"] += [state + 1] * len(names)
+        columns["state"] += shares.mean(axis=0).tolist()
+        columns["standard_deviation"] += shares.std(axis=0).tolist()
         columns["all_days"] += whole.tolist()
         start += len(names)
-    most = late(chain)[state]
-    apart = {
-        feature: max(
-            abs(own - whole)
-            for name, own, whole in zip(columns["feature"], columns["state"], columns["all_days"], strict=True)
-            if name == feature
-        )
-        for feature in SHOWN
-    }
-    return Result(
-        columns=columns,
-        sentence=f"State {state + 1}: {most:.1%} of the flights are an hour late or cancelled; its shares differ from "
-        f"those of all days by up to {apart['delay']:.3f} in delay, and in hour and airport, which the schedule fixes, "
-        f"by up to {apart['hour']:.3f} and {apart['airport']:.3f}. Of the thesis's two states one is where things go "
-        "well, the other where they go badly.",
-        plot=lambda figure: gibbs_plots.bars(figure, columns, SHOWN, state),
+    return described(columns, _of_bars, lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state))
+
+
+def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
+    """Of each feature the largest difference of a share from that of all days, its deviation, and its category."""
+    found = {}
+    for feature in FEATURES:
+        rows = rows_where(columns, feature=feature)
+        apart = np.abs(rows["state"] - rows["all_days"])
+        at = int(apart.argmax())
+        found[feature] = float(apart[at]), float(rows["standard_deviation"][at]), str(rows["category"][at])
+    return found
+
+
+def _of_bars(columns: Columns) -> Statement:
+    delay, number = rows_where(columns, feature="delay"), int(columns["number"][0])
+    most, usual = float(delay["state"][3:].sum()), float(delay["all_days"][3:].sum())
+    deviation = float(np.hypot(*delay["standard_deviation"][3:]))
+    apart = _differences(columns)
+    others = {name: found for name, found in apart.items() if name != "delay"}
+    next_name = max(others, key=lambda name: others[name][0])
+    more = compared(
+        "delay differs more than the next",
+        apart["delay"][0] - others[next_name][0],
+        float(np.hypot(apart["delay"][1], others[next_name][1])),
+    )
+    gap = compared(f"late in state {number} against all days", abs(most - usual), deviation)
+    side = ("more" if most > usual else "fewer") + " than" if gap.compared else "no clear difference from"
+    other = (
+        f"that of no other feature by more than {others[next_name][0]:.3f} ({next_name} {others[next_name][2]}): the "
+        "timetable fixes the others, and the states are states of delay"
+        if more.compared
+        else f"that of {next_name} {others[next_name][2]} by {others[next_name][0]:.3f}"
+    )
+    return Statement(
+        f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} "
+        "of "
+        f"all days. The share of a category of delay differs from that of all days by up to {apart['delay'][0]:.3f}, "
+        f"{other}. Of the thesis's two states one is where things go well, the other where they go badly.",
+        (gap, more),
     )
 
 
-def _tempered() -> Result:
+def _tempered(seed: int = 47) -> Result:
     made = PrivateGibbsHMM.calibrate(
         states=STATES,
         categories=CATEGORIES,
@@ -137,60 +190,98 @@ def _tempered() -> Result:
         sweeps=TEMPERED_SWEEPS,
         kept=TEMPERED_SWEEPS // 2,
     )
-    release = made.release(flights().codes, rng=np.random.default_rng(47))
-    chain = by_delay(Chain(**release.draws))
-    often, last, noisy = most_frequent(chain), chain.states[-1], most_frequent(noisy_chain()[0])
-    changes = [int((np.diff(states) != 0).sum()) for states in (often, last)]
-    alike = [float((states == noisy).mean()) for states in (often, last)]
-    return Result(
-        columns={
-            "day": np.arange(1, DAYS + 1).tolist(),
-            "most_frequent": (often + 1).tolist(),
-            "last": (last + 1).tolist(),
-        },
-        sentence=f"{made.sweeps} tempered sweeps at ε = {EPSILON:g}, δ = {DELTA:g} need T = {made.temperature:.0f}; "
-        f"the last one changes state {changes[1]} times in the year and agrees with the states from noisy histograms "
-        f"on {alike[1]:.0%} of the days, the most frequent states of {made.kept} sweeps {changes[0]} times and on "
-        f"{alike[0]:.0%}, which is {_gained(alike[0] - alike[1])}. In the thesis the last of 200 sweeps was noisy "
-        "beside the average of 100, but its ε pays for one converged draw, where this pays for every update.",
-        plot=lambda figure: gibbs_plots.calendars(
-            figure, [(f"most frequent of {made.kept} sweeps", often), ("last sweep", last)], STATES
-        ),
+    rng, noisy = np.random.default_rng(seed), most_frequent(noisy_chain()[0])
+    found = []
+    for _ in range(RELEASES):
+        chain = by_delay(Chain(**made.release(flights().codes, rng=rng).draws))
+        found.append((most_frequent(chain), chain.states[-1]))
+    parts = [
+        {
+            "release": k + 1,
+            "day": np.arange(1, DAYS + 1),
+            "most_frequent": often + 1,
+            "last": last + 1,
+            "noisy_histograms": noisy + 1,
+            "temperature": made.temperature,
+        }
+        for k, (often, last) in enumerate(found)
+    ]
+    often, last = found[0]
+    panels = [(f"one release: most frequent state of the last {made.kept} sweeps", often), ("its last sweep", last)]
+    words = "share of flights an hour late or cancelled in the records of the days of each state, upper panel"
+    shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
+    return described(stacked(parts), _of_tempered, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+
+
+def _of_tempered(columns: Columns) -> Statement:
+    releases = [rows_where(columns, release=k) for k in dict.fromkeys(columns["release"])]
+    alike = np.array(
+        [[(rows[name] == rows["noisy_histograms"]).mean() for name in ("most_frequent", "last")] for rows in releases]
+    )
+    changes = np.array([[(np.diff(rows[name]) != 0).sum() for name in ("most_frequent", "last")] for rows in releases])
+    chance = np.array([_chance(rows["most_frequent"], rows["noisy_histograms"]) for rows in releases])
+    better = _over_releases("most frequent - last", alike[:, 0] - alike[:, 1])
+    worse = _over_releases("last - most frequent", alike[:, 1] - alike[:, 0])
+    above = _over_releases("agreement - chance", alike[:, 0] - chance)
+    fewer = _over_releases("changes, last - most frequent", changes[:, 1] - changes[:, 0])
+    verdict = "better" if better.compared else "worse" if worse.compared else "no clear difference"
+    beside = "more than" if above.compared else "no clear difference from"
+    often, last = alike.mean(axis=0)
+    temperature = float(releases[0]["temperature"][0])
+    return Statement(
+        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature "
+        f"T = {temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
+        f"histograms (Figure 4.3) on {last:.0%} of the days, and the most frequent state of the last "
+        f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {often:.0%} ({alike[:, 0].min():.0%} to {alike[:, 0].max():.0%}): "
+        f"{verdict}. That is {beside} the {chance.mean():.0%} of states assigned at random in the same proportions. "
+        f"The last sweep changes its state {changes[:, 1].mean():.0f} times in the year, the most frequent state "
+        f"{changes[:, 0].mean():.0f} times{', fewer' if fewer.compared else ''}. In the thesis the last of 200 "
+        "sweeps is "
+        "noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here for every "
+        "update.",
+        (Finding("temperature", temperature), better, worse, above, fewer),
     )
 
 
-def _gained(more: float) -> str:
-    """What averaging sweeps gained in agreement, told from noise by two standard deviations of a share of days."""
-    if abs(more) < 2 * (0.5 / DAYS) ** 0.5:
-        return "no clear difference"
-    return f"{abs(more):.0%} {'better' if more > 0 else 'worse'}"
+def _chance(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """The share of days on which states would agree if each were assigned at random in its own proportions."""
+    return float(sum((first == k).mean() * (second == k).mean() for k in range(1, STATES + 1)))
+
+
+def _over_releases(name: str, values: NDArray[Any]) -> Finding:
+    """The mean over releases as a finding."""
+    return compared(name, float(values.mean()), float(values.std() / max(len(values) - 1, 1) ** 0.5))
 
 
 ASSIGNMENTS = Experiment(
     name="t-4.3",
     title="Like thesis Figure 4.3: states of days, from noisy histograms",
     run=_assignments,
-    size=(7.2, 3.0),
+    size=(7.2, 3.6),
     package=PACKAGE,
+    second=lambda: _assignments(seed=143),
 )
 FIRST = Experiment(
     name="t-4.4",
     title="Like thesis Figure 4.4: what the state with fewest delays emits",
     run=lambda: _bars(0),
-    size=(7.6, 2.6),
+    size=(7.8, 2.8),
     package=PACKAGE,
+    second=lambda: _bars(0, seed=143),
 )
 WORST = Experiment(
     name="t-4.5",
     title="Like thesis Figure 4.5: what the state with most delays emits",
     run=lambda: _bars(STATES - 1),
-    size=(7.6, 2.6),
+    size=(7.8, 2.8),
     package=PACKAGE,
+    second=lambda: _bars(STATES - 1, seed=143),
 )
 TEMPERED = Experiment(
     name="t-4.7",
     title="Like thesis Figure 4.7: states of days, from tempered sweeps",
     run=_tempered,
-    size=(7.2, 5.4),
+    size=(7.2, 6.0),
     package=PACKAGE,
+    second=lambda: _tempered(seed=147),
 )

@@ -6,20 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
+from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LEAST_LOSS = 1e-5  # nats a flight: the lower edge of the picture
 SKY = "#56B4E9"  # with the others of `figures`
 _STATES = ("#d9e6f2", "#74a9d6", "#08306b")  # light to dark: told apart in print too
 
 
-def calendars(figure: Any, panels: Sequence[tuple[str, NDArray[np.int64]]], states: int) -> None:
-    """One month a row, one day a square, coloured by its state, from 0."""
+def calendars(
+    figure: Any, panels: Sequence[tuple[str, NDArray[np.int64]]], shares: Sequence[float], words: str
+) -> None:
+    """One month a row, one day a square, coloured by its state, from 0; what `shares` are of the states, in words."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
     grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    states = len(shares)
     for axes, (title, found) in zip(grid, panels, strict=True):
         table, start = np.full((12, 31), np.nan), 0
         for month, length in enumerate(_LENGTHS):
@@ -43,42 +47,61 @@ def calendars(figure: Any, panels: Sequence[tuple[str, NDArray[np.int64]]], stat
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-    keys = [Patch(color=colour, label=f"state {k + 1}") for k, colour in enumerate(_STATES[:states])]
-    figure.legend(handles=keys, loc="outside right upper")
+    keys = [
+        Patch(color=colour, label=f"state {k + 1}: {share:.1%} late")
+        for k, (colour, share) in enumerate(zip(_STATES, shares, strict=False))
+    ]
+    figure.legend(handles=keys, loc="outside lower center", ncols=states, title=words, title_fontsize=9)
 
 
-def bars(figure: Any, columns: Mapping[str, Sequence[Any]], shown: Sequence[str], state: int) -> None:
-    """Shares in a state beside those of all days, one panel for each feature shown."""
-    features = np.array(columns["feature"])
-    for axes, feature in zip(figure.subplots(1, len(shown)), shown, strict=True):
-        at = np.nonzero(features == feature)[0].tolist()
-        names = [columns["category"][k] for k in at]
-        places = np.arange(len(at))
-        axes.barh(places - 0.2, [columns["state"][k] for k in at], height=0.4, color=BLUE, label=f"state {state + 1}")
-        axes.barh(places + 0.2, [columns["all_days"][k] for k in at], height=0.4, color=GREY, label="all days")
-        axes.set(title=feature, xlabel="share of flights")
-        axes.set_yticks(places, names)
-        axes.set_ylim(4.6, -0.6)  # bars of one width in all panels, the first on top
+def bars(
+    figure: Any, columns: Mapping[str, Sequence[Any]], apart: Mapping[str, tuple[float, float, str]], state: int
+) -> None:
+    """Shares of delays in a state beside those of all days; and of each feature the largest difference of a share."""
+    left, right = figure.subplots(1, 2)
+    at = np.nonzero(np.array(columns["feature"]) == "delay")[0].tolist()
+    places = np.arange(len(at))
+    left.barh(places - 0.2, [columns["state"][k] for k in at], height=0.4, color=BLUE, label=f"state {state + 1}")
+    left.barh(places + 0.2, [columns["all_days"][k] for k in at], height=0.4, color=GREY, label="all days")
+    left.set_yticks(places, [columns["category"][k] for k in at])
+    left.set(title="delay of departure", xlabel="share of flights")
+    left.legend(loc="lower right")
+    values = [value for value, _, _ in apart.values()]
+    shown = right.barh(np.arange(len(apart)), values, height=0.6, color=BLUE)
+    right.bar_label(shown, [f"{value:.3f}" for value in values], padding=4, fontsize=9)
+    right.set_yticks(np.arange(len(apart)), [f"{name}: {category}" for name, (_, _, category) in apart.items()])
+    right.set(title="largest difference by feature", xlabel="difference of a share from that of all days")
+    right.set_xlim(0, 1.2 * max(values))
+    for axes in (left, right):
+        axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
-def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-    """Held-out log likelihood of a record against epsilon: noisy histograms, tempered sweeps, and neither."""
+def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
+    """What privacy costs in held-out log likelihood, against epsilon: noisy histograms and tempered sweeps."""
     styles = {
         "noisy": (ORANGE, "o-", "noisy histograms"),
-        "tempered": (BLUE, "s--", "tempered, M = 10"),
-        "tempered_100": (SKY, "^:", "tempered, M = 100"),
+        "tempered": (BLUE, "s--", "tempered sweeps, probabilities held above 1/(10 K)"),
+        "tempered_100": (SKY, "^:", "tempered sweeps, above 1/(100 K)"),
     }
     for axes, (title, curves) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
-        axes.axhline(curves["plain"][0], color=GREEN, linewidth=1.4, linestyle=":", label="not private")
         for name, (colour, style, label) in styles.items():
-            reach = 2 * np.array(curves[f"{name}_standard_error"])
-            axes.errorbar(
-                epsilons, curves[name], yerr=reach, fmt=style, color=colour, markersize=4, capsize=3, label=label
-            )
-        axes.set(xscale="log", title=title, xlabel="ε, nats")
+            loss, reach = curves["plain"] - curves[name], 2 * curves[f"{name}_standard_error"]
+            shown = np.maximum(loss, _LEAST_LOSS)
+            bars = np.array([shown - np.maximum(loss - reach, _LEAST_LOSS), np.maximum(loss + reach - shown, 0.0)])
+            axes.errorbar(epsilons, shown, yerr=bars, fmt=style, color=colour, markersize=4, capsize=3, label=label)
+        axes.set(xscale="log", yscale="log", title=title, xlabel="ε, nats", ylim=(_LEAST_LOSS, 2.0))
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    figure.axes[0].set_ylabel("log likelihood of a flight\non days left out, nats")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.axes[0].set_ylabel("log likelihood of a flight that\nprivacy costs on days left out, nats")
+    words = (
+        "K: number of categories of a feature. Bars: ± 2 standard errors over splits. Lower edge: no loss was measured."
+    )
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=3,
+        title=words,
+        title_fontsize=8,
+        fontsize=8,
+    )

@@ -14,7 +14,8 @@ from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.steps.kernels import iterated
 from privsample.relations import ReplaceOne
-from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, value_at
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 STATES, LOG_ODDS, DELTA = 9, 3.0, 1e-6
@@ -76,28 +77,47 @@ def _printed(base: RandomizedResponseAccountant, account: KernelAccountant) -> f
     return min(by_dobrushin, by_ultra_mixing)
 
 
-def _mixing() -> Result:
-    found = mixing(STEPS)
-    last = int(found.steps[-1])
-    gap = found.steps[-1] - found.steps[-2]
-    factors = [(curve[-1] / curve[-2]) ** (1 / gap) for curve in (found.dobrushin, found.exact, found.printed)]
+def _mixing(steps: FloatArray | None = None) -> Result:
+    found = mixing(STEPS if steps is None else steps)
+    columns = {
+        "steps": found.steps.tolist(),
+        "dobrushin": found.dobrushin.tolist(),
+        "doeblin": found.doeblin.tolist(),
+        "ultra_mixing": found.ultra_mixing.tolist(),
+        "epsilon_exact": found.exact.tolist(),
+        "epsilon_bound": found.bound.tolist(),
+        "epsilon_printed": found.printed.tolist(),
+        "epsilon_without_steps": [found.alone] * len(found.steps),
+    }
+    return described(columns, _of_mixing, lambda figure: _plot_mixing(figure, found))
+
+
+def _of_mixing(columns: Columns) -> Statement:
+    rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
+    exact, bound, printed = (rows[f"epsilon_{name}"] for name in ("exact", "bound", "printed"))
+    last, before = rows["steps"][-1], rows["steps"][-2]
+    factors = [
+        float((curve[-1] / curve[-2]) ** (1 / (last - before))) for curve in (rows["dobrushin"], exact, bound, printed)
+    ]
     second = float(np.sort(np.linalg.eigvalsh(walk()))[-2])
-    return Result(
-        columns={
-            "steps": found.steps.tolist(),
-            "dobrushin": found.dobrushin.tolist(),
-            "doeblin": found.doeblin.tolist(),
-            "ultra_mixing": found.ultra_mixing.tolist(),
-            "epsilon_exact": found.exact.tolist(),
-            "epsilon_bound": found.bound.tolist(),
-            "epsilon_printed": found.printed.tolist(),
-        },
-        sentence=f"Behind {last} steps of a lazy walk on a ring of {STATES}, randomized response of log odds "
-        f"{LOG_ODDS:g} costs ε = {found.exact[-1]:.3g} at δ = {DELTA:g} in place of {found.alone:.3g}; without its "
-        f"output laws our bounds give {found.bound[-1]:.3g} and Theorem 1 as printed {found.printed[-1]:.3g}. "
-        f"By then a step multiplies Dobrushin's constant, the exact ε and the printed one by {factors[0]:.3f}, "
-        f"{factors[1]:.3f} and {factors[2]:.3f}; {second:.3f} is the walk's second eigenvalue, at which it mixes.",
-        plot=lambda figure: _plot_mixing(figure, found),
+    alone = float(rows["epsilon_without_steps"][0])
+    return Statement(
+        f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = {DELTA:g}. "
+        f"Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its output "
+        f"distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
+        f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
+        "multiplies "
+        f"the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} and "
+        f"Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
+        (
+            Finding("alone", alone),
+            Finding("exact", float(exact[-1])),
+            Finding("our bound", float(bound[-1])),
+            Finding("Theorem 1", float(printed[-1])),
+            *(Finding(f"factor {k}", factor) for k, factor in enumerate(factors)),
+            compared("Theorem 1 / our bound - 1", float(printed[-1] / bound[-1]) - 1),
+            compared("alone / exact - 1", float(alone / exact[-1]) - 1),
+        ),
     )
 
 
@@ -106,13 +126,15 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     left.semilogy(found.steps, found.ultra_mixing, color=GREEN, linestyle=":", label="ultra-mixing")
     left.semilogy(found.steps, found.doeblin, color=ORANGE, linestyle="--", label="Doeblin")
     left.semilogy(found.steps, found.dobrushin, color=BLUE, label="Dobrushin")
-    left.set(xlabel="steps", ylabel="constant", ylim=(3e-4, 1.5), title=f"Lazy walk on a ring of {STATES}")
+    left.set(
+        xlabel="steps", ylabel="coefficient of the walk", ylim=(3e-4, 1.5), title=f"lazy walk on a ring of {STATES}"
+    )
     left.legend(loc="lower left")
-    right.axhline(found.alone, color=GREY, linewidth=1.0, label="no step")
+    right.axhline(found.alone, color=GREY, linewidth=1.0, label="no step of the walk")
     right.semilogy(found.steps, found.printed, color=ORANGE, linestyle="--", label="Theorem 1 as printed")
-    right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bounds")
-    right.semilogy(found.steps, found.exact, color=BLUE, label="exact, from the output laws")
-    right.set(xlabel="steps", ylabel="ε at δ = 10⁻⁶", ylim=(3e-4, 6), title="Randomized response behind it")
+    right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bound, from the coefficients")
+    right.semilogy(found.steps, found.exact, color=BLUE, label="exact, from the output distributions")
+    right.set(xlabel="steps", ylabel="ε at δ = 10⁻⁶", ylim=(3e-4, 6), title="randomized response, then the walk")
     right.legend(loc="lower left")
 
 
@@ -126,42 +148,69 @@ def iteration(convexity: float, after: FloatArray = AFTER) -> tuple[FloatArray, 
     return ours, np.where(after == 0, first, printed)
 
 
-def _iteration() -> Result:
-    curves = {convexity: iteration(convexity) for convexity in CONVEXITY}
-    columns: dict[str, Any] = {"steps_after": AFTER.tolist()}
+def _iteration(after: FloatArray = AFTER) -> Result:
+    curves = {convexity: iteration(convexity, after) for convexity in CONVEXITY}
+    columns: dict[str, Any] = {"steps_after": after.tolist()}
     for convexity, (ours, printed) in curves.items():
         columns |= {f"ours_{convexity:g}": ours.tolist(), f"theorem_5_{convexity:g}": printed.tolist()}
-    convex, strong = ((printed / ours)[1:] for ours, printed in curves.values())
-    fall = [(curve[-1] / curve[-11]) ** 0.1 for curve in curves[CONVEXITY[1]]]
-    slow = curves[CONVEXITY[0]][0][-11] / curves[CONVEXITY[0]][0][-1]
-    return Result(
-        columns=columns,
-        sentence=f"After 1 and after {AFTER[-1]:g} later noisy steps a record costs {convex[0]:.3g} and "
-        f"{convex[-1]:.3g} times less than Theorem 5 says for a convex loss, {strong[0]:.3g} and {strong[-1]:.3g} "
-        f"times less for a {CONVEXITY[1]:g}-strongly convex one. For that one the paper promises an exponential "
-        f"improvement: each of the last ten steps multiplies our bound by {fall[0]:.3f} and Theorem 5's by "
-        f"{fall[1]:.3f}; for a convex loss the last ten together divide ours by {slow:.2f}.",
-        plot=lambda figure: _plot_iteration(figure, curves),
+    return described(columns, _of_iteration, lambda figure: _plot_iteration(figure, after, curves))
+
+
+def _of_iteration(columns: Columns) -> Statement:
+    rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
+    steps = rows["steps_after"]
+    last, before = float(steps[-1]), float(steps[-1]) - 10
+
+    def at(name: str, step: float) -> float:
+        return value_at(steps, rows[name], step)
+
+    convex, strong = (f"{convexity:g}" for convexity in CONVEXITY)
+    less = {
+        (kind, step): at(f"theorem_5_{kind}", step) / at(f"ours_{kind}", step)
+        for kind in (convex, strong)
+        for step in (1.0, last)
+    }
+    fall = [(at(f"{curve}_{strong}", last) / at(f"{curve}_{strong}", before)) ** 0.1 for curve in ("ours", "theorem_5")]
+    slow = at(f"ours_{convex}", before) / at(f"ours_{convex}", last)
+    return Statement(
+        "Rényi divergence of a record that is used some noisy gradient steps before the end: Theorem 5 as printed over "
+        f"our bound. For a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further step and "
+        f"{less[convex, last]:.3g} after {last:g}; for a {strong}-strongly convex loss {less[strong, 1.0]:.3g} and "
+        f"{less[strong, last]:.3g}. For strongly convex losses the paper promises an exponential decrease: from step "
+        f"{before:g} to {last:g} each step multiplies our bound by {fall[0]:.3f} and Theorem 5's by {fall[1]:.3f}. For "
+        f"the convex loss these ten steps together divide our bound by {slow:.2f}.",
+        (
+            *(Finding(f"ratio {kind}, {step:g}", ratio) for (kind, step), ratio in less.items()),
+            *(compared(f"ratio {kind}, {step:g}, - 1", ratio - 1) for (kind, step), ratio in less.items()),
+            Finding("fall of ours", fall[0]),
+            Finding("fall of Theorem 5", fall[1]),
+            Finding("convex over ten steps", slow),
+        ),
     )
 
 
-def _plot_iteration(figure: Any, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
+def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
     for axes, (convexity, (ours, printed)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
-        axes.axhline(first, color=GREY, linewidth=1.0, label="without amplification")
-        axes.semilogy(AFTER, printed, color=ORANGE, linestyle="--", label="Theorem 5 as printed")
-        axes.semilogy(AFTER, ours, color=BLUE, label="ours, best path")
+        axes.axhline(first, color=GREY, linewidth=1.0, label="no further step")
+        axes.semilogy(after, printed, color=ORANGE, linestyle="--", label="Theorem 5 as printed")
+        axes.semilogy(after, ours, color=BLUE, label="our bound")
         title = f"{convexity:g}-strongly convex loss" if convexity else "convex loss"
         axes.set(xlabel="noisy steps after the record's own", ylabel="Rényi divergence / order, nats", title=title)
         axes.legend()
 
 
 DECAY = Experiment(
-    name="d-mixing", title="How a kernel's steps after randomized response gain privacy", run=_mixing, size=(8.8, 3.6)
+    name="d-mixing",
+    title="How a kernel's steps after randomized response gain privacy",
+    run=_mixing,
+    size=(8.8, 3.6),
+    second=lambda: _mixing(np.array([1.0, 10.0, 48.0, 60.0])),
 )
 ITERATION = Experiment(
     name="d-iteration",
     title="Amplification by iteration: ours beside Theorem 5 and beside none",
     run=_iteration,
     size=(8.8, 3.6),
+    second=lambda: _iteration(np.array([0.0, 1.0, 7.0, 50.0, 90.0, 100.0])),
 )

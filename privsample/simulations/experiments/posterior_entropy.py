@@ -6,11 +6,12 @@ Source: Geumlek 2020, section 5.4.1. Exact: closed forms for our mechanisms, qua
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from privsample._checks import FloatArray
 from privsample.distributions.laws.conjugate import Beta
-from privsample.simulations.experiments import posterior_laws as laws
-from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
 from privsample.simulations.experiments.posterior_laws import Setting
 from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, lines, mark
 
@@ -30,9 +31,9 @@ def entropies(setting: Setting, epsilons: FloatArray) -> dict[str, tuple[FloatAr
     return found
 
 
-def _run(order: float) -> Result:
+def _run(order: float, points: FloatArray | None = None) -> Result:
     setting = Setting(alpha=6, beta=12, n=100, order=order)
-    points = EPSILONS
+    points = EPSILONS if points is None else points
     if np.isfinite(setting.direct):  # where the curves fall fastest
         points = np.sort(np.append(points, setting.direct * np.linspace(0.7, 1.0, 7)))
     found = entropies(setting, points)
@@ -41,57 +42,103 @@ def _run(order: float) -> Result:
         for name, (amount, apart) in found.items()
     ]
     values = {name: apart for name, (_, apart) in found.items()}
-    return Result(
-        columns=stacked(parts),
-        sentence=_sentence(setting, points, values),
-        plot=lambda figure: _plot(figure, setting, points, values),
+    return described(
+        stacked(parts),
+        lambda columns: _describe(setting, columns),
+        lambda figure: _plot(figure, setting, points, values),
     )
 
 
-def _sentence(setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> str:
-    first, last = ({name: apart[at] for name, apart in values.items()} for at in (0, -1))
-    ends = laws.gaussian(setting, float(points[0])).weights[ONES, [0, -1]]
+def least_entropies(setting: Setting) -> dict[str, float]:
+    """What the relative entropies of our two mechanisms tend to as epsilon grows, where the order limit binds.
+
+    The order limit 1 + alpha / (m r) of a Beta posterior exceeds the order for every epsilon; r and m tend to where the
+    two are equal.
+    """
+    share = min(setting.alpha, setting.beta) / (setting.order - 1)
+    posterior = setting.model.posterior(np.asarray(float(ONES)), setting.n)
+    assert isinstance(posterior, Beta)
+    laws_there = {
+        "diffused": setting.model.posterior(np.asarray(float(ONES)), setting.n, data_weight=share),
+        "concentrated": setting.model.posterior(np.asarray(float(ONES)), setting.n, prior_divisor=share),
+    }
+    return {name: float(posterior.relative_entropy(law)) for name, law in laws_there.items()}
+
+
+def _describe(setting: Setting, columns: Columns) -> Statement:
+    parts = {name: rows_where(columns, mechanism=name) for name in MADE}
+    first = {name: float(part["relative_entropy"][0]) for name, part in parts.items()}
+    epsilons = parts["diffused"]["epsilon"]
+    noise_std = float(parts["Gaussian noise"]["parameter"][0])
+    ends = [float(special.ndtr(-count / noise_std)) for count in (ONES, setting.n - ONES)]
+    last = float(parts["Gaussian noise"]["relative_entropy"][-1])
     start = (
-        f"At order {setting.order:g} and ε = {points[0]:g} the relative entropy is "
-        + ", ".join(f"{apart:.3g} ({name})" for name, apart in first.items())
-        + f" nats, and of the Gaussian noise {ends[0]:.0%} and {ends[1]:.0%} are taken to no and to only ones. The "
-        "thesis says that towards ε = 0 the concentrated posterior is heavily penalised and the noisy one has two modes"
+        f"Relative entropy of the released distribution from the true posterior at order {setting.order:g}. At "
+        f"ε = {epsilons[0]:g} it is {first['diffused']:.3g} nats for the diffused posterior, "
+        f"{first['concentrated']:.3g} "
+        f"for the concentrated one, {first['Gaussian noise']:.3g} for the posterior of a count with Gaussian noise and "
+        f"{first['noise-aware']:.3g} for the noise-aware posterior. Of the noisy counts {ends[0]:.0%} are then taken "
+        f"to 0 and {ends[1]:.0%} to {setting.n}, the two modes that the thesis reports; it also says that the "
+        "concentrated posterior is heavily penalised as ε falls"
     )
+    findings = [Finding(f"{name} at the start", apart) for name, apart in first.items()]
+    findings += [Finding("taken to 0", ends[0]), Finding("taken to n", ends[1])]
+    findings += [
+        compared(f"concentrated - {name} at the start", first["concentrated"] - apart)
+        for name, apart in first.items()
+        if name != "concentrated"
+    ]
     if np.isfinite(setting.direct):
-        reached = max(values[name][points >= setting.direct].max() for name in ("diffused", "concentrated"))
-        return (
-            f"{start}. From ε = {setting.direct:.3g} on our two mechanisms draw from the posterior itself and reach "
-            f"{reached:.1g}, while Gaussian noise is still at {last['Gaussian noise']:.1g} at ε = {points[-1]:g}."
+        reached = max(
+            float(part["relative_entropy"][part["epsilon"] >= setting.direct].max())
+            for part in (parts["diffused"], parts["concentrated"])
         )
-    return (
-        f"{start}. Our two mechanisms stay above {last['diffused']:.2g} and {last['concentrated']:.2g} at any cost, "
-        f"while Gaussian noise falls to {last['Gaussian noise']:.1g} at ε = {points[-1]:g}."
+        findings += [Finding("direct", setting.direct), Finding("Gaussian noise at the end", last)]
+        findings.append(compared("Gaussian noise at the end - ours", 1e3 * (last - reached)))
+        return Statement(
+            f"{start}. From ε = {setting.direct:.3g} on the posterior itself is private enough: our two mechanisms "
+            "then "
+            f"draw from it, and their relative entropy is {reached:.1g}. Gaussian noise still leaves {last:.1g} nats "
+            f"at ε = {epsilons[-1]:g}.",
+            tuple(findings),
+        )
+    least = least_entropies(setting)
+    findings += [Finding(f"least of {name}", apart) for name, apart in least.items()]
+    findings.append(Finding("Gaussian noise at the end", last))
+    findings.append(compared("least of ours - Gaussian noise", min(least.values()) - last))
+    return Statement(
+        f"{start}. As ε grows, the diffused and the concentrated posterior tend to {least['diffused']:.2g} and "
+        f"{least['concentrated']:.2g} nats, because the Rényi divergence of the posterior itself is infinite at this "
+        f"order; Gaussian noise falls to {last:.1g} nats at ε = {epsilons[-1]:g}.",
+        tuple(findings),
     )
 
 
 def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> None:
     axes = figure.subplots()
     lines(axes, points, {name: np.where(apart > _FLOOR / 10, apart, _FLOOR / 10) for name, apart in values.items()})
-    mark(axes, setting.direct, "the posterior\nitself")
+    mark(axes, setting.direct, "from here on the\nposterior itself\ncan be released")
     axes.set(
         yscale="log",
         ylim=(_FLOOR, 100),
         xlabel=f"ε at order {setting.order:g}, nats",
-        ylabel="KL(true ‖ released), nats",
+        ylabel="relative entropy KL(true ‖ released), nats",
     )
-    axes.set_title(f"Simulated data: {ONES} ones in {setting.n}, prior Beta({setting.alpha:g}, {setting.beta:g})")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    axes.set_title(f"{ONES} ones in {setting.n} records, prior Beta({setting.alpha:g}, {setting.beta:g})")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=1)
 
 
 FIGURE_3 = Experiment(
     name="t-5.3",
     title="Thesis Figure 5.3: relative entropy against cost at order 2",
     run=lambda: _run(2.0),
-    size=(5.2, 4.4),
+    size=(5.6, 5.0),
+    second=lambda: _run(2.0, np.geomspace(1e-3, 10.0, 17)),
 )
 FIGURE_4 = Experiment(
     name="t-5.4",
     title="Thesis Figure 5.4: relative entropy against cost at order 15",
     run=lambda: _run(15.0),
-    size=(5.2, 4.4),
+    size=(5.6, 5.0),
+    second=lambda: _run(15.0, np.geomspace(1e-3, 10.0, 17)),
 )

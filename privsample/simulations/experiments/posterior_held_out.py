@@ -12,7 +12,16 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.simulations.experiments import posterior_laws as laws
-from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.findings import (
+    Columns,
+    Finding,
+    Statement,
+    compared,
+    in_words,
+    rows_where,
+    value_at,
+)
 from privsample.simulations.experiments.posterior_laws import Setting
 from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, TRUE, lines, mark
 
@@ -48,65 +57,80 @@ def columns(setting: Setting, rhos: Sequence[float], epsilons: FloatArray) -> tu
     )
 
 
-def _run(setting: Setting, rhos: Sequence[float]) -> Result:
-    found = columns(setting, rhos, EPSILONS)
+def _run(setting: Setting, rhos: Sequence[float], epsilons: FloatArray | None = None) -> Result:
+    points = EPSILONS if epsilons is None else epsilons
+    found = columns(setting, rhos, points)
     parts = [
         {
             "mechanism": name,
             "order": setting.order,
             "rho": column.rho,
-            "epsilon": EPSILONS,
+            "epsilon": points,
             "mean": column.means[name],
             "standard_deviation": column.deviations[name],
         }
         for column in found
         for name in column.means
     ]
-    return Result(columns=stacked(parts), sentence=_sentence(found), plot=lambda figure: _plot(figure, found))
-
-
-def _sentence(found: Sequence[Column]) -> str:
-    at = int(np.abs(np.log(EPSILONS / _AT)).argmin())
-    words = []
-    for column in found:
-        excess = {name: float(column.means[name][at] - column.means[TRUE][at]) for name in SHOWN}
-        shown = ", ".join(f"{nats:.2g} ({name})" for name, nats in excess.items())
-        theta = column.setting.alpha / (column.setting.alpha + column.setting.beta)
-        words.append(
-            f"{shown} for ρ = {column.rho:.2g}, where the concentrated posterior scores "
-            f"{column.means['concentrated'][0]:.1f} at ε = {EPSILONS[0]:g} and its limit, θ = {theta:.2g}, "
-            f"{_score(column, theta):.1f}"
-        )
-    return (
-        f"At order {found[0].setting.order:g} and ε = {EPSILONS[at]:.2g} a released draw scores this many nats worse "
-        f"on new records than a draw of the true posterior: {'; '.join(words)}. The thesis says that the concentrated "
-        "posterior degrades only to the prior's mode, which is its limit."
+    return described(
+        stacked(parts), lambda table: _describe(setting, table), lambda figure: _plot(figure, points, found)
     )
 
 
-def _score(column: Column, theta: float) -> float:
+def _describe(setting: Setting, table: Columns) -> Statement:
+    rhos = list(dict.fromkeys(table["rho"]))
+    theta = setting.alpha / (setting.alpha + setting.beta)
+    words, limits = [], []
+    findings: list[Finding] = []
+    at, least = _AT, min(table["epsilon"])
+    for rho in rhos:
+        parts = {name: rows_where(table, rho=rho, mechanism=name) for name in (TRUE, *SHOWN)}
+        at = value_at(parts[TRUE]["epsilon"], parts[TRUE]["epsilon"], _AT)
+        means = {name: value_at(part["epsilon"], part["mean"], at) for name, part in parts.items()}
+        excess = {name: means[name] - means[TRUE] for name in SHOWN}
+        first, then = sorted(SHOWN, key=excess.__getitem__)[:2]
+        ahead = compared(f"{then} - {first} at rho = {rho:.2g}", excess[then] - excess[first])
+        start, limit = float(parts["concentrated"]["mean"][0]), _score(setting, rho, theta)
+        shown = ", ".join(f"{name} {nats:+.2g}" for name, nats in excess.items())
+        words.append(f"with ρ = {rho:.2g}, {shown}" + (f" (best: {first})" if ahead.compared else ""))
+        limits.append(f"{start:.1f} against {limit:.1f} nats for ρ = {rho:.2g}")
+        findings += [Finding(f"{name} at rho = {rho:.2g}", nats) for name, nats in excess.items()]
+        findings += [ahead, Finding(f"start, rho = {rho:.2g}", start), Finding(f"limit, rho = {rho:.2g}", limit)]
+    negative = any(found.value < 0 for found in findings)
+    return Statement(
+        f"{setting.n} records and {setting.n} new ones are drawn with the share ρ of ones; a draw θ is released at the "
+        f"cost ε = {at:.2g} at order {setting.order:g}. Its loss −log Pr(new records | θ) exceeds that of a draw from "
+        f"the true posterior, in nats on average, by: {'; '.join(words)}. "
+        + ("A negative number means that the draw predicts better than the true posterior's. " if negative else "")
+        + f"As ε falls the concentrated posterior tends to the prior's mean, {theta:.2g}, and no further, as the "
+        f"thesis says: its loss at ε = {least:g} against the loss of that point is {in_words(limits)}.",
+        tuple(findings),
+    )
+
+
+def _score(setting: Setting, rho: float, theta: float) -> float:
     """What one fixed parameter scores on average."""
-    return float(-column.setting.n * (column.rho * np.log(theta) + (1 - column.rho) * np.log1p(-theta)))
+    return float(-setting.n * (rho * np.log(theta) + (1 - rho) * np.log1p(-theta)))
 
 
-def _plot(figure: Any, found: Sequence[Column]) -> None:
+def _plot(figure: Any, epsilons: FloatArray, found: Sequence[Column]) -> None:
     grid = figure.subplots(2, len(found), squeeze=False, sharex=True, sharey="row")
     for (above, below), column in zip(grid.T, found, strict=True):
-        lines(above, EPSILONS, column.means)
-        lines(below, EPSILONS, column.deviations)
+        lines(above, epsilons, column.means)
+        lines(below, epsilons, column.deviations)
         for axes in (above, below):
-            mark(axes, column.setting.direct)
+            mark(axes, column.setting.direct, "the posterior itself" if axes is above else "")
         above.set_title(_title(column))
         below.set_xlabel(f"ε at order {column.setting.order:g}, nats")
-    grid[0, 0].set_ylabel("mean of\n−log Pr(new | θ), nats")
-    grid[1, 0].set_ylabel("standard deviation,\nnats")
+    grid[0, 0].set_ylabel("mean loss on new records\n−log Pr(new | θ), nats")
+    grid[1, 0].set_ylabel("standard deviation\nof the loss, nats")
     handles = grid[0, 0].get_legend_handles_labels()
     figure.get_layout_engine().set(wspace=0.09)
-    figure.legend(*handles, loc="outside lower center", ncols=2 if len(found) == 1 else 3)
+    figure.legend(*handles, loc="outside lower center", ncols=1 if len(found) == 1 else 3)
 
 
 def _title(column: Column) -> str:
-    return f"ρ = {column.rho:.2g}, prior Beta({column.setting.alpha:g}, {column.setting.beta:g})"
+    return f"share of ones ρ = {column.rho:.2g}\nprior Beta({column.setting.alpha:g}, {column.setting.beta:g})"
 
 
 def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float]) -> Experiment:
@@ -114,7 +138,8 @@ def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float]) -> 
         name=f"t-5.{number}",
         title=f"Thesis Figure 5.{number}: held-out log likelihood against cost, {what}",
         run=lambda: _run(setting, rhos),
-        size=(5.2, 5.4) if len(rhos) == 1 else (9.0, 5.2),
+        size=(5.6, 6.4) if len(rhos) == 1 else (10.4, 5.6),
+        second=lambda: _run(setting, rhos, np.geomspace(1e-3, 10.0, 9)),
     )
 
 

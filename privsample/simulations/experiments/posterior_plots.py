@@ -10,13 +10,21 @@ from privsample.simulations.experiments import posterior_laws as laws
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILONS = np.geomspace(1e-3, 10.0, 33)
-TRUE = "true posterior (simulated data)"
+TRUE = "true posterior"
 MADE: dict[str, laws.Made] = {
     "diffused": laws.diffused,
     "concentrated": laws.concentrated,
     "Gaussian noise": laws.gaussian,
     "Gaussian, cost as printed": laws.gaussian_as_printed,
     "noise-aware": laws.noise_aware,
+}
+_LABELS = {
+    TRUE: "true posterior, not private",
+    "diffused": "diffused posterior (Algorithm 2)",
+    "concentrated": "concentrated posterior (Algorithm 3)",
+    "Gaussian noise": "posterior of a count with Gaussian noise",
+    "Gaussian, cost as printed": "the same at the cost that the thesis states",
+    "noise-aware": "noise-aware posterior, discrete Gaussian",
 }
 _LINES: dict[str, dict[str, Any]] = {
     TRUE: {"color": GREY, "linewidth": 1.2},
@@ -31,7 +39,7 @@ _LINES: dict[str, dict[str, Any]] = {
 def lines(axes: Any, x: FloatArray, values: Mapping[str, FloatArray]) -> None:
     """One line a mechanism against epsilon, on a logarithmic axis."""
     for name, y in values.items():
-        axes.plot(x, y, label=name, **_LINES[name])
+        axes.plot(x, y, label=_LABELS[name], **_LINES[name])
     axes.set_xscale("log")
     axes.set_xlim(x[0], x[-1])
     axes.set_xticks([1e-3, 1e-2, 0.1, 1, 10], ["0.001", "0.01", "0.1", "1", "10"])

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
 from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.responses import LocalResponse, OneBit, SmoothCategorical, SmoothOneBit
 from privsample.simulations.experiments import profiles_plots
-from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
 from privsample.simulations.experiments.profiles_plots import Curves
 
 # Symbols 0 and 1 tell the profiles apart, 2 and 3 hardly: a stand-in for thesis Table 7.1. Each symbol lies 0.15 from
@@ -23,23 +25,34 @@ STAND_IN = {"P1": (0.40, 0.12, 0.10, 0.38), "P2": (0.27, 0.23, 0.10, 0.40), "P3"
 MARK = 0.2  # the privacy level that the thesis marks
 EPSILONS = np.sort(np.append(np.geomspace(0.02, 5.0, 40), MARK))
 Made = Callable[..., ProfileMechanism]
+_COUNTS = (6, 21)
+_SOLVED = 1e-7  # to which the mechanisms are solved
+_CHAIN_KINDS: tuple[tuple[str, Made], ...] = (
+    ("local privacy: randomized response", LocalResponse),
+    ("profile-based: Smooth One Bit", SmoothOneBit),
+)
+_SECOND = np.sort(np.append(np.geomspace(0.03, 4.0, 17), MARK))  # a second grid
 
 
-def couplet(epsilon: float = 1.0, first: float = 0.05) -> Curves:
+def couplet(epsilon: float = 1.0, first: float = 0.05, points: int = 96) -> Curves:
     """Figure 7.2: the flip that two Bernoulli profiles need against how far apart they are, beside Warner's."""
-    gaps = np.linspace(0.0, 1.0 - first, 96)[1:]
+    gaps = np.linspace(0.0, 1.0 - first, points)[1:]
     graphs = [ProfileGraph(profiles={"a": first, "b": first + gap}, edges=[("a", "b")]) for gap in gaps.tolist()]
     columns = [
         [float(made(graph=graph, epsilon=epsilon).largest_change) for graph in graphs]
         for made in (LocalResponse, OneBit, SmoothOneBit)
     ]
     return Curves(
-        title=f"Bernoulli-Couplet, ε = {epsilon:g}, first profile p = {first:g}",
+        title=f"two Bernoulli profiles, ε = {epsilon:g}, the first with p = {first:g}",
         names=("difference", "largest_flip"),
         across="difference between the two profiles' parameters",
         along="largest flipping probability",
         x=gaps,
-        labels=("local privacy (Warner)", "One Bit: one flip for both", "Smooth One Bit: a flip for each"),
+        labels=(
+            "randomized response",
+            "One Bit: one flip for both profiles",
+            "Smooth One Bit: a flip for each profile",
+        ),
         values=np.column_stack(columns),
     )
 
@@ -89,51 +102,128 @@ def table(panels: Sequence[Curves]) -> dict[str, list[Any]]:
     )
 
 
-def _couplet() -> Result:
-    panel = couplet()
-    local, one, smooth = panel.values.T
-    falls = max(0.0, -float(np.diff(panel.values[:, 1:], axis=0).min()))
-    trend = "never falls" if falls < 1e-9 else f"falls by up to {falls:.1g}"
-    return Result(
-        columns=table([panel]),
-        sentence=f"As two profiles move apart the flip that hides which it was grows to {one[-1]:.3f} (One Bit) and "
-        f"{smooth[-1]:.3f} (Smooth One Bit) and stays at least {(local - one).min():.3f} below the {local[0]:.3f} of "
-        f"local privacy; from point to point it {trend}. The thesis says that it grows with the "
-        "difference and is below that line in all cases.",
-        plot=lambda figure: profiles_plots.lines(figure, [panel]),
+def _couplet(points: int = 96) -> Result:
+    panel = couplet(points=points)
+    return described(table([panel]), _of_couplet, lambda figure: profiles_plots.lines(figure, [panel]))
+
+
+def _of_couplet(columns: Columns) -> Statement:
+    curves = list(dict.fromkeys(columns["curve"]))
+    local, one, smooth = (rows_where(columns, curve=name)["largest_flip"] for name in curves)
+    gaps = rows_where(columns, curve=curves[0])["difference"]
+    falls = max(0.0, *(-float(np.diff(flips).min()) for flips in (one, smooth)))
+    trend = "grows" if falls < 1e-9 else f"grows, but for falls of up to {falls:.1g},"
+    below = compared("local - ours, least", float((local - np.maximum(one, smooth)).min()))
+    verdict = (
+        f"is below the {local[0]:.3f} of randomized response at every difference, by at least {below.value:.3f}"
+        if below.compared
+        else f"is not always below the {local[0]:.3f} of randomized response"
+    )
+    return Statement(
+        "To hide which of two Bernoulli profiles a bit was drawn from, each mechanism flips the bit. Its largest "
+        f"flipping probability {trend} with the difference between the profiles, to {one[-1]:.4f} (One Bit) and "
+        f"{smooth[-1]:.4f} (Smooth One Bit) at the difference {gaps[-1]:.2f}, and {verdict}. Both as the thesis says.",
+        (
+            Finding("One Bit at the end", float(one[-1])),
+            Finding("Smooth One Bit at the end", float(smooth[-1])),
+            below,
+            compared("growth, One Bit", float(one[-1] - one[0])),
+            compared("growth, Smooth One Bit", float(smooth[-1] - smooth[0])),
+        ),
     )
 
 
-def _categorical() -> Result:
-    local = categorical(LocalResponse, "local privacy: K-ary response (stand-in profiles)", EPSILONS)
-    ours = categorical(SmoothCategorical, "profile-based: Smooth Categorical (stand-in profiles)", EPSILONS)
-    base, costs = (panel.values[np.abs(panel.x - MARK).argmin()] for panel in (local, ours))
-    dearer = EPSILONS[ours.values.max(axis=1) > local.values.max(axis=1)]
-    until = f"up to ε = {dearer.max():.2g}" if dearer.size else "at no ε drawn"
-    return Result(
-        columns=table([local, ours]),
-        sentence=f"At ε = {MARK:g} local privacy changes every symbol's probability by {base.max():.3f}, Smooth "
-        f"Categorical the two telling ones by {costs[0]:.3f} and {costs[1]:.3f} and the others by {costs[2]:.3f} and "
-        f"{costs[3]:.3f}. The thesis says that categories that tell less cost less, and that the baseline is worse; "
-        "with our stand-in for its Table 7.1, lost in our copy, the baseline's worst symbol is the better one "
-        f"{until}.",
-        plot=lambda figure: profiles_plots.lines(figure, [local, ours]),
+def _categorical(epsilons: FloatArray | None = None) -> Result:
+    points = EPSILONS if epsilons is None else epsilons
+
+    def behind(log_epsilon: float) -> float:
+        """By how much our worst symbol changes more than the baseline's."""
+        at = np.exp([log_epsilon])
+        return float(
+            np.subtract(*(categorical(made, "", at).values.max() for made in (SmoothCategorical, LocalResponse)))
+        )
+
+    gaps = np.array([behind(x) for x in np.log(points)])
+    crossed = np.nonzero((gaps[:-1] > 0) & (gaps[1:] <= 0))[0]
+    roots = [np.exp(optimize.brentq(behind, *np.log(points[k : k + 2]), xtol=1e-10)) for k in crossed]
+    points = np.unique(np.append(points, roots))
+    local = categorical(LocalResponse, "local privacy: K-ary response", points)
+    ours = categorical(SmoothCategorical, "profile-based: Smooth Categorical", points)
+    return described(
+        table([local, ours]), _of_categorical, lambda figure: profiles_plots.beside_one(figure, ours, local)
     )
 
 
-def _chains() -> Result:
-    kinds: tuple[tuple[str, Made], ...] = (("local privacy", LocalResponse), ("profile-based", SmoothOneBit))
+def _of_categorical(columns: Columns) -> Statement:
+    panels = list(dict.fromkeys(columns["panel"]))
+    symbols = list(dict.fromkeys(columns["curve"]))
+    parts = [[rows_where(columns, panel=panel, curve=symbol) for symbol in symbols] for panel in panels]
+    epsilons = parts[0][0]["epsilon"]
+    local, ours = (np.array([part["largest_change"] for part in each]) for each in parts)
+    base = [value_at(epsilons, values, MARK) for values in local]
+    costs = [value_at(epsilons, values, MARK) for values in ours]
+    dearer = epsilons[ours.max(axis=0) > local.max(axis=0) + _SOLVED]
+    above = epsilons[epsilons > dearer.max()] if dearer.size else epsilons
+    until = f"up to ε = {above.min():.2g} our worst symbol changes more than the baseline's" if dearer.size else ""
+    telling = compared("informative - other symbols", min(costs[:2]) - max(costs[2:]))
+    better = compared("baseline - our worst symbol", max(base) - max(costs))
+    return Statement(
+        f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all "
+        "four "
+        f"symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} and "
+        f"{costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and "
+        f"{costs[3]:.3f}. The thesis says that symbols that tell less cost less, and that the baseline is worse"
+        + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
+        + ". The profiles are ours: the thesis's Table 7.1 is missing from our copy.",
+        (
+            *(Finding(f"symbol {k}", cost) for k, cost in enumerate(costs)),
+            Finding("baseline", max(base)),
+            telling,
+            better,
+            *((Finding("crossing", float(above.min())),) if dearer.size else ()),
+        ),
+    )
+
+
+def _chains(epsilons: FloatArray | None = None) -> Result:
+    points = EPSILONS if epsilons is None else epsilons
     panels = [
-        chain(made, count, f"{words}, Bernoulli-Chain-{count}", EPSILONS) for words, made in kinds for count in (6, 21)
+        chain(made, count, f"{words}, {count} profiles", points) for words, made in _CHAIN_KINDS for count in _COUNTS
     ]
-    at = np.abs(EPSILONS - MARK).argmin()
-    few, many, our_few, our_many = (float(np.ptp(panel.values[at])) for panel in panels)
-    return Result(
-        columns=table(panels),
-        sentence=f"At ε = {MARK:g} the probabilities of releasing 1 spread over {our_few:.3f} of the unit interval for "
-        f"a chain of 6 profiles and {our_many:.3f} for 21, under local privacy over {few:.3f} and {many:.3f}; the "
-        "thesis says that Smooth One Bit distorts less in both cases.",
-        plot=lambda figure: profiles_plots.spread(figure, panels, MARK),
+    return described(table(panels), _of_chains, lambda figure: profiles_plots.spread(figure, panels, MARK))
+
+
+def _of_chains(columns: Columns) -> Statement:
+    found: dict[tuple[str, int], tuple[float, FloatArray]] = {}
+    for words, _ in _CHAIN_KINDS:
+        for count in _COUNTS:
+            part = rows_where(columns, panel=f"{words}, {count} profiles")
+            epsilons = np.unique(part["epsilon"])
+            wide = np.array([np.ptp(part["probability_of_one"][part["epsilon"] == e]) for e in epsilons])
+            found[words, count] = value_at(epsilons, wide, MARK), wide
+    (local, _), (ours, _) = _CHAIN_KINDS
+    few, many = _COUNTS
+    wider = [
+        compared(
+            f"ours - local, {count} profiles, least", float((found[ours, count][1] - found[local, count][1]).min())
+        )
+        for count in _COUNTS
+    ]
+    verdict = (
+        "Smooth One Bit has the wider range at every ε drawn, as the thesis says"
+        if all(each.compared for each in wider)
+        else "Smooth One Bit does not have the wider range at every ε drawn; the thesis says that it does"
+    )
+    return Statement(
+        "The profiles cover the probabilities of a 1 from 0 to 1; the less a mechanism distorts, the more of that "
+        "range "
+        f"its released probabilities keep. At ε = {MARK:g} Smooth One Bit keeps {found[ours, few][0]:.3f} of it with "
+        f"{few} profiles and {found[ours, many][0]:.3f} with {many}, randomized response {found[local, few][0]:.3f} "
+        f"and {found[local, many][0]:.3f}. {verdict}.",
+        (
+            *(Finding(f"{words}, {count}", each[0]) for (words, count), each in found.items()),
+            *wider,
+        ),
     )
 
 
@@ -142,16 +232,19 @@ COUPLET = Experiment(
     title="Thesis Figure 7.2: the flip that hides which of two Bernoulli profiles it was",
     run=_couplet,
     size=(5.2, 3.4),
+    second=lambda: _couplet(points=62),
 )
 CATEGORICAL = Experiment(
     name="t-7.3",
     title="Thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
     run=_categorical,
-    size=(8.8, 3.4),
+    size=(8.8, 4.3),
+    second=lambda: _categorical(_SECOND),
 )
 CHAINS = Experiment(
     name="t-7.5",
     title="Thesis Figures 7.5 to 7.8: how far chains of Bernoulli profiles are drawn together",
     run=_chains,
     size=(8.8, 6.6),
+    second=lambda: _chains(_SECOND),
 )

@@ -27,17 +27,31 @@ class Curves:
 
 
 def lines(figure: Any, panels: Sequence[Curves]) -> None:
-    """A few curves in each panel, named in a legend; four are symbols against epsilon."""
+    """Three curves in each panel, named in a legend, the baseline first."""
     grid = _panels(figure, panels)
     for axes, panel in zip(grid.flat, panels, strict=True):
-        symbols = len(panel.labels) == len(_SYMBOLS)
-        styles = _SYMBOLS if symbols else _THREE
-        for (colour, dashes), label, values in zip(styles, panel.labels, panel.values.T, strict=True):
+        for (colour, dashes), label, values in zip(_THREE, panel.labels, panel.values.T, strict=True):
             axes.plot(panel.x, values, color=colour, linestyle=dashes, label=label)
-        if symbols:
-            _logarithmic(axes)
         axes.legend()
     grid[0, 0].set_ylim(bottom=0.0)  # last: it fixes the common axis to what is drawn by then
+
+
+def beside_one(figure: Any, ours: Curves, baseline: Curves) -> None:
+    """A curve for each symbol and the one curve of the baseline's symbols; and how far below it each is."""
+    left, right = figure.subplots(1, 2)
+    one = baseline.values.max(axis=1)
+    left.plot(ours.x, one, color="black", linewidth=1.3, label=f"{baseline.title}, all four symbols")
+    right.axhline(0.0, color="black", linewidth=1.3)
+    for (colour, dashes), label, values in zip(_SYMBOLS, ours.labels, ours.values.T, strict=True):
+        left.plot(ours.x, values, color=colour, linestyle=dashes, label=f"{ours.title}, {label}")
+        right.plot(ours.x, one - values, color=colour, linestyle=dashes)
+    left.set(ylabel=ours.along, title="change that a mechanism makes", ylim=(0.0, None))
+    right.set(ylabel="baseline's change less ours", title="advantage over local privacy; below 0: worse")
+    for axes in (left, right):
+        axes.set(xlabel=ours.across)
+        axes.set_xlim(ours.x[0], ours.x[-1])
+        _logarithmic(axes)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
 def spread(figure: Any, panels: Sequence[Curves], mark: float) -> None:
