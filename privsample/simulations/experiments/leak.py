@@ -105,14 +105,14 @@ def statement(columns: Mapping[str, Any]) -> str:
     curves = [table.select(records=name)["training_accuracy"].reshape(-1, len(ALPHAS)).mean(axis=0) for name in NAMES]
     tested = len(share[0]) // len(ALPHAS) - len(share[0]) // len(ALPHAS) // 2
     verdict = (
-        "more often than chance, so the tuned α leaks"
+        "more often than chance, so the tuned α leaks, as the paper says"
         if right - 2 * error > 0.5
         else "which is not distinguishable from chance"
     )
     return (
         f"An attacker who sees only the tuned α, and guesses that the outliers are present if α > {border:.2g}, is "
         f"right in {right:.0%} ± {2 * error:.0%} of the cases (two standard errors, {tested} data sets with and "
-        f"without the outliers; chance: 50%): {verdict}, as the paper says. Ties are broken at random: without "
+        f"without the outliers; chance: 50%): {verdict}. Ties are broken at random: without "
         f"outliers {tied[0]:.0%} of the values of α attain the best training accuracy, with outliers {tied[1]:.0%}. "
         "Two details differ from the paper, whose stochastic gradient steps are not stated; we compute the exact "
         f"minimum. Without outliers the mean accuracy stays between {curves[0].min():.3f} and {curves[0].max():.3f} "

@@ -25,8 +25,8 @@ from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 DELTA, SPLITS = 1e-5, 20
 RIDGE = 1e-2  # the penalty of output perturbation
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-FREE, HIDDEN, WORST, OUTPUT = "not private", "noisy SGD, hidden order", "noisy SGD, worst index", "output perturbation"
-POSTERIOR = "posterior draw"
+FREE, OUTPUT, POSTERIOR = "not private", "output perturbation", "posterior draw"
+HIDDEN, WORST = "noisy SGD (hidden order)", "noisy SGD (worst index)"
 MANY, FEW_SPLITS = 10_000, 4  # of so many records posterior draws take seconds: few splits, at COMPARED alone
 COMPARED = 1.0  # the epsilon of the sentence: the largest at which exact posterior draws are possible for both tasks
 Scores = Mapping[str, FloatArray]
