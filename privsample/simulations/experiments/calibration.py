@@ -47,10 +47,9 @@ def uniformity(found: FloatArray) -> float:
 
 def run(seed: int = 7) -> Result:
     """All settings, with one seed."""
-    rng = np.random.default_rng(seed)
     parts: list[dict[str, Any]] = []
-    for n, epsilon in SETTINGS:
-        found = ranks(n, epsilon, REPEATS, rng)
+    for at, (n, epsilon) in enumerate(SETTINGS):  # each with its own seed: it can be repeated alone
+        found = ranks(n, epsilon, REPEATS, np.random.default_rng([seed, at]))
         for j, name in enumerate(PARAMETERS):
             for method, own in zip(METHODS, found, strict=True):
                 place = {"records": n, "epsilon": epsilon, "parameter": name, "method": method}
@@ -99,7 +98,7 @@ def _describe(columns: Columns) -> Statement:
 
 def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     low, high = band(REPEATS)
-    grid = figure.subplots(len(PARAMETERS), len(SETTINGS), sharex=True, sharey=True)
+    grid = figure.subplots(len(PARAMETERS), len(SETTINGS), sharex=True, sharey=True, squeeze=False)
     bars = BINS * len(SETTINGS) * len(PARAMETERS)
     for row, name in zip(grid, PARAMETERS, strict=True):
         for axes, (n, epsilon) in zip(row, SETTINGS, strict=True):

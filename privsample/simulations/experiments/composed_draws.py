@@ -65,7 +65,7 @@ def _describe(columns: Columns) -> Statement:
     return Statement(
         f"Draws of one diffused Beta-Bernoulli posterior at δ = {DELTA:g}: the composed privacy loss gives a smaller ε "
         f"than the Rényi curve at its best order, by {saving.min():.1%} (k = {least}) to {saving.max():.1%} (k = "
-        f"{most}) for k = {draws[0]} to {draws[-1]} draws.",
+        f"{most}) for k = {draws[0]:g} to {draws[-1]:g} draws.",
         (
             Finding("least saving", float(saving.min())),
             Finding("largest saving", float(saving.max())),
