@@ -212,7 +212,13 @@ def test_deviations_and_divergences_at_fifty_digits(family):
             own = float(family.deviation(np.array([phi]))[0])
             truth = mp.sqrt(moments(mp.mpf(float(phi)))[2])
             assert truth <= own <= truth * (1 + mp.mpf(10) ** -7)
-            for step, order in ((0.1 / own, 1.01), (-0.3 / own, 3.0), (2.0 / own, 30.0), (-1e-3 / own, 500.0)):
+            for step, order in (
+                (0.1 / own, 1.01),
+                (-0.3 / own, 3.0),
+                (2.0 / own, 30.0),
+                (-1e-3 / own, 500.0),
+                (1e-6 / own, 2.0),
+            ):
                 q, j, a = mp.mpf(float(phi)), mp.mpf(float(step)), mp.mpf(order)
                 blend, one, other = (moments(x)[0] for x in (q + a * j, q + j, q))
                 divergence = (blend - a * one + (a - 1) * other) / (a - 1)
