@@ -24,6 +24,7 @@ from privsample.accounting.posterior.truncated import (
     SquarePotential,
     TruncatedFamily,
 )
+from privsample.errors import NumericalFailure
 
 ORDERS = np.array([1.01, 2.0, 7.0, 40.0, 1000.0])
 MODELS = {
@@ -211,7 +212,13 @@ def test_deviations_and_divergences_at_fifty_digits(family):
             own = float(family.deviation(np.array([phi]))[0])
             truth = mp.sqrt(moments(mp.mpf(float(phi)))[2])
             assert truth <= own <= truth * (1 + mp.mpf(10) ** -7)
-            for step, order in ((0.1 / own, 1.01), (-0.3 / own, 3.0), (2.0 / own, 30.0), (-1e-3 / own, 500.0)):
+            for step, order in (
+                (0.1 / own, 1.01),
+                (-0.3 / own, 3.0),
+                (2.0 / own, 30.0),
+                (-1e-3 / own, 500.0),
+                (1e-6 / own, 2.0),
+            ):
                 q, j, a = mp.mpf(float(phi)), mp.mpf(float(step)), mp.mpf(order)
                 blend, one, other = (moments(x)[0] for x in (q + a * j, q + j, q))
                 divergence = (blend - a * one + (a - 1) * other) / (a - 1)
@@ -237,9 +244,15 @@ def test_lemmas_on_the_variance(family, rng):
     assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
 
 
+def test_a_deviation_that_is_no_number_is_a_failure(monkeypatch):
+    monkeypatch.setattr(TruncatedFamily, "deviation", lambda self, phi: np.full(phi.shape, np.nan))
+    with pytest.raises(NumericalFailure, match="no number"):
+        account_of("beta", 5).rdp(2.0)
+
+
 def test_groups_compositions_and_epsilon_gain():
     """Closed forms alone, which were all that there was: real records, groups and compositions."""
-    for name in ("real beta", "poisson", "normal"):
+    for name in ("real beta", "poisson", "exponential"):
         account = account_of(name, 40)
         closed = replace(account)._from(account._closed)
         assert 3 * account.rdp(2.0) == pytest.approx((3 * account).rdp(2.0), rel=1e-12)

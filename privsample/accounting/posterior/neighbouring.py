@@ -102,15 +102,15 @@ class _Search:
     def largest(self, enough: FloatArray) -> FloatArray:
         """The largest value of each, rounded up; the search for it ends where that is hardly below `enough`."""
         blocks, best, above = self._first_blocks(enough)
-        for left in reversed(range(_ROUNDS)):
+        left = _ROUNDS
+        while blocks.at.size:
+            left -= 1
             bounds = self._bounds(blocks)
             stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._least)
-            stops |= (best * (1 + _CLOSE) >= enough)[blocks.at] | (left == 0)
+            stops |= (best * (1 + _CLOSE) >= enough)[blocks.at] | (left <= 0)
             stops |= (np.bincount(blocks.at[~stops], minlength=len(best)) > _MOST)[blocks.at]
             np.maximum.at(above, blocks.at[stops], bounds[stops])
             blocks = self._split(_rows(blocks, ~stops), best)
-            if not blocks.at.size:
-                break
         lost = self._members.rounding * self._table.top
         return np.maximum(best, above) / (1.0 - lost) ** 2 if lost < 0.5 else np.full(len(best), np.inf)
 
@@ -157,20 +157,20 @@ class _Search:
         at = np.repeat(np.arange(len(best)), len(sums) - 1)
         none = np.zeros(0)
         kept = [(none, none, at[:0])]
-        for left in reversed(range(_ROUNDS)):
+        left = _ROUNDS
+        while at.size:
+            left -= 1
             weights, variances, width = self._way(low, high, at)
             alone = (weights * variances).sum(axis=0)
             rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE) >= enough)[at]
             np.maximum.at(above, at[~rest], alone[~rest])
-            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left == 0)
+            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left <= 0)
             narrow |= (np.bincount(at[rest], minlength=len(best)) > _MOST)[at]
             kept.append((low[rest & narrow], high[rest & narrow], at[rest & narrow]))
             rest &= ~narrow
             cuts = self._cuts(low[rest], high[rest], _SPLIT)
             low, high, at = cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), np.repeat(at[rest], _SPLIT)
             low, high, at = low[high > low], high[high > low], at[high > low]
-            if not at.size:
-                break
         low, high, at = (np.concatenate(column) for column in zip(*kept, strict=True))
         values = self._values(np.concatenate([low, high]), np.tile(at, 2)).reshape(2, -1)
         np.maximum.at(best, at, values.max(axis=0))
