@@ -32,8 +32,10 @@ def _timed(name: str, took: float) -> Row:
 
 
 def _cases(rng: np.random.Generator) -> Iterator[Row]:
-    """Random bases, EACH pairs of laws of every kind for one account: corners, chances inside, and failures."""
-    found: dict[str, list[np.ndarray]] = {"Renyi": [], "Renyi, base fails": [], "delta, base fails": []}
+    """Random bases, EACH pairs of distributions of every kind for one account: corners, chances
+    inside, and failures.
+    """
+    found: dict[str, list[np.ndarray]] = {"Renyi": [], "Rényi, base fails": [], "delta, base fails": []}
     for case in range(CASES // EACH):
         (d, k), margin = SHAPES[case % len(SHAPES)], rng.uniform(0.01, 0.45)
         order, epsilon = 1 + np.exp(rng.uniform(-2, 3)), np.exp(rng.uniform(-3, 1))
@@ -47,7 +49,7 @@ def _cases(rng: np.random.Generator) -> Iterator[Row]:
         base = ps.ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
         account = ps.BernoulliAccountant(base=base, **fields)
         truth = np.maximum(_renyi(p @ rows, q @ rows, order), _renyi(q @ rows, p @ rows, order))
-        found["Renyi, base fails"].append(np.stack([np.full(EACH, account.rdp(order)), truth], axis=1))
+        found["Rényi, base fails"].append(np.stack([np.full(EACH, account.rdp(order)), truth], axis=1))
         beyond = p @ rows - np.exp(EPSILONS)[:, None, None] * (q @ rows)
         truth, bounds = np.maximum(beyond, 0.0).sum(axis=-1), account.delta(EPSILONS)
         found["delta, base fails"] += [
@@ -78,7 +80,7 @@ def _renyi(p: np.ndarray, q: np.ndarray, order: float) -> np.ndarray:
 
 
 def _apart(p: np.ndarray, q: np.ndarray, epsilon: float, order: float) -> tuple[np.ndarray, np.ndarray]:
-    """The laws drawn together until the larger divergence is epsilon."""
+    """The distributions drawn together until the larger divergence is epsilon."""
     middle, half = (np.maximum(p, 1e-15) + np.maximum(q, 1e-15)) / 2, (p - q) / 2
     low, high = np.zeros((len(p), 1)), np.ones((len(p), 1)) * (1 - 1e-12)
     for _ in range(HALVINGS):
@@ -91,7 +93,7 @@ def _apart(p: np.ndarray, q: np.ndarray, epsilon: float, order: float) -> tuple[
 
 
 def _failing(rng: np.random.Generator, count: int, epsilon: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Laws of randomized response sent to random points, and with some chance of anything."""
+    """Distributions of randomized response sent to random points, and with some chance of anything."""
     answers = rng.dirichlet(np.full(count, 0.2), (2, EACH))
     worst = rng.random(EACH) < 0.2  # onto the two farthest corners, which are the first and the last of the corners
     ends = np.eye(count)[[0, count - INNER - 1]]

@@ -21,7 +21,7 @@ ROWS = 100_000_000
 def rows() -> Iterator[Row]:
     """Draws with the same kind of generator on both sides, then the reading."""
     data = np.ones(100)
-    laws = {
+    distributions = {
         "Beta": (ps.BetaBernoulli(alpha=6, beta=12), lambda g: g.beta(106.0, 12.0, DRAWS)),
         "Gamma": (ps.GammaPoisson(shape=3, rate=1, upper=5), lambda g: g.gamma(103.0, 1 / 101, DRAWS)),
         "Normal": (
@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
         ),
         "Dirichlet": (ps.DirichletCategorical(alpha=(1, 2, 3)), lambda g: g.dirichlet((1.0, 102.0, 3.0), DRAWS)),
     }
-    for name, (model, peer) in laws.items():
+    for name, (model, peer) in distributions.items():
         mechanism = ps.DirectPosterior(model=model, n=100, draws=DRAWS)
         rng = np.random.default_rng(1)
         ours, theirs = paired(lambda m=mechanism, g=rng: m.release(data, rng=g), lambda p=peer, g=rng: p(g))

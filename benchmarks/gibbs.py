@@ -16,8 +16,8 @@ def rows() -> Iterator[Row]:
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 3, STEPS)
     entries = np.bincount(rng.integers(0, STEPS, RECORDS), minlength=STEPS)
-    laws = [rng.dirichlet(np.full(k, 5.0), 3) for k in CATEGORIES]
-    shares = [np.repeat(law[kinds].cumsum(axis=1), entries, axis=0) for law in laws]
+    distributions = [rng.dirichlet(np.full(k, 5.0), 3) for k in CATEGORIES]
+    shares = [np.repeat(distribution[kinds].cumsum(axis=1), entries, axis=0) for distribution in distributions]
     data = np.column_stack([(rng.random((RECORDS, 1)) > share[:, :-1]).sum(axis=1) for share in shares])
     for name, by in (("noisy histograms", "scale"), ("tempered updates", "temperature")):
         made = ps.PrivateGibbsHMM.calibrate(

@@ -7,16 +7,16 @@ import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row, seconds
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.loss.pair import DiscretePair, LossPair, worst_log_delta, worst_renyi
 from privsample.accounting.postprocessing.laplace_sum import LaplaceSumPair
 from privsample.accounting.postprocessing.mixing import MixingConstants
-from privsample.distributions.laws.laplace_sum import LaplaceSum
+from privsample.distributions.parametric.laplace_sum import LaplaceSum
 
 CASES, NEGLIGIBLE = 10_000, 1e-14
 
 
-@value
+@frozen_value
 class Listed(ps.Accountant):
     """A mechanism on a finite set, by the loss pairs of all its neighbours."""
 
@@ -49,9 +49,9 @@ def _row(name: str, bound: np.ndarray, exact: np.ndarray) -> Row:
     return Row(name=f"{name}, {len(bound)} cases", ours=words, peer="", ratio=None, target="0 below")
 
 
-def _laws(laws: np.ndarray) -> tuple[DiscretePair, ...]:
+def _laws(distributions: np.ndarray) -> tuple[DiscretePair, ...]:
     with np.errstate(divide="ignore"):
-        logs = np.log(laws / laws.sum(axis=1, keepdims=True))
+        logs = np.log(distributions / distributions.sum(axis=1, keepdims=True))
     return tuple(DiscretePair(log_p=p, log_q=q) for p, q in itertools.permutations(logs, 2))
 
 
@@ -60,15 +60,19 @@ def _kernels(rng: np.random.Generator) -> Iterator[Row]:
     for case in range(CASES):
         states, outcomes = rng.integers(2, 7, 2)
         kernel = rng.dirichlet(np.full(outcomes, rng.choice([0.2, 1.0, 10.0])), states)
-        laws = rng.dirichlet(np.full(states, rng.choice([0.5, 3.0])), int(rng.integers(2, 4)))
-        account = ps.KernelAccountant(base=Listed(listed=_laws(laws)), matrix=kernel)
-        truth, epsilon, order = _laws(laws @ kernel), float(rng.exponential(0.4)), np.array([1 + rng.exponential(5.0)])
+        distributions = rng.dirichlet(np.full(states, rng.choice([0.5, 3.0])), int(rng.integers(2, 4)))
+        account = ps.KernelAccountant(base=Listed(listed=_laws(distributions)), matrix=kernel)
+        truth, epsilon, order = (
+            _laws(distributions @ kernel),
+            float(rng.exponential(0.4)),
+            np.array([1 + rng.exponential(5.0)]),
+        )
         found = [curve(epsilon) for curve in account._all_curves().values()]
         delta[case] = np.exp(min(found)), np.exp(worst_log_delta(truth, np.array(epsilon)))
         renyi[case] = account.rdp(order)[0], worst_renyi(truth, order)[0]
-        loss[case] = account.max_loss, max(pair.max_loss for pair in truth)
+        loss[case] = account.max_divergence, max(pair.max_divergence for pair in truth)
     yield _row("kernel, delta", *delta.T)
-    yield _row("kernel, Renyi", *renyi.T)
+    yield _row("kernel, Rényi", *renyi.T)
     yield _row("kernel, pure", *loss.T)
 
 

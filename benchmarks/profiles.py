@@ -13,13 +13,13 @@ PROFILES, SYMBOLS, BITS, RELEASES = 200, 20, 2000, 10_000_000
 def rows() -> Iterator[Row]:
     """The two large programs, many profiles of one bit, and ten million releases."""
     rng = np.random.default_rng(1)
-    laws = rng.dirichlet(np.ones(SYMBOLS), PROFILES)
+    distributions = rng.dirichlet(np.ones(SYMBOLS), PROFILES)
     chain = [(k, k + 1) for k in range(PROFILES - 1)]
     scattered = {tuple(sorted(pair)) for pair in rng.integers(0, PROFILES, (2 * PROFILES, 2)).tolist()}
     sparse = [pair for pair in scattered if pair[0] != pair[1]]
     found = []
     for name, edges in (("chain", chain), (f"random graph of {len(sparse)} edges", sparse)):
-        graph = ps.ProfileGraph(profiles=laws, edges=edges)
+        graph = ps.ProfileGraph(profiles=distributions, edges=edges)
         took = seconds(lambda g=graph: found.append(ps.SmoothCategorical(graph=g, epsilon=0.5)))
         yield _within(f"solve {PROFILES} profiles x {SYMBOLS} symbols, {name}", took, 30.0)
     edges = [(k, k + 1) for k in range(BITS - 1)]
@@ -39,9 +39,9 @@ def rows() -> Iterator[Row]:
         yield _within(f"{RELEASES:.0e} releases, {kind}", took, 2.0)
     few = {name: column[: RELEASES // 10] for name, column in data.items()}
     ours, theirs = paired(
-        lambda: mechanism.release(few, rng=rng), lambda: rng.choice(SYMBOLS, RELEASES // 10, p=laws[0])
+        lambda: mechanism.release(few, rng=rng), lambda: rng.choice(SYMBOLS, RELEASES // 10, p=distributions[0])
     )
-    peer = f"{milliseconds(theirs)} numpy choice from one law"
+    peer = f"{milliseconds(theirs)} numpy choice from one distribution"
     yield Row(name="1e6 releases", ours=milliseconds(ours), peer=peer, ratio=ours / theirs, target="none set")
 
 

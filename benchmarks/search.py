@@ -29,9 +29,11 @@ def rows() -> Iterator[Row]:
 
 def _row(X: np.ndarray, y: np.ndarray) -> Row:
     cv = KFold(5, shuffle=True, random_state=0)
-    law = ps.Binomial(maximum=RUNS, rate=1 - 1e-12)  # as good as RUNS runs
+    distribution = ps.Binomial(maximum=RUNS, rate=1 - 1e-12)  # as good as RUNS runs
     noise = ps.NoisyScore(noise_std=0.02)
-    ours = ps.PrivateSearchCV(_learner(), SPACE, law, cv=cv, score_noise=noise, refit=True, training_account=COST)
+    ours = ps.PrivateSearchCV(
+        _learner(), SPACE, distribution, cv=cv, score_noise=noise, refit=True, training_account=COST
+    )
     peer = RandomizedSearchCV(_learner(), SPACE, n_iter=RUNS, cv=cv, scoring="accuracy", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,12 +16,19 @@ LAWS = [
 
 def rows() -> Iterator[Row]:
     """epsilon at delta 1e-5 for a 0.1-zCDP Gaussian base, and the time of a first answer."""
-    for name, law, shape, target in LAWS:
-        answer = float(_account(law).epsilon(DELTA))
+    for name, distribution, shape, target in LAWS:
+        answer = float(_account(distribution).epsilon(DELTA))
         if shape is None:
-            own, theirs, peer, ratio = min(seconds(lambda law=law: _ours(law)) for _ in range(3)), None, "none", None
+            own, theirs, peer, ratio = (
+                min(seconds(lambda distribution=distribution: _ours(distribution)) for _ in range(3)),
+                None,
+                "none",
+                None,
+            )
         else:
-            own, theirs = paired(lambda law=law: _ours(law), lambda shape=shape: _peer(shape), runs=3)
+            own, theirs = paired(
+                lambda distribution=distribution: _ours(distribution), lambda shape=shape: _peer(shape), runs=3
+            )
             peer, ratio = f"{_peer(shape):.4f} dp-accounting", answer / _peer(shape)
         yield Row(name=f"best of 10 runs, {name}", ours=f"{answer:.4f}", peer=peer, ratio=ratio, target=f"{target:.3f}")
         yield Row(
@@ -38,12 +45,12 @@ def rows() -> Iterator[Row]:
     yield Row(name="  all routes", ours=f"{min(routes.values()):.8f}", peer="refused", ratio=None, target="")
 
 
-def _account(law: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> ps.SelectionAccountant:
-    return ps.SelectionAccountant(base=ps.GaussianAccountant(sensitivity=1, noise_std=NOISE_STD), runs=law)
+def _account(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> ps.SelectionAccountant:
+    return ps.SelectionAccountant(base=ps.GaussianAccountant(sensitivity=1, noise_std=NOISE_STD), runs=distribution)
 
 
-def _ours(law: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> float:
-    return float(_account(law).epsilon(DELTA))  # a new account each time: nothing is remembered
+def _ours(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> float:
+    return float(_account(distribution).epsilon(DELTA))  # a new account each time: nothing is remembered
 
 
 def _peer(shape: float) -> float:

@@ -97,12 +97,12 @@ def _cases(rng: np.random.Generator) -> Row:
         account = ps.SGDAccountant(loss=loss, n=n, rate=rate, noise_std=noise)
         factors = account.contraction ** np.arange(n)[::-1]  # linear maps of the same constant
         deviation, rest = rate * noise * np.sqrt((factors**2).sum()), rng.uniform(-1, 1, n - 1)
-        laws = []
+        distributions = []
         for own in (1.0, -1.0):
             orders = np.array(list(permutations((own, *rest)))) @ factors * rate
             at = (edges * deviation - orders[:, None]) / deviation
-            laws.append(np.diff(special.ndtr(at), axis=1).mean(axis=0))
-        exact[case] = np.maximum(laws[0] - np.exp(epsilons)[:, None] * laws[1], 0.0).sum(axis=1)
+            distributions.append(np.diff(special.ndtr(at), axis=1).mean(axis=0))
+        exact[case] = np.maximum(distributions[0] - np.exp(epsilons)[:, None] * distributions[1], 0.0).sum(axis=1)
         bound[case] = account.delta(epsilons)
     below = int((bound < exact * (1 - 1e-11) - 1e-15).sum())
     words = f"{below} below, least ratio {(bound / np.maximum(exact, 1e-12)).min():.5f}"

@@ -15,22 +15,34 @@ FEW = 10_000
 def rows() -> Iterator[Row]:
     """Draws, then posteriors, then calibration."""
     rng = np.random.default_rng(1)
-    laws = (
+    distributions = (
         (ps.DiscreteLaplaceNoise(scale=10), lambda: rng.laplace(0.0, 10.0, DRAWS), "numpy laplace"),
         (ps.DiscreteGaussianNoise(noise_std=10), lambda: rng.normal(0.0, 10.0, DRAWS), "numpy normal"),
     )
-    for law, peer, name in laws:
-        ours, theirs = paired(lambda law=law: law.sample((DRAWS,), rng), peer)
-        yield _row(f"1e6 {law.name} draws", ours, theirs, name, "no loop per draw")
-        ours, theirs = paired(lambda law=law: law.sample((FEW,), rng), lambda law=law: exact_noise(law, (FEW,)), runs=3)
-        yield _row(f"1e4 {law.name} draws", ours, theirs, "opendp", "none set")
+    for distribution, peer, name in distributions:
+        ours, theirs = paired(lambda distribution=distribution: distribution.sample((DRAWS,), rng), peer)
+        yield _row(f"1e6 {distribution.name} draws", ours, theirs, name, "no loop per draw")
+        ours, theirs = paired(
+            lambda distribution=distribution: distribution.sample((FEW,), rng),
+            lambda distribution=distribution: exact_noise(distribution, (FEW,)),
+            runs=3,
+        )
+        yield _row(f"1e4 {distribution.name} draws", ours, theirs, "opendp", "none set")
     for n, scale in ((1000, 10.0), (1_000_000, 10.0), (1_000_000, 1000.0), (10**9, 100.0)):
         model, noise = ps.BetaBernoulli(alpha=1, beta=1), ps.DiscreteLaplaceNoise(scale=scale)
         seen = np.array([round(0.3 * n)])
-        ours = min(seconds(lambda m=model, k=n, e=noise, y=seen: m.noise_aware(k, e, y).law.mean) for _ in range(5))
+        ours = min(
+            seconds(lambda m=model, k=n, e=noise, y=seen: m.noise_aware(k, e, y).distribution.mean) for _ in range(5)
+        )
         yield _alone(f"exact posterior of a count, n = {n:.0e}, noise scale {scale:g}", ours, "milliseconds")
-    law = ps.BetaBernoulli(alpha=1, beta=1).noise_aware(10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5])).law
-    yield _alone("4000 draws from it", min(seconds(lambda: law.sample(4000, rng)) for _ in range(5)), "milliseconds")
+    distribution = (
+        ps.BetaBernoulli(alpha=1, beta=1)
+        .noise_aware(10**6, ps.DiscreteLaplaceNoise(scale=10), np.array([3e5]))
+        .distribution
+    )
+    yield _alone(
+        "4000 draws from it", min(seconds(lambda: distribution.sample(4000, rng)) for _ in range(5)), "milliseconds"
+    )
     survey = ps.DirichletCategorical(alpha=(1, 1, 1))
     for noise in ("discrete laplace", "laplace", "gaussian", "discrete gaussian"):
         target = ps.DP(epsilon=1, delta=1e-6)

@@ -97,7 +97,8 @@ def main(path: str = "ab_test.png", experiments: int = 1000, draws: int = 100_00
     held = {name: coverage(found)[nine] for name, found in shares.items()}
     counts = ", ".join(f"{name} {one.statistic:.0f}" for name, one in arms.items())
     return (
-        f"Published conversions of {USERS} users each, with noise of deviation {arm.law.variance**0.5:.1f}: {counts}.\n"
+        f"Published conversions of {USERS} users each, with noise of standard deviation "
+        f"{arm.distribution.variance**0.5:.1f}: {counts}.\n"
         f"B beats A with probability {sure['noise-aware']:.3f}; with the counts taken for the truth, "
         f"{sure['plug-in']:.3f}.\n"
         f"Intervals that promise 90 % hold the truth in {held['noise-aware']:.0%} of {experiments} simulated tests, "

@@ -53,12 +53,12 @@ def finite(**named: Any) -> float:
     return result
 
 
-def how_many(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """How many of a thing, in words: "1 record", "2 records"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def share(**named: Any) -> float:
+def open_unit_interval(**named: Any) -> float:
     """A number in (0, 1]."""
     ((name, item),) = named.items()
     result = number(**named)
@@ -115,7 +115,7 @@ def _integer_from(least: int, named: dict[str, Any]) -> int:
     return result
 
 
-def holdable(numbers: int, *, lower: str) -> None:
+def check_memory(numbers: int, *, lower: str) -> None:
     """Refuse to make so many numbers at once, before any is drawn. Raises: ValueError, which says what to lower."""
     if not numbers <= _MOST_NUMBERS:
         raise ValueError(
@@ -195,7 +195,7 @@ def real_array(**named: ArrayLike) -> FloatArray:
 
 
 def renyi_orders(orders: ArrayLike) -> FloatArray:
-    """Orders of Renyi divergences: finite and above one, any shape."""
+    """Orders of Rényi divergences: finite and above one, any shape."""
     result = real_array(orders=orders)
     if not np.all((result > 1.0) & (result < np.inf)):
         raise ValueError("orders must be finite and > 1; towards infinity rdp approaches the pure guarantee epsilon(0)")

@@ -13,5 +13,22 @@ Before either table is edited, the files of the present format are added to the 
 from collections.abc import Callable
 from typing import Any
 
-RENAMED: dict[str, str] = {}
-UPGRADES: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def _fields(**present: str) -> Step:
+    """A step that renames fields: `former=present`."""
+    return lambda fields: {present.get(name, name): item for name, item in fields.items()}
+
+
+RENAMED: dict[str, str] = {
+    "Differences": "RecordSensitivity",
+    "Hierarchy": "MultilevelRelease",
+    "NoiseAfter": "PostNoise",
+    "TruncatedRuns": "TruncatedRepetitions",
+}
+UPGRADES: dict[tuple[str, int], Step] = {
+    ("NoisyScore", 1): _fields(law="distribution"),
+    ("ProfileAccountant", 1): _fields(laws="distributions"),
+    ("TruncatedRuns", 1): _fields(law="distribution"),
+}

@@ -98,7 +98,7 @@ def _hash(self: Any) -> int:
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
-def value(cls: type[T]) -> type[T]:
+def frozen_value(cls: type[T]) -> type[T]:
     """Turn a class into a final, frozen, slotted, keyword-only dataclass that compares and hashes by content."""
     made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
     made.__eq__ = _equal
@@ -106,7 +106,7 @@ def value(cls: type[T]) -> type[T]:
     return final(made)
 
 
-def put(instance: object, **fields_: Any) -> None:
+def set_fields(instance: object, **fields_: Any) -> None:
     """Store normalised fields; only for `__post_init__`. What was computed from fields that change is forgotten."""
     for name, item in fields_.items():
         if isinstance(instance, Memo) and hasattr(instance, "_memo") and getattr(instance, name, None) is not item:

@@ -7,8 +7,8 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import how_many, positive_integer
-from privsample._value import put, value
+from privsample._checks import count_noun, positive_integer
+from privsample._value import frozen_value, set_fields
 
 
 class Relation(ABC):
@@ -48,7 +48,7 @@ def _words(unit: str, members: int) -> str:
     return unit if members == 1 else f"group of {members} ({unit})"
 
 
-@value
+@frozen_value
 class AddRemove(Relation):
     """One unit more or one less; the number of units is not public. `unit` names what is protected.
 
@@ -59,7 +59,7 @@ class AddRemove(Relation):
     members: int = 1
 
     def __post_init__(self) -> None:
-        put(self, unit=_text(self.unit), members=positive_integer(members=self.members))
+        set_fields(self, unit=_text(self.unit), members=positive_integer(members=self.members))
 
     @property
     def change(self) -> str:
@@ -76,7 +76,7 @@ class AddRemove(Relation):
         return AddRemove(unit=self.unit, members=self.members * positive_integer(size=size))
 
 
-@value
+@frozen_value
 class ReplaceOne(Relation):
     """One of `n` units replaced by another; `n` is public. `unit` names what is protected.
 
@@ -89,7 +89,7 @@ class ReplaceOne(Relation):
 
     def __post_init__(self) -> None:
         n = positive_integer(n=self.n)
-        put(self, n=n, unit=_text(self.unit), members=min(positive_integer(members=self.members), n))
+        set_fields(self, n=n, unit=_text(self.unit), members=min(positive_integer(members=self.members), n))
 
     @property
     def change(self) -> str:
@@ -131,7 +131,7 @@ class Confusable(Sized, Protocol):
         """The same profiles, joined wherever at most `distance` edges lie between them."""
 
 
-@value
+@frozen_value
 class ProfileEdge(Relation):
     """One choice of profile exchanged for another that an edge of `graph`, a ProfileGraph, joins to it.
 
@@ -152,7 +152,7 @@ class ProfileEdge(Relation):
     @property
     def words(self) -> str:
         """The relation in plain words."""
-        size = f"{how_many(len(self.graph), 'profile')} with {how_many(len(self.graph.edges), 'edge')}"
+        size = f"{count_noun(len(self.graph), 'profile')} with {count_noun(len(self.graph.edges), 'edge')}"
         return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"
 
     def group(self, size: int) -> "ProfileEdge":

@@ -21,7 +21,7 @@ ACCOUNTANT = '''"""The account of the more frequent of two answers, chosen by pe
 import numpy as np
 
 from privsample._checks import positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -29,7 +29,7 @@ from privsample.accounting.loss.pair import DiscretePair
 from privsample.relations import AddRemove, Relation, related
 
 
-@value
+@frozen_value
 class MajorityAccountant(SizeFreeAccountant):
     """One more record changes the lead of an answer by one. Kind: exact. Source: McKenna and Sheldon 2020."""
 
@@ -38,7 +38,7 @@ class MajorityAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
-        put(self, rate=positive(rate=self.rate), relation=related(self.relation))
+        set_fields(self, rate=positive(rate=self.rate), relation=related(self.relation))
 
     @property
     def source(self) -> str:
@@ -58,8 +58,8 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, positive_integer
-from privsample._value import cached, put, value
+from privsample._checks import FloatArray, check_memory, positive_integer
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.majority import MajorityAccountant
 from privsample.distributions.domains import Domain
@@ -73,7 +73,7 @@ from privsample.mechanisms.neighbours import Neighbours
 _ANSWER = Domain(low=0.0, high=1.0, missing=0.0, whole=True)
 
 
-@value
+@frozen_value
 class NoisyMajority(Mechanism):
     """The answer, 0 or 1, that most records give; the one that is behind by k records with probability e^(-rate k)/2.
 
@@ -85,8 +85,8 @@ class NoisyMajority(Mechanism):
     free_parameters = (FreeParameter(name="rate", upper=30.0, advice="any rate costs something"),)
 
     def __post_init__(self) -> None:
-        put(self, rate=MajorityAccountant(rate=self.rate).rate, draws=positive_integer(draws=self.draws))
-        holdable(self.draws, lower="draws")
+        set_fields(self, rate=MajorityAccountant(rate=self.rate).rate, draws=positive_integer(draws=self.draws))
+        check_memory(self.draws, lower="draws")
 
     @cached
     def accountant(self) -> Accountant:

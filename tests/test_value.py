@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from privsample._value import Memo, cached, put, value
+from privsample._value import Memo, cached, frozen_value, put
 
 COMPUTED: list[str] = []
 
@@ -22,7 +22,7 @@ class Base(Memo):
         return "base"
 
 
-@value
+@frozen_value
 class Point(Base):
     x: float
     y: float = 0.0
@@ -66,7 +66,7 @@ def test_the_memo_is_neither_compared_nor_copied_nor_pickled() -> None:
 
 
 def test_the_memo_is_forgotten_where_a_field_changes() -> None:
-    @value
+    @frozen_value
     class Normalized(Base):
         x: float
 

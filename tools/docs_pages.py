@@ -112,7 +112,7 @@ def by_kind(account: Accountant) -> dict[Kind, list[str]]:
 
 
 def cost_picture(account: Accountant, delta: float) -> bytes:
-    """delta against epsilon on a logarithmic axis, as SVG: the account, and what its Renyi curve alone would give."""
+    """delta against epsilon on a logarithmic axis, as SVG: the account, and what its Rényi curve alone would give."""
     least, file = min(1e-10, delta / 1e4), io.BytesIO()
     with figures.styled(maths=True) as figure_class:
         figure = figure_class(figsize=(4.8, 3.1), layout="constrained")

@@ -1,1 +1,3 @@
-"""What is promised: privacy-loss laws, accountants and their composition. No data, no random numbers, no mechanism."""
+"""What is promised: privacy-loss distributions, accountants and their composition. No data, no random numbers, no
+mechanism.
+"""

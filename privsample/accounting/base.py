@@ -20,7 +20,7 @@ from privsample._checks import (
     renyi_orders,
 )
 from privsample._serial import decode, encode
-from privsample._value import Memo, cached, put, value
+from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
@@ -100,7 +100,7 @@ class Accountant(Memo, ABC):
         return 1.0 if self.failure > 0 else self.bounds.order_limit
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The pure guarantee: epsilon at delta = `failure`; +inf where there is none."""
         return self.bounds.pure_epsilon
 
@@ -116,7 +116,7 @@ class Accountant(Memo, ABC):
         return self.bounds.kind(view)
 
     def rdp(self, orders: ArrayLike) -> FloatArray:
-        """Renyi differential privacy in nats: sup over neighbours, both directions.
+        """Rényi differential privacy in nats: sup over neighbours, both directions.
 
         Parameters: orders, any shape, finite and > 1. Returns: same shape; +inf at and above `order_limit`.
         Raises: ValueError, for an order that is NaN, infinite or <= 1.
@@ -251,7 +251,7 @@ class SizeFreeAccountant(Accountant):
         return self
 
 
-@value
+@frozen_value
 class Composed(Accountant):
     """Accounts of releases from the same records, each with how often. Rényi curves add; dominating pairs multiply.
 
@@ -279,7 +279,7 @@ class Composed(Accountant):
         if sum(counts.values()) > 1:
             composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
-        put(self, entries=tuple(counts.items()), assumptions=union)
+        set_fields(self, entries=tuple(counts.items()), assumptions=union)
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
@@ -312,7 +312,7 @@ class Composed(Accountant):
         return replace(self, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))
 
 
-@value
+@frozen_value
 class Parallel(Accountant):
     """Accounts of releases from disjoint parts of the records: the worst of the parts at every order and epsilon.
 
@@ -328,7 +328,7 @@ class Parallel(Accountant):
     moved: bool = False
 
     def __post_init__(self) -> None:
-        put(self, moved=flag(moved=self.moved), parts=listed(parts=self.parts))
+        set_fields(self, moved=flag(moved=self.moved), parts=listed(parts=self.parts))
         for part in self.parts:
             checked_account(parts=part)
         flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
@@ -347,7 +347,7 @@ class Parallel(Accountant):
                 raise RelationMismatch(f"parts must protect one unit, got {sorted(units)}")
         elif isinstance(same_relation(parts), ProfileEdge):
             more = frozenset({Assumption.INDEPENDENT_PROFILES})
-        put(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+        set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
 
     @property
     def _kinds(self) -> tuple[Accountant, ...]:
@@ -392,7 +392,7 @@ class Parallel(Accountant):
         return Accountant.group(self, size)
 
 
-@value
+@frozen_value
 class Group(Accountant):
     """`base` for groups of `size`: of any account, from its bounds alone. Kind: upper bound.
 
@@ -410,10 +410,10 @@ class Group(Accountant):
         size = positive_integer(size=self.size)
         checked_account(base=self.base)
         if self.relation is None:
-            put(self, relation=self.base.relation.group(size))
+            set_fields(self, relation=self.base.relation.group(size))
         if isinstance(self.base.relation, ReplaceOne):
             size = min(size, self.base.relation.n)
-        put(self, size=size, assumptions=self.assumptions | self.base.assumptions)
+        set_fields(self, size=size, assumptions=self.assumptions | self.base.assumptions)
 
     @property
     def source(self) -> str:

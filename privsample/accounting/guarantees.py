@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer, probability
 from privsample._logspace import half_square, log1mexp, product_up, resolved
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -18,7 +18,7 @@ _UP = 1.0 + 2.0**-43  # more than rounding takes away from a difference of logar
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
-@value
+@frozen_value
 class PureAccountant(SizeFreeAccountant):
     """Any mechanism that is `stated_epsilon`-DP, by its dominating pair. Kind: exact for the worst such mechanism."""
 
@@ -27,8 +27,8 @@ class PureAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
+        set_fields(self, relation=related(self.relation))
+        set_fields(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
 
     @property
     def source(self) -> str:
@@ -45,7 +45,7 @@ class PureAccountant(SizeFreeAccountant):
         return replace(self, stated_epsilon=size * self.stated_epsilon, relation=self.relation.group(size))
 
 
-@value
+@frozen_value
 class ApproximateAccountant(SizeFreeAccountant):
     """Any mechanism that is (`stated_epsilon`, `stated_delta`)-DP. Kind: exact for the worst such mechanism.
 
@@ -58,9 +58,9 @@ class ApproximateAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
-        put(self, stated_delta=probability(stated_delta=self.stated_delta))
+        set_fields(self, relation=related(self.relation))
+        set_fields(self, stated_epsilon=nonnegative(stated_epsilon=self.stated_epsilon))
+        set_fields(self, stated_delta=probability(stated_delta=self.stated_delta))
 
     @property
     def source(self) -> str:
@@ -98,7 +98,7 @@ class ApproximateAccountant(SizeFreeAccountant):
         return replace(self, stated_epsilon=size * epsilon, stated_delta=delta, relation=relation)
 
 
-@value
+@frozen_value
 class ZCDPAccountant(SizeFreeAccountant):
     """Any rho-zCDP mechanism: rdp(a) = rho a. Kind: exact for rdp, upper bound for the rest."""
 
@@ -107,8 +107,8 @@ class ZCDPAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, rho=nonnegative(rho=self.rho))
+        set_fields(self, relation=related(self.relation))
+        set_fields(self, rho=nonnegative(rho=self.rho))
 
     @property
     def source(self) -> str:
@@ -126,7 +126,7 @@ class ZCDPAccountant(SizeFreeAccountant):
         return replace(self, rho=size * size * self.rho, relation=self.relation.group(size))
 
 
-@value
+@frozen_value
 class BoundedRangeEnvelope(Envelope):
     """All pairs whose privacy loss stays in an interval of length `loss_range`: the worst at each order and epsilon.
 
@@ -136,7 +136,7 @@ class BoundedRangeEnvelope(Envelope):
     loss_range: float
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """loss_range."""
         return self.loss_range
 
@@ -157,7 +157,7 @@ class BoundedRangeEnvelope(Envelope):
         return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
 
 
-@value
+@frozen_value
 class BoundedRangeAccountant(SizeFreeAccountant):
     """Any mechanism whose loss stays in an interval of length `loss_range`, as every exponential mechanism's does.
 
@@ -180,7 +180,7 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     --------
     >>> import privsample as ps
     >>> account = ps.BoundedRangeAccountant(loss_range=0.5)
-    >>> account.max_loss, round(float((10 * account).epsilon(1e-6)), 3)
+    >>> account.max_divergence, round(float((10 * account).epsilon(1e-6)), 3)
     (0.5, 3.632)
     """
 
@@ -189,8 +189,8 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _STATED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, loss_range=resolved(positive(loss_range=self.loss_range)))
+        set_fields(self, relation=related(self.relation))
+        set_fields(self, loss_range=resolved(positive(loss_range=self.loss_range)))
 
     @property
     def source(self) -> str:

@@ -1,13 +1,15 @@
-"""Profile-based privacy: what the output laws of two profiles that an edge joins tell about which one it was."""
+"""Profile-based privacy: what the output distributions of two profiles that an edge joins tell about which one it
+was.
+"""
 
 import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer, real_array
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.codes import CodeLaws
+from privsample.accounting.loss.codes import CodeDistributions
 from privsample.accounting.loss.worst import WorstPair
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.errors import RelationMismatch
@@ -18,17 +20,18 @@ _UNIT = float(np.finfo(np.float64).eps)
 _NOTHING = WorstPair(log_p=np.zeros((1, 1)), log_q=np.zeros((1, 1)))
 
 
-@value
+@frozen_value
 class ProfileAccountant(Accountant):
-    """The cost of one observation: for every edge, both ways, the output law of one profile against the other's.
+    """The cost of one observation: for every edge, both ways, the output distribution of one profile against the
+    other's.
 
-    laws: (profiles, symbols), what comes out for each profile, as doubles computed with an error of a few ulp;
-    stated_epsilon: the pure guarantee that was asked for, which the laws are checked to keep.
-    Kind: exact (rounded up by the error of the laws). Source: Geumlek 2020, Definition 25.
+    distributions: (profiles, symbols), what comes out for each profile, as doubles computed with an error of a few ulp;
+    stated_epsilon: the pure guarantee that was asked for, which the distributions are checked to keep.
+    Kind: exact (rounded up by the error of the distributions). Source: Geumlek 2020, Definition 25.
     """
 
     relation: ProfileEdge
-    laws: FloatArray
+    distributions: FloatArray
     stated_epsilon: float
     assumptions: frozenset[Assumption] = frozenset({Assumption.KNOWN_PROFILES, Assumption.INDEPENDENT_PROFILES})
 
@@ -37,20 +40,23 @@ class ProfileAccountant(Accountant):
             raise RelationMismatch(f"relation must be a ProfileEdge, got {self.relation}")
         if not isinstance(self.relation.graph, ProfileGraph):
             raise TypeError(f"the relation must hold a ProfileGraph, got {type(self.relation.graph).__name__}")
-        laws, graph = real_array(laws=self.laws).copy(), self.relation.graph
-        if laws.ndim != 2 or len(laws) != len(graph) or not np.all(laws >= 0):
-            raise ValueError(f"laws must be probabilities, one row for each of {len(graph)} profiles, got {laws.shape}")
-        if not np.all(np.abs(laws.sum(axis=1) - 1.0) <= 1e-9):
-            raise ValueError("laws must add up to one, row by row")
-        laws.flags.writeable = False
-        put(self, laws=laws, stated_epsilon=positive(stated_epsilon=self.stated_epsilon))
-        put(self, assumptions=self.assumptions | {Assumption.KNOWN_PROFILES})
-        if not self._pair.max_loss <= self.stated_epsilon:
+        distributions, graph = real_array(distributions=self.distributions).copy(), self.relation.graph
+        if distributions.ndim != 2 or len(distributions) != len(graph) or not np.all(distributions >= 0):
+            raise ValueError(
+                f"distributions must be probabilities, one row for each of {len(graph)} profiles, "
+                f"got {distributions.shape}"
+            )
+        if not np.all(np.abs(distributions.sum(axis=1) - 1.0) <= 1e-9):
+            raise ValueError("distributions must add up to one, row by row")
+        distributions.flags.writeable = False
+        set_fields(self, distributions=distributions, stated_epsilon=positive(stated_epsilon=self.stated_epsilon))
+        set_fields(self, assumptions=self.assumptions | {Assumption.KNOWN_PROFILES})
+        if not self._pair.max_divergence <= self.stated_epsilon:
             raise ValueError(self._violation())
 
     @property
     def source(self) -> str:
-        """The definition; the curves are those of the laws themselves."""
+        """The definition; the curves are those of the distributions themselves."""
         return "Geumlek 2020, Definition 25 (profile-based privacy)"
 
     def _bounds(self) -> PrivacyBounds:
@@ -63,14 +69,14 @@ class ProfileAccountant(Accountant):
         if not len(a):
             return _NOTHING
         with np.errstate(divide="ignore"):
-            log_laws = np.log(self.laws)
-        slack = _UNIT * (self.laws.shape[1] + 6)  # sums of positive products: every error is relative
+            log_laws = np.log(self.distributions)
+        slack = _UNIT * (self.distributions.shape[1] + 6)  # sums of positive products: every error is relative
         return WorstPair(log_p=log_laws[np.r_[a, b]], log_q=log_laws[np.r_[b, a]], slack=slack)
 
-    def code_laws(self) -> CodeLaws | None:
+    def code_distributions(self) -> CodeDistributions | None:
         """The output distributions of the profiles, and the edges."""
         ends = self.relation.graph.ends
-        return CodeLaws(laws=self.laws, exchanged=ends) if len(ends) else None
+        return CodeDistributions(distributions=self.distributions, exchanged=ends) if len(ends) else None
 
     def _violation(self) -> str:
         """Which edge breaks the promise, and by how much."""
@@ -83,10 +89,10 @@ class ProfileAccountant(Accountant):
         )
 
     def group(self, size: int) -> "ProfileAccountant":
-        """Profiles with up to `size` edges between them: exact, from the laws."""
+        """Profiles with up to `size` edges between them: exact, from the distributions."""
         return ProfileAccountant(
             relation=self.relation.group(size),
-            laws=self.laws,
+            distributions=self.distributions,
             stated_epsilon=positive_integer(size=size) * self.stated_epsilon * (1 + 4 * _UNIT),
             assumptions=self.assumptions,
         )

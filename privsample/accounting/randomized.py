@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import positive, positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed, SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.codes import CodeLaws
+from privsample.accounting.loss.codes import CodeDistributions
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.relations import Relation, ReplaceOne, related
 
 
-@value
+@frozen_value
 class RandomizedResponseAccountant(SizeFreeAccountant):
     """One record's answer is e^epsilon times as likely to be the truth as any one other category."""
 
@@ -24,15 +24,15 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
+        set_fields(self, relation=related(self.relation))
         categories = positive_integer(categories=self.categories)
         if not categories >= 2:
             raise ValueError(f"categories must be at least 2, got {categories}")
-        put(self, log_odds=positive(log_odds=self.log_odds), categories=categories)
+        set_fields(self, log_odds=positive(log_odds=self.log_odds), categories=categories)
 
     @property
     def source(self) -> str:
-        """The mechanism; the curves are those of two laws on three outcomes."""
+        """The mechanism; the curves are those of two distributions on three outcomes."""
         return "Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (k-ary)"
 
     def _bounds(self) -> PrivacyBounds:
@@ -45,12 +45,14 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         loss = np.array([self.log_odds, -self.log_odds, *(0.0 for _ in rest)])
         return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)])
 
-    def code_laws(self) -> CodeLaws:
+    def code_distributions(self) -> CodeDistributions:
         """The answer's distribution for each record's category; any two categories can be exchanged."""
         count = self.categories
-        laws = np.exp(np.where(np.eye(count) > 0, 0.0, -self.log_odds))
+        distributions = np.exp(np.where(np.eye(count) > 0, 0.0, -self.log_odds))
         exchanged = np.argwhere(np.triu(np.ones((count, count)), 1))
-        return CodeLaws(laws=laws / laws.sum(axis=1, keepdims=True), exchanged=exchanged)
+        return CodeDistributions(
+            distributions=distributions / distributions.sum(axis=1, keepdims=True), exchanged=exchanged
+        )
 
     def group(self, size: int) -> Accountant:
         """`size` answers change, each by itself: as many releases of one. Kind: exact (docs/notes/composition.md)."""

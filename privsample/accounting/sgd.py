@@ -1,12 +1,11 @@
 """The account of one pass of noisy projected gradient descent whose last state is released: docs/notes/sgd.md."""
 
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, holdable, nonnegative_integer, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, nonnegative_integer, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, half_square
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -22,7 +21,7 @@ _UP = 1 + 1e-12
 _LARGE = 500.0  # an exponent whose exponential is a float
 
 
-@value
+@frozen_value
 class OrderPair(LossPair):
     """Gaussian pairs of which one is drawn and told, mu[i] with chance e^log_weights[i]. Its own reverse.
 
@@ -34,7 +33,7 @@ class OrderPair(LossPair):
     log_weights: FloatArray
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded."""
         return np.inf
 
@@ -60,12 +59,12 @@ class OrderPair(LossPair):
         return self
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Many Gaussians for each value."""
         return True
 
 
-@value
+@frozen_value
 class SGDAccountant(Accountant):
     """The last state of descent over n records in batches, one step each, under ReplaceOne(n). Kind: upper bound.
 
@@ -92,9 +91,9 @@ class SGDAccountant(Accountant):
     def __post_init__(self) -> None:
         if not isinstance(self.loss, ConvexLoss):
             raise TypeError(f"loss must be LogisticLoss(...) or SquaredLoss(...), got {type(self.loss).__name__}")
-        put(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
-        put(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
-        put(self, public_tail=nonnegative_integer(public_tail=self.public_tail))
+        set_fields(self, n=positive_integer(n=self.n), batch=positive_integer(batch=self.batch))
+        set_fields(self, rate=positive(rate=self.rate), noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, public_tail=nonnegative_integer(public_tail=self.public_tail))
         if not isinstance(self.hidden_order, bool):
             raise TypeError(f"hidden_order must be True or False, got {self.hidden_order!r}")
         if not self.batch <= self.n:
@@ -131,7 +130,7 @@ class SGDAccountant(Accountant):
 
         The release is that Gaussian for a record at a known position. Raises: ValueError, too many steps to hold.
         """
-        holdable(self.steps, lower="n, or raise batch")
+        check_memory(self.steps, lower="n, or raise batch")
         return self._shift(np.arange(self.steps)[::-1] + self.public_tail)
 
     def _shift(self, later: ArrayLike) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from privsample._checks import number, positive, probability, renyi_orders
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.engine import views
@@ -39,16 +39,16 @@ class Target(ABC):
         """The guarantee in one phrase."""
 
 
-@value
+@frozen_value
 class RDP(Target):
-    """(order, epsilon)-Renyi differential privacy."""
+    """(order, epsilon)-Rényi differential privacy."""
 
     order: float
     epsilon: float
 
     def __post_init__(self) -> None:
         order = float(renyi_orders(number(order=self.order)))
-        put(self, order=order, epsilon=positive(epsilon=self.epsilon))
+        set_fields(self, order=order, epsilon=positive(epsilon=self.epsilon))
 
     def met_by(self, account: Accountant) -> bool:
         """rdp(order) <= epsilon."""
@@ -61,10 +61,10 @@ class RDP(Target):
     @property
     def words(self) -> str:
         """The guarantee in one phrase."""
-        return f"Renyi privacy of {self.epsilon:g} at order {self.order:g}"
+        return f"Rényi privacy of {self.epsilon:g} at order {self.order:g}"
 
 
-@value
+@frozen_value
 class DP(Target):
     """(epsilon, delta)-differential privacy; delta = 0 asks for pure differential privacy."""
 
@@ -72,11 +72,11 @@ class DP(Target):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        put(self, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
+        set_fields(self, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
 
     def met_by(self, account: Accountant) -> bool:
         """epsilon(delta) <= epsilon, by delta(epsilon) where that is cheaper."""
-        if account.max_loss <= self.epsilon and account.failure <= self.delta:
+        if account.max_divergence <= self.epsilon and account.failure <= self.delta:
             return True
         if not account.bounds.inverts_exactly:
             return bool(account.epsilon(self.delta) <= self.epsilon)
@@ -92,7 +92,7 @@ class DP(Target):
 
     def _excess(self, account: Accountant) -> float:
         if self.delta == 0:
-            return float(account.max_loss / self.epsilon - 1)
+            return float(account.max_divergence / self.epsilon - 1)
         return views.approx_log_delta(account.bounds, self.epsilon) - float(np.log(self.delta))
 
     @property
@@ -101,14 +101,14 @@ class DP(Target):
         return f"epsilon {self.epsilon:g} at delta {self.delta:g}"
 
 
-@value
+@frozen_value
 class ZCDP(Target):
     """rho-zero-concentrated differential privacy."""
 
     rho: float
 
     def __post_init__(self) -> None:
-        put(self, rho=positive(rho=self.rho))
+        set_fields(self, rho=positive(rho=self.rho))
 
     def met_by(self, account: Accountant) -> bool:
         """zcdp <= rho."""
@@ -129,10 +129,10 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
     limit, reason = account.order_limit, ""
     match target:
         case RDP(order=order) if order >= limit:
-            reason = f": its Renyi divergence is infinite from order {limit:g} on, and order {order:g} was asked for"
+            reason = f": its Rényi divergence is infinite from order {limit:g} on, and order {order:g} was asked for"
         case RDP(order=order):
             reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
-        case DP(delta=0.0) if np.isinf(account.max_loss):
+        case DP(delta=0.0) if np.isinf(account.max_divergence):
             reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
         case DP(epsilon=epsilon, delta=delta):
             cost = float(account.epsilon(delta))
@@ -140,7 +140,7 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
             if cost <= epsilon:  # by the last digits only
                 reason = f": this mechanism costs delta {float(account.delta(epsilon))!r} at that epsilon"
         case ZCDP() if np.isfinite(limit):
-            reason, advice = f": its Renyi divergence is infinite from order {limit:g} on", "ask for RDP or DP"
+            reason, advice = f": its Rényi divergence is infinite from order {limit:g} on", "ask for RDP or DP"
     return UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
 
 

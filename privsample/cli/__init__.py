@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from privsample.cli.errors import DataProblem, Stop, UsageProblem
+from privsample.cli.errors import CliError, DataProblem, UsageProblem
 from privsample.cli.options import Parser, joined
 from privsample.errors import SchemaError
 
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(words)
         sys.stdout.flush()
         return code
-    except Stop as stop:
+    except CliError as stop:
         return _failed(str(stop), stop.code)
     except SchemaError as error:  # its messages name public facts only
         return _failed(str(error), DataProblem.code)

@@ -130,7 +130,7 @@ def show_costs(page: Page, mechanism: Mechanism, cost: dict[str, Any]) -> None:
         numbers=(0, 1),
     )
     page.table(
-        "The same in Renyi divergence, for adding costs up",
+        "The same in Rényi divergence, for adding costs up",
         ("order", "at most"),
         [[f"{row['order']:g}", up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
         numbers=(0, 1),

@@ -12,9 +12,9 @@ import numpy as np
 from privsample.cli import build
 from privsample.cli.build import checked
 from privsample.cli.choice import add_mechanism
-from privsample.cli.errors import Stop, UsageProblem, require, require_known
+from privsample.cli.errors import CliError, UsageProblem, require, require_known
 from privsample.cli.options import add_json, add_target, number, seed, whole
-from privsample.cli.output import Page, check_tables, down, print_json, progress, read_or_not
+from privsample.cli.output import Page, check_tables, down, ignore_broken_pipe, print_json, progress
 from privsample.cli.reproduce import empty_folder
 from privsample.cli.spread import add_jobs, spread
 from privsample.mechanisms.base import Mechanism
@@ -43,7 +43,7 @@ p: such draws are at most this likely, if the claim is true. CONSISTENT is no pr
 draws: from each of two neighbouring datasets, those that the verdict rests on."""
 
 
-class Refuted(Stop):
+class Refuted(CliError):
     """A claim was refuted."""
 
     code = 1
@@ -103,7 +103,7 @@ def run(args: Namespace) -> int:
     finally:  # what was done is kept and told also where the rest failed or was stopped
         if done:
             files = () if folder is None else _kept(done, folder)
-            with read_or_not():  # the exit code says what was found all the same
+            with ignore_broken_pipe():  # the exit code says what was found all the same
                 _told(done, args)
                 if not args.json:
                     print(*(f"{file}\n" for file in files), sep="", end="")

@@ -5,23 +5,23 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 
 
-class Stop(Exception):
+class CliError(Exception):
     """A command cannot go on; `code` is its exit code."""
 
     code = 2
 
 
-class UsageProblem(Stop):
+class UsageProblem(CliError):
     """The command line or the machine: another option, another name, another package would do."""
 
 
-class Interrupted(Stop):
+class Interrupted(CliError):
     """The user stopped it."""
 
     code = 130
 
 
-class DataProblem(Stop):
+class DataProblem(CliError):
     """The data are not what was declared."""
 
     code = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privsample.cli.errors import DataProblem, Stop, UsageProblem, require
+from privsample.cli.errors import CliError, DataProblem, UsageProblem, require
 from privsample.cli.formats import TEXT, ending, open_quote, read, unreadable
 from privsample.cli.textfile import TextForm, line_numbers
 from privsample.cli.values import check_type, coded, is_text, parsed
@@ -79,7 +79,7 @@ class Column:
     def _guard(self) -> Iterator[None]:
         try:
             yield
-        except (Stop, MemoryError):
+        except (CliError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 (pyarrow's own messages can show a record)
             raise unreadable(self.path, error, self._how.form) from None

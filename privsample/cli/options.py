@@ -230,8 +230,8 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="the probability with which epsilon may fail, e.g. 1e-6. With another limit: where costs are stated",
     )
-    group.add_argument("--order", type=number, metavar="A", help="Renyi differential privacy: its order, above 1")
-    group.add_argument("--rdp-epsilon", type=number, metavar="E", help="Renyi differential privacy at --order")
+    group.add_argument("--order", type=number, metavar="A", help="Rényi differential privacy: its order, above 1")
+    group.add_argument("--rdp-epsilon", type=number, metavar="E", help="Rényi differential privacy at --order")
     group.add_argument("--rho", type=number, metavar="RHO", help="zero-concentrated differential privacy")
 
 

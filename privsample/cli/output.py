@@ -115,7 +115,7 @@ class Page:
 
 
 @contextmanager
-def read_or_not() -> Iterator[None]:
+def ignore_broken_pipe() -> Iterator[None]:
     """What is printed inside may be read to its end or not: from where the reader left, nothing more is printed."""
     try:
         yield

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._data import text_mask
-from privsample._value import value
+from privsample._value import frozen_value
 
 _LOST = 1e-6  # of what one record moves: what rounding may take of a sum
 _ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # of the larger bound: what is moved by less is not reported
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@value
+@frozen_value
 class Domain:
     """Numbers in [low, high], whole ones only if `whole`.
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, flag, number, positive_integer, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 
-@value
-class Differences:
+@frozen_value
+class RecordSensitivity:
     """S(x) - S(x') over all records x and x', up to signs and places: noise is symmetric and alike on all coordinates.
 
     Every difference, with signs and places changed, is a convex combination of the rows of `vectors`, shape
@@ -26,7 +26,7 @@ class Differences:
 
     def __post_init__(self) -> None:
         given = np.abs(real_array(vectors=self.vectors))
-        put(self, whole=flag(whole=self.whole), attained=flag(attained=self.attained))
+        set_fields(self, whole=flag(whole=self.whole), attained=flag(attained=self.attained))
         if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all() or not given.any(axis=1).all():
             raise ValueError(
                 "vectors must be finite differences, none of them zero, of shape (vectors, coordinates), got "
@@ -39,20 +39,20 @@ class Differences:
         kept = rows[~np.array(covered)]
         kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
         kept.flags.writeable = False
-        put(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
+        set_fields(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
         if not number(length=self.length) > 0:
             raise ValueError(f"length must be > 0, got {self.length}")
         longest = kept.max() * np.linalg.norm(kept / kept.max(), axis=1).max()  # squares neither overflow nor vanish
-        put(self, length=min(float(self.length), float(longest)))
+        set_fields(self, length=min(float(self.length), float(longest)))
 
-    def __mul__(self, times: int) -> "Differences":
+    def __mul__(self, times: int) -> "RecordSensitivity":
         """What so many records can do together."""
         times = positive_integer(times=times)
         return replace(self, vectors=times * self.vectors, length=times * self.length)
 
     __rmul__ = __mul__
 
-    def repeated(self, features: int) -> "Differences":
+    def repeated(self, features: int) -> "RecordSensitivity":
         """Of a record with so many features, each of which moves its own part of the statistic like this."""
         rows = np.tile(self.vectors, (1, positive_integer(features=features)))
         length = features**0.5 * self.length
@@ -61,9 +61,9 @@ class Differences:
         return replace(self, vectors=rows, length=length)
 
 
-def one_number(reach: float, *, whole: bool) -> Differences:
+def one_number(reach: float, *, whole: bool) -> RecordSensitivity:
     """A statistic of one coordinate that moves by at most `reach`."""
-    return Differences(vectors=np.array([[reach]]), whole=whole)
+    return RecordSensitivity(vectors=np.array([[reach]]), whole=whole)
 
 
-ONE_HOT = Differences(vectors=np.array([[1.0, 1.0]]), whole=True)
+ONE_HOT = RecordSensitivity(vectors=np.array([[1.0, 1.0]]), whole=True)

@@ -1,4 +1,4 @@
-"""Laws of additive noise: exact log mass, variance and tails, and samplers without a loop per draw."""
+"""Distributions of additive noise: exact log mass, variance and tails, and samplers without a loop per draw."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, one_of, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 LARGEST_DISCRETE = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
@@ -15,14 +15,14 @@ _TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is 
 
 
 class Noise(ABC):
-    """A law of independent noise, symmetric about zero, one draw for each coordinate."""
+    """A distribution of independent noise, symmetric about zero, one draw for each coordinate."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The law in words, as `noise_law` takes it."""
+        """The distribution in words, as `noise_distribution` takes it."""
 
     @property
     @abstractmethod
@@ -32,16 +32,16 @@ class Noise(ABC):
     @property
     @abstractmethod
     def spread(self) -> float:
-        """The law's parameter: its scale or its noise_std."""
+        """The distribution's parameter: its scale or its noise_std."""
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """Exact, and the law's own: not that of its continuous counterpart."""
+        """Exact, and the distribution's own: not that of its continuous counterpart."""
 
     @abstractmethod
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log density; of a discrete law, log probability, and -inf off the whole numbers. Elementwise."""
+        """Log density; of a discrete distribution, log probability, and -inf off the whole numbers. Elementwise."""
 
     @abstractmethod
     def log_tail(self, t: FloatArray) -> FloatArray:
@@ -56,14 +56,14 @@ class Noise(ABC):
         """Independent draws; exact for ideal uniform reals."""
 
 
-@value
+@frozen_value
 class LaplaceNoise(Noise):
     """Density proportional to e^(-|x| / scale)."""
 
     scale: float
 
     def __post_init__(self) -> None:
-        put(self, scale=positive(scale=self.scale))
+        set_fields(self, scale=positive(scale=self.scale))
 
     @property
     def name(self) -> str:
@@ -102,14 +102,14 @@ class LaplaceNoise(Noise):
         return rng.laplace(0.0, self.scale, shape)
 
 
-@value
+@frozen_value
 class GaussianNoise(Noise):
     """Normal with standard deviation `noise_std`."""
 
     noise_std: float
 
     def __post_init__(self) -> None:
-        put(self, noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, noise_std=positive(noise_std=self.noise_std))
 
     @property
     def name(self) -> str:
@@ -148,14 +148,14 @@ class GaussianNoise(Noise):
         return self.noise_std * rng.standard_normal(shape)
 
 
-@value
+@frozen_value
 class DiscreteLaplaceNoise(Noise):
     """P(k) proportional to e^(-|k| / scale) on the whole numbers (two-sided geometric). scale <= 1e14."""
 
     scale: float
 
     def __post_init__(self) -> None:
-        put(self, scale=_within(scale=self.scale))
+        set_fields(self, scale=_within(scale=self.scale))
 
     @property
     def name(self) -> str:
@@ -202,7 +202,7 @@ class DiscreteLaplaceNoise(Noise):
         return np.floor(self.scale * up) - np.floor(self.scale * down)
 
 
-@value
+@frozen_value
 class DiscreteGaussianNoise(Noise):
     """P(k) proportional to e^(-k^2 / (2 noise_std^2)) on the whole numbers. noise_std <= 1e14.
 
@@ -212,7 +212,7 @@ class DiscreteGaussianNoise(Noise):
     noise_std: float
 
     def __post_init__(self) -> None:
-        put(self, noise_std=_within(noise_std=self.noise_std))
+        set_fields(self, noise_std=_within(noise_std=self.noise_std))
 
     @property
     def name(self) -> str:
@@ -231,7 +231,7 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def variance(self) -> float:
-        """By the theta series, or by its Fourier series for a wide law; always below noise_std^2."""
+        """By the theta series, or by its Fourier series for a wide distribution; always below noise_std^2."""
         s, squares = self.noise_std, _TERMS**2
         if s < 1:
             terms = 2 * _gauss_terms(s)
@@ -241,7 +241,7 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def log_normalizer(self) -> float:
-        """log of the sum over k of e^(-k^2 / (2 noise_std^2)), by Poisson summation for a wide law."""
+        """log of the sum over k of e^(-k^2 / (2 noise_std^2)), by Poisson summation for a wide distribution."""
         s = self.noise_std
         if s < 1:
             return float(np.log1p(2 * _gauss_terms(s).sum()))
@@ -287,8 +287,8 @@ _LAWS: dict[str, Callable[[float], Noise]] = {
 NAMES = tuple(_LAWS)
 
 
-def noise_law(name: str, spread: float) -> Noise:
-    """The law of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
+def noise_distribution(name: str, spread: float) -> Noise:
+    """The distribution of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
     if not one_of(name, _LAWS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
     return _LAWS[name](spread)

@@ -1,4 +1,4 @@
-"""Profiles, the public laws that an observation may come from, and the edges between those to be confused."""
+"""Profiles, the public distributions that an observation may come from, and the edges between those to be confused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, nonnegative, positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 Name = str | int
 Edge = tuple[Name, Name]
@@ -18,41 +18,50 @@ _SUM_TOLERANCE = 1e-9
 _LEAST = 1e-100  # a smaller probability, times an entry of a matrix, could vanish in a double
 
 
-@value
+@frozen_value
 class ProfileGraph:
     """Laws on {0, ..., symbols-1}, each with a name, and the pairs of them that a release must not tell apart.
 
-    profiles: a mapping from names (text or whole numbers) to laws, or an array with one law a row, named 0, 1, ...;
-    a single number p is the Bernoulli law (1 - p, p). edges: pairs of names; a networkx graph; or a mapping from group
-    names to lists of members, which joins all members of one group ("hide the person within the role").
-    A law may miss 1 by 1e-9; it is then taken in proportion. The graph is public, its laws included.
+    profiles: a mapping from names (text or whole numbers) to distributions, or an array with one distribution a row,
+    named 0, 1, ...; a single number p is the Bernoulli distribution (1 - p, p). edges: pairs of names; a networkx
+    graph; or a mapping from group names to lists of members, which joins all members of one group ("hide the person
+    within the role"). A distribution may miss 1 by 1e-9; it is then taken in proportion. The graph is public, its
+    distributions included.
 
     Raises: ValueError, naming the profile or the edge that is at fault.
     """
 
     profiles: Any  # held as ((name, (p_0, p_1, ...)), ...)
     edges: Any = ()  # held as ((name, name), ...), each once, in the order of the profiles
-    laws: FloatArray = field(init=False, compare=False, repr=False)  # (profiles, symbols), rows add up to one
+    distributions: FloatArray = field(init=False, compare=False, repr=False)  # (profiles, symbols), rows add up to one
     ends: IndexArray = field(init=False, compare=False, repr=False)  # (edges, 2), positions of the edges' profiles
 
     def __post_init__(self) -> None:
-        profiles = tuple((_name(name), _law(name, law)) for name, law in _items(self.profiles))
+        profiles = tuple((_name(name), _law(name, distribution)) for name, distribution in _items(self.profiles))
         position = {name: k for k, (name, _) in enumerate(profiles)}
         if not profiles:
-            raise ValueError("profiles must hold at least one law")
+            raise ValueError("profiles must hold at least one distribution")
         if len(position) != len(profiles):
             raise ValueError("profiles must have different names")
         first, symbols = profiles[0][0], len(profiles[0][1])
-        for name, law in profiles:
-            if len(law) != symbols:
-                raise ValueError(f"profile {name!r} must have {symbols} symbols like {first!r}, got {len(law)}")
+        for name, distribution in profiles:
+            if len(distribution) != symbols:
+                raise ValueError(
+                    f"profile {name!r} must have {symbols} symbols like {first!r}, got {len(distribution)}"
+                )
         ends = sorted({_edge(edge, position) for edge in _pairs(self.edges)})
-        laws = np.array([law for _, law in profiles])
-        laws /= laws.sum(axis=1, keepdims=True)
+        distributions = np.array([distribution for _, distribution in profiles])
+        distributions /= distributions.sum(axis=1, keepdims=True)
         index = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        laws.flags.writeable = index.flags.writeable = False
+        distributions.flags.writeable = index.flags.writeable = False
         names = list(position)
-        put(self, profiles=profiles, edges=tuple((names[a], names[b]) for a, b in ends), laws=laws, ends=index)
+        set_fields(
+            self,
+            profiles=profiles,
+            edges=tuple((names[a], names[b]) for a, b in ends),
+            distributions=distributions,
+            ends=index,
+        )
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -62,7 +71,7 @@ class ProfileGraph:
     @property
     def symbols(self) -> int:
         """How many symbols an observation can be."""
-        return int(self.laws.shape[1])
+        return int(self.distributions.shape[1])
 
     def __len__(self) -> int:
         return len(self.profiles)
@@ -121,7 +130,7 @@ def _adjacency(count: int, ends: IndexArray) -> Any:
 
 
 def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
-    """Names and laws, of a mapping, of what a ProfileGraph holds, or of an array."""
+    """Names and distributions, of a mapping, of what a ProfileGraph holds, or of an array."""
     if isinstance(profiles, Mapping):
         return list(profiles.items())
     if isinstance(profiles, tuple) and all(
@@ -131,9 +140,13 @@ def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
     try:
         array = np.asarray(profiles, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError("profiles must map names to laws, or be an array of laws, one a row") from None
+        raise TypeError(
+            "profiles must map names to distributions, or be an array of distributions, one a row"
+        ) from None
     if array.ndim not in (1, 2):
-        raise ValueError(f"profiles must be an array of laws, shape (profiles, symbols), got shape {array.shape}")
+        raise ValueError(
+            f"profiles must be an array of distributions, shape (profiles, symbols), got shape {array.shape}"
+        )
     return list(enumerate(array))
 
 
@@ -145,11 +158,11 @@ def _name(name: Any) -> Name:
     return name
 
 
-def _law(name: Any, law: Any) -> tuple[float, ...]:
+def _law(name: Any, distribution: Any) -> tuple[float, ...]:
     try:
-        array = np.asarray(law, dtype=np.float64)
+        array = np.asarray(distribution, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"profile {name!r} must be a law: numbers >= 0 that add up to 1") from None
+        raise TypeError(f"profile {name!r} must be a distribution: numbers >= 0 that add up to 1") from None
     if array.ndim == 0:
         if not 0.0 <= array <= 1.0:
             raise ValueError(f"profile {name!r} must be a probability in [0, 1], got {array}")

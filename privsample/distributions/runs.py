@@ -1,4 +1,4 @@
-"""Laws of the number of independent runs: masses, generating function, utility, exact samplers.
+"""Distributions of the number of independent runs: masses, generating function, utility, exact samplers.
 
 Every function of rank takes the *complement* w = 1 - u of a rank u: the share of outputs that are better. Near the best
 rank w is small and known to full relative precision, where u would have lost it.
@@ -11,22 +11,23 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, Real, finite, number, positive, positive_integer, share
+from privsample._checks import FloatArray, Real, finite, number, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp, log_gamma_growth
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
 _BLOCK = 1 << 17
 _FIXED = (
-    "runs must be a law of the number of runs, got {}: a fixed number is refused, since the best of k runs can cost as "
+    "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k runs can "
+    "cost as "
     "much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
 )
 
 
-class Runs(ABC):
-    """A law of the number K of runs on 0, 1, 2, ..., with generating function f(u) = E u^K.
+class RepetitionDistribution(ABC):
+    """A distribution of the number K of runs on 0, 1, 2, ..., with generating function f(u) = E u^K.
 
     `mean` is E K = f'(1); `maximum` the largest number of runs, +inf where there is none.
     """
@@ -40,19 +41,19 @@ class Runs(ABC):
         """log P(K = k) at whole numbers k >= 0, elementwise."""
 
     @abstractmethod
-    def log_success(self, w: FloatArray) -> FloatArray:
+    def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log(1 - f(1 - w)): the best of K runs is among the best share w of outputs; w in [0, 1]."""
 
     @abstractmethod
-    def log_slope(self, w: FloatArray) -> FloatArray:
+    def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
         """log f'(1 - w): the density of the best run's rank; w in [0, 1]."""
 
     @abstractmethod
-    def bend(self, w: FloatArray) -> FloatArray:
+    def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """f''(1 - w)/f'(1 - w), not negative; w in [0, 1]."""
 
     @abstractmethod
-    def log_raised(self, log_x: FloatArray) -> FloatArray:
+    def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """log f(x) at x >= 1, +inf where the series does not converge: the moment generating function of K."""
 
     @abstractmethod
@@ -62,11 +63,11 @@ class Runs(ABC):
     @property
     def log_none(self) -> float:
         """log P(K = 0)."""
-        return float(log1mexp(np.minimum(self.log_success(np.ones(())), 0.0)))
+        return float(log1mexp(np.minimum(self.log_rank_probability(np.ones(())), 0.0)))
 
     def success(self, share_: float) -> float:
         """Probability that the best run is among the best `share_` of outputs; one good setting in m: share_ = 1/m."""
-        return float(np.exp(self.log_success(np.asarray(share(share=share_)))))
+        return float(np.exp(self.log_rank_probability(np.asarray(open_unit_interval(share=share_)))))
 
     @property
     def expected_quantile(self) -> float:
@@ -77,7 +78,7 @@ class Runs(ABC):
         t = np.linspace(-4.0, 4.0, 801)
         x = np.pi / 2 * np.sinh(t)
         w, weight = special.expit(2 * x), np.pi * np.cosh(t) * special.expit(2 * x) * special.expit(-2 * x)
-        return float(np.exp(self.log_success(w)) @ weight * (t[1] - t[0]))
+        return float(np.exp(self.log_rank_probability(w)) @ weight * (t[1] - t[0]))
 
     def tail(self, k: int) -> float:
         """P(K >= k)."""
@@ -96,22 +97,23 @@ class Runs(ABC):
         return 0.0
 
     @abstractmethod
-    def thinned(self, keep: float) -> "Runs":
+    def thinned(self, keep: float) -> "RepetitionDistribution":
         """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""
 
 
-def runs_law(runs: Any) -> Runs:
-    """The law, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
-    if isinstance(runs, Runs):
+def check_repetition_distribution(runs: Any) -> RepetitionDistribution:
+    """The distribution, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
+    if isinstance(runs, RepetitionDistribution):
         return runs
     raise TypeError(_FIXED.format(repr(runs)))
 
 
-@value
-class TruncatedNegativeBinomial(Runs):
+@frozen_value
+class TruncatedNegativeBinomial(RepetitionDistribution):
     """P(K = k) proportional to (1 - gamma)^k (eta)(eta + 1)...(eta + k - 1)/k! on k >= 1.
 
-    eta = 0 is the logarithmic law, eta = 1 the geometric one; a smaller eta costs less privacy and has a heavier tail.
+    eta = 0 is the logarithmic distribution, eta = 1 the geometric one; a smaller eta costs less privacy and has a
+    heavier tail.
     Source: Papernot and Steinke 2022, Definition 1.
     """
 
@@ -127,11 +129,11 @@ class TruncatedNegativeBinomial(Runs):
                 f"gamma must lie in (0, 1), and be at least {least:.3g} to draw from with eta = {eta:g}, got "
                 f"{self.gamma!r}; a smaller one makes more than {_MOST_DRAWN:g} runs"
             )
-        put(self, eta=eta, gamma=gamma)
+        set_fields(self, eta=eta, gamma=gamma)
 
     @classmethod
     def from_mean(cls, *, mean: float, eta: float = 0.0) -> Self:
-        """The law with this mean, > 1. Raises: ValueError, for a mean that no such law has."""
+        """The distribution with this mean, > 1. Raises: ValueError, for a mean that no such distribution has."""
         from scipy.optimize import brentq
 
         goal = np.log(_mean_above_one(mean))
@@ -142,7 +144,7 @@ class TruncatedNegativeBinomial(Runs):
         low, high = 1e-12, -np.log(_least_gamma(finite(eta=eta))) * (1 - 1e-15)
         if not (low < high and excess(low) <= 0.0 <= excess(high)):
             raise ValueError(
-                f"no such law with eta = {eta:g} that can be drawn from has mean {mean!r}; raise eta if it is below "
+                f"no distribution with eta = {eta:g} that can be drawn from has mean {mean!r}; raise eta if it is below "
                 "one, lower it if it is above a thousand"
             )
         return cls(eta=eta, gamma=float(np.exp(-brentq(excess, low, high, xtol=1e-300, rtol=1e-14))))
@@ -189,22 +191,22 @@ class TruncatedNegativeBinomial(Runs):
         """log(1 + (1/gamma - 1) w)."""
         return np.log1p(np.expm1(self._length) * w)
 
-    def log_success(self, w: FloatArray) -> FloatArray:
+    def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log of (1 - e^(-eta t))/(1 - e^(-eta T)), t = log(1 + (1/gamma - 1) w), T = log(1/gamma)."""
         t, length = self._rise(w), self._length
         with np.errstate(divide="ignore"):
             ratio = np.log(t / length * special.exprel(-self.eta * t) / special.exprel(-self.eta * length))
         return np.minimum(ratio, 0.0)
 
-    def log_slope(self, w: FloatArray) -> FloatArray:
+    def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
         """log E K - (1 + eta) t."""
         return np.log(self.mean) - (1.0 + self.eta) * self._rise(w)
 
-    def bend(self, w: FloatArray) -> FloatArray:
+    def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """(1 + eta)(1/gamma - 1) e^-t."""
         return (1.0 + self.eta) * np.expm1(self._length) * np.exp(-self._rise(w))
 
-    def log_raised(self, log_x: FloatArray) -> FloatArray:
+    def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """log of (e^(eta t) - 1)/(e^(eta T) - 1), t = -log(1 - (1 - gamma) x)."""
         reach = np.log1p(-self.gamma) + np.asarray(log_x)
         inside, length = reach < 0.0, self._length
@@ -252,14 +254,14 @@ def _mean_above_one(mean: float) -> float:
     return result
 
 
-@value
-class Poisson(Runs):
+@frozen_value
+class Poisson(RepetitionDistribution):
     """P(K = k) = e^-mean mean^k/k!; none at all with probability e^-mean."""
 
     mean: float
 
     def __post_init__(self) -> None:
-        put(self, mean=positive(mean=self.mean))
+        set_fields(self, mean=positive(mean=self.mean))
         if self.mean > 1e15:
             raise ValueError(f"mean must be at most 1e15 to draw from, got {self.mean!r}")
 
@@ -272,19 +274,19 @@ class Poisson(Runs):
         """Elementwise."""
         return k * np.log(self.mean) - self.mean - special.gammaln(k + 1.0)
 
-    def log_success(self, w: FloatArray) -> FloatArray:
+    def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log(1 - e^(-mean w))."""
         return log1mexp(-self.mean * np.asarray(w))
 
-    def log_slope(self, w: FloatArray) -> FloatArray:
+    def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
         """log mean - mean w."""
         return np.log(self.mean) - self.mean * np.asarray(w)
 
-    def bend(self, w: FloatArray) -> FloatArray:
+    def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """The mean."""
         return np.full(np.shape(w), self.mean)
 
-    def log_raised(self, log_x: FloatArray) -> FloatArray:
+    def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """mean (x - 1)."""
         with np.errstate(over="ignore"):
             return self.mean * np.expm1(log_x)
@@ -298,8 +300,8 @@ class Poisson(Runs):
         return Poisson(mean=keep * self.mean)
 
 
-@value
-class Binomial(Runs):
+@frozen_value
+class Binomial(RepetitionDistribution):
     """How many of `maximum` independent chances, each of probability `rate`, lead to a run."""
 
     maximum: int
@@ -309,7 +311,7 @@ class Binomial(Runs):
         rate = number(rate=self.rate)
         if not 0.0 < rate < 1.0:
             raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: at 1 the number of runs would be fixed")
-        put(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
+        set_fields(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
 
     @property
     def mean(self) -> float:  # type: ignore[override]
@@ -323,19 +325,19 @@ class Binomial(Runs):
         ways = _log_rising(n - at + 1.0, at) - special.gammaln(at + 1.0)
         return np.where(inside, ways + at * np.log(self.rate) + (n - at) * np.log1p(-self.rate), -np.inf)
 
-    def log_success(self, w: FloatArray) -> FloatArray:
+    def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log(1 - (1 - rate w)^maximum)."""
         return log1mexp(self.maximum * np.log1p(-self.rate * np.asarray(w)))
 
-    def log_slope(self, w: FloatArray) -> FloatArray:
+    def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
         """log mean + (maximum - 1) log(1 - rate w)."""
         return np.log(self.mean) + (self.maximum - 1) * np.log1p(-self.rate * np.asarray(w))
 
-    def bend(self, w: FloatArray) -> FloatArray:
+    def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """(maximum - 1) rate/(1 - rate w)."""
         return (self.maximum - 1) * self.rate / (1.0 - self.rate * np.asarray(w))
 
-    def log_raised(self, log_x: FloatArray) -> FloatArray:
+    def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """maximum log(1 - rate + rate x)."""
         return self.maximum * np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + np.asarray(log_x))
 

@@ -1,4 +1,4 @@
-"""Laws of the number of runs whose functions are sums of their masses: mixed, truncated and thinned ones."""
+"""Distributions of the number of runs whose functions are sums of their masses: mixed, truncated and thinned ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from privsample._checks import FloatArray, positive, positive_integer, share
+from privsample._checks import FloatArray, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp
-from privsample._value import put, value
-from privsample.distributions.runs import Runs, runs_law
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.runs import RepetitionDistribution, check_repetition_distribution
 
 _MOST_RUNS = 100_000
 _BLOCK = 1 << 22
 _LEAST_KEPT = 1e-3  # a draw takes at most a thousand tries
 
 
-class _Listed(Runs):
-    """A law on 0 ... maximum whose functions are sums of its masses."""
+class _Listed(RepetitionDistribution):
+    """A distribution on 0 ... maximum whose functions are sums of its masses."""
 
     __slots__ = ()
 
@@ -40,19 +40,19 @@ class _Listed(Runs):
         least = np.where(np.isneginf(log_mass), 0.0, log_mass).min()
         return float(1e-15 * (self.maximum * np.log1p(self.maximum) - least))
 
-    def log_success(self, w: FloatArray) -> FloatArray:
+    def log_rank_probability(self, w: FloatArray) -> FloatArray:
         """log of the sum of P(K = k)(1 - (1 - w)^k), whose terms are positive."""
         k, log_mass = self._support
         with np.errstate(divide="ignore"):
             return np.minimum(_log_sum(log_mass, k, np.log1p(-np.asarray(w)), log1mexp), 0.0)
 
-    def log_slope(self, w: FloatArray) -> FloatArray:
+    def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
         """log of the sum of k P(K = k)(1 - w)^(k - 1)."""
         k, log_mass = self._support
         with np.errstate(divide="ignore"):
             return _log_sum(np.log(k[1:]) + log_mass[1:], k[1:] - 1.0, np.log1p(-np.asarray(w)))
 
-    def bend(self, w: FloatArray) -> FloatArray:
+    def pgf_curvature(self, w: FloatArray) -> FloatArray:
         """The sum of k (k - 1) P(K = k)(1 - w)^(k - 2), over that."""
         k, log_mass = self._support
         if self.maximum < 2:
@@ -60,19 +60,19 @@ class _Listed(Runs):
         with np.errstate(divide="ignore"):
             log_x = np.log1p(-np.asarray(w))
             second = _log_sum(np.log(k[2:] * (k[2:] - 1.0)) + log_mass[2:], k[2:] - 2.0, log_x)
-        return np.exp(second - self.log_slope(w))
+        return np.exp(second - self.log_pgf_derivative(w))
 
-    def log_raised(self, log_x: FloatArray) -> FloatArray:
+    def log_pgf(self, log_x: FloatArray) -> FloatArray:
         """The sum of P(K = k) x^k."""
         k, log_mass = self._support
         return _log_sum(log_mass, k, np.asarray(log_x))
 
-    def thinned(self, keep: float) -> Runs:
-        """The law whose masses are multiplied by keep^k and scaled."""
-        return Thinned(law=self, keep=keep)
+    def thinned(self, keep: float) -> RepetitionDistribution:
+        """The distribution whose masses are multiplied by keep^k and scaled."""
+        return Thinned(distribution=self, keep=keep)
 
 
-@value
+@frozen_value
 class BetaBinomial(_Listed):
     """Binomial(maximum) whose rate is drawn from Beta(alpha, beta); (1, 1) is uniform on 0 ... maximum."""
 
@@ -81,7 +81,9 @@ class BetaBinomial(_Listed):
     beta: float
 
     def __post_init__(self) -> None:
-        put(self, maximum=_listable(self.maximum), alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta))
+        set_fields(
+            self, maximum=_listable(self.maximum), alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta)
+        )
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Elementwise."""
@@ -104,66 +106,67 @@ class BetaBinomial(_Listed):
         return int(rng.binomial(self.maximum, rng.beta(self.alpha, self.beta)))
 
 
-@value
-class TruncatedRuns(_Listed):
-    """`law` given that there are at most `maximum` runs (Papernot and Steinke 2022, Lemma 22)."""
+@frozen_value
+class TruncatedRepetitions(_Listed):
+    """`distribution` given that there are at most `maximum` runs (Papernot and Steinke 2022, Lemma 22)."""
 
-    law: Runs
+    distribution: RepetitionDistribution
     maximum: int
 
     def __post_init__(self) -> None:
-        law = runs_law(self.law)
-        put(self, maximum=int(min(_listable(self.maximum), law.maximum)))
+        distribution = check_repetition_distribution(self.distribution)
+        set_fields(self, maximum=int(min(_listable(self.maximum), distribution.maximum)))
         if not np.exp(self.log_kept) >= _LEAST_KEPT:
             raise ValueError(
-                f"maximum = {self.maximum} would throw away all but {np.exp(self.log_kept):.2g} of the law; raise it"
+                f"maximum = {self.maximum} would throw away all but {np.exp(self.log_kept):.2g} of the distribution; "
+                "raise it"
             )
 
     @property
     def log_kept(self) -> float:
-        """log P(K <= maximum) under the law before truncation."""
-        within = self.law.log_mass(np.arange(int(self.maximum) + 1, dtype=np.float64))
+        """log P(K <= maximum) under the distribution before truncation."""
+        within = self.distribution.log_mass(np.arange(int(self.maximum) + 1, dtype=np.float64))
         return min(float(special.logsumexp(within)), 0.0)
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Elementwise."""
-        return np.where(k <= self.maximum, self.law.log_mass(k) - self.log_kept, -np.inf)
+        return np.where(k <= self.maximum, self.distribution.log_mass(k) - self.log_kept, -np.inf)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draws of the law until one is not too many."""
-        while (drawn := self.law.sample(rng)) > self.maximum:
+        """Draws of the distribution until one is not too many."""
+        while (drawn := self.distribution.sample(rng)) > self.maximum:
             pass
         return drawn
 
-    def thinned(self, keep: float) -> "TruncatedRuns":
-        """The thinned law, truncated."""
-        return TruncatedRuns(law=self.law.thinned(keep), maximum=self.maximum)
+    def thinned(self, keep: float) -> "TruncatedRepetitions":
+        """The thinned distribution, truncated."""
+        return TruncatedRepetitions(distribution=self.distribution.thinned(keep), maximum=self.maximum)
 
 
-@value
+@frozen_value
 class Thinned(_Listed):
-    """A listed law whose masses are multiplied by keep^k and scaled."""
+    """A listed distribution whose masses are multiplied by keep^k and scaled."""
 
-    law: Runs
+    distribution: RepetitionDistribution
     keep: float
 
     def __post_init__(self) -> None:
-        put(self, keep=share(keep=self.keep))
+        set_fields(self, keep=open_unit_interval(keep=self.keep))
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The law's."""
-        return self.law.maximum
+        """The distribution's."""
+        return self.distribution.maximum
 
     def log_mass(self, k: FloatArray) -> FloatArray:
         """Elementwise."""
         every = np.arange(int(self.maximum) + 1, dtype=np.float64)
-        kept = special.logsumexp(self.law.log_mass(every) + every * np.log(self.keep))
-        return self.law.log_mass(k) + k * np.log(self.keep) - kept
+        kept = special.logsumexp(self.distribution.log_mass(every) + every * np.log(self.keep))
+        return self.distribution.log_mass(k) + k * np.log(self.keep) - kept
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draws of the law, kept with probability keep^K."""
-        while rng.random() >= self.keep ** (drawn := self.law.sample(rng)):
+        """Draws of the distribution, kept with probability keep^K."""
+        while rng.random() >= self.keep ** (drawn := self.distribution.sample(rng)):
             pass
         return drawn
 
@@ -171,7 +174,7 @@ class Thinned(_Listed):
 def _listable(maximum: Any) -> int:
     result = positive_integer(maximum=maximum)
     if result > _MOST_RUNS:
-        raise ValueError(f"maximum must be at most {_MOST_RUNS}: this law is a sum over all numbers of runs")
+        raise ValueError(f"maximum must be at most {_MOST_RUNS}: this distribution is a sum over all numbers of runs")
     return result
 
 

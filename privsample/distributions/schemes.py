@@ -5,14 +5,16 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import positive_integer, share
-from privsample._value import put, value
+from privsample._checks import open_unit_interval, positive_integer
+from privsample._value import frozen_value, set_fields
 
 Indices = NDArray[np.int64]
 
 
 class Scheme(ABC):
-    """A law of subsamples. They come in an order that is uniform given which records are in: place tells nothing."""
+    """A distribution of subsamples. They come in an order that is uniform given which records are in: place tells
+    nothing.
+    """
 
     __slots__ = ()
 
@@ -21,21 +23,21 @@ class Scheme(ABC):
         """Places, in 0 ... size-1, of the records of one subsample; shape (k,)."""
 
 
-@value
+@frozen_value
 class PoissonSampling(Scheme):
     """Each record by itself with probability `rate`, in (0, 1]; any number of records may be drawn, also none."""
 
     rate: float
 
     def __post_init__(self) -> None:
-        put(self, rate=share(rate=self.rate))
+        set_fields(self, rate=open_unit_interval(rate=self.rate))
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """First how many, then which: a coin of 53 bits for each record would be coarse at small rates."""
         return np.asarray(rng.choice(size, rng.binomial(size, self.rate), replace=False), dtype=np.int64)
 
 
-@value
+@frozen_value
 class WithoutReplacement(Scheme):
     """`m` different records of `n`, every such set equally likely."""
 
@@ -43,7 +45,7 @@ class WithoutReplacement(Scheme):
     m: int
 
     def __post_init__(self) -> None:
-        put(self, n=positive_integer(n=self.n), m=positive_integer(m=self.m))
+        set_fields(self, n=positive_integer(n=self.n), m=positive_integer(m=self.m))
         if not self.m <= self.n:
             raise ValueError(f"m must be at most n = {self.n}, got {self.m}: a record is drawn once at most")
 
@@ -52,7 +54,7 @@ class WithoutReplacement(Scheme):
         return np.asarray(rng.choice(size, self.m, replace=False), dtype=np.int64)
 
 
-@value
+@frozen_value
 class WithReplacement(Scheme):
     """`m` draws from `n` records, each draw from all of them: a record may be drawn several times."""
 
@@ -60,7 +62,7 @@ class WithReplacement(Scheme):
     m: int
 
     def __post_init__(self) -> None:
-        put(self, n=positive_integer(n=self.n), m=positive_integer(m=self.m))
+        set_fields(self, n=positive_integer(n=self.n), m=positive_integer(m=self.m))
 
     def draw(self, size: int, rng: np.random.Generator) -> Indices:
         """`m` independent places."""

@@ -8,10 +8,10 @@ package states its posteriors by them, too.
 """
 
 from privsample._checks import flag, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 
-@value
+@frozen_value
 class BetaShift:
     """Beta(a + 1, b) against Beta(a, b + 1): one count replaced by another, where all other records are elsewhere.
 
@@ -25,7 +25,7 @@ class BetaShift:
     b: float
 
     def __post_init__(self) -> None:
-        put(self, a=positive(a=self.a), b=positive(b=self.b))
+        set_fields(self, a=positive(a=self.a), b=positive(b=self.b))
 
     @property
     def counts(self) -> tuple[float, ...]:
@@ -33,7 +33,7 @@ class BetaShift:
         return self.a, self.b
 
 
-@value
+@frozen_value
 class BetaShifts:
     """Beta(a + s + 1, b + t) against Beta(a + s, b + t + 1) for every sum s of the others: s + t = n - 1.
 
@@ -50,7 +50,7 @@ class BetaShifts:
     whole: bool
 
     def __post_init__(self) -> None:
-        put(self, a=positive(a=self.a), b=positive(b=self.b), whole=flag(whole=self.whole))
+        set_fields(self, a=positive(a=self.a), b=positive(b=self.b), whole=flag(whole=self.whole))
 
     @property
     def counts(self) -> tuple[float, ...]:
@@ -58,7 +58,7 @@ class BetaShifts:
         return self.a, self.b
 
 
-@value
+@frozen_value
 class GammaShapeShift:
     """Gamma(shape + reach, rate) against Gamma(shape, rate), whatever the rate is.
 
@@ -74,7 +74,7 @@ class GammaShapeShift:
     reach: float
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), reach=positive(reach=self.reach))
+        set_fields(self, shape=positive(shape=self.shape), reach=positive(reach=self.reach))
 
     @property
     def counts(self) -> tuple[float, ...]:
@@ -82,7 +82,7 @@ class GammaShapeShift:
         return (self.shape,)
 
 
-@value
+@frozen_value
 class GammaRateShift:
     """Gamma(shape + n each, rate + reach) against Gamma(shape + n each, rate).
 
@@ -102,8 +102,8 @@ class GammaRateShift:
     each: float = 1.0
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
-        put(self, reach=positive(reach=self.reach), each=positive(each=self.each))
+        set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
+        set_fields(self, reach=positive(reach=self.reach), each=positive(each=self.each))
 
     @property
     def counts(self) -> tuple[float, ...]:
@@ -111,7 +111,7 @@ class GammaRateShift:
         return ()
 
 
-@value
+@frozen_value
 class NormalShift:
     """Two normal distributions of precision 1/variance + n/noise_variance, means reach/noise_variance/precision apart.
 
@@ -130,10 +130,10 @@ class NormalShift:
     reach: float
 
     def __post_init__(self) -> None:
-        put(
+        set_fields(
             self, variance=positive(variance=self.variance), noise_variance=positive(noise_variance=self.noise_variance)
         )
-        put(self, reach=positive(reach=self.reach))
+        set_fields(self, reach=positive(reach=self.reach))
 
     @property
     def counts(self) -> tuple[float, ...]:

@@ -1,7 +1,8 @@
 """Candidates of a search: independent draws from a space that is fixed before any data are seen.
 
 scikit-learn's ParameterSampler draws lists without replacement and stops when they are used up. Candidates are then
-neither independent nor as many as the law of runs says, and the theorems of the best of a random number of runs fail.
+neither independent nor as many as the distribution of runs says, and the theorems of the best of a random number of
+runs fail.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
@@ -20,7 +21,7 @@ _PROBES, _MOST_PROBES, _MOST_CANDIDATES = 8, 64, 1000
 
 
 def search_space(given: Any, estimator: Any) -> Space:
-    """The space as a tuple of mappings from parameters to values: sequences, or laws with `rvs`.
+    """The space as a tuple of mappings from parameters to values: sequences, or distributions with `rvs`.
 
     Parameters: given, a mapping or a list of mappings; a candidate draws one of them, then each parameter by itself.
     Raises: ValueError, TypeError.
@@ -28,7 +29,7 @@ def search_space(given: Any, estimator: Any) -> Space:
     parts = (given,) if isinstance(given, Mapping) else given
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, Mapping) for part in parts):
         raise TypeError(
-            f"param_distributions must map parameters to lists or laws, or be a list of such maps, "
+            f"param_distributions must map parameters to lists or distributions, or be a list of such maps, "
             f"got {type(given).__name__}"
         )
     if not parts or not all(parts):
@@ -40,7 +41,7 @@ def search_space(given: Any, estimator: Any) -> Space:
 
 
 def _checked_values(name: str, values: Any, known: set[str]) -> Any:
-    """A law, or a tuple of values."""
+    """A distribution, or a tuple of values."""
     if name.partition("__")[0] not in known:
         raise ValueError(f"param_distributions names {name!r}, which is no parameter of the estimator")
     if _last(name) in {*_SEEDS, "verbose"}:
@@ -50,7 +51,7 @@ def _checked_values(name: str, values: Any, known: set[str]) -> Any:
     if hasattr(values, "rvs"):
         return values
     if isinstance(values, (str, bytes, Mapping)) or not (isinstance(values, Sized) and isinstance(values, Iterable)):
-        raise TypeError(f"{name!r} must be a list of values or a law with rvs, got {values!r}")
+        raise TypeError(f"{name!r} must be a list of values or a distribution with rvs, got {values!r}")
     if not len(values):
         raise ValueError(f"{name!r} has an empty list of values: the search space is empty")
     return tuple(values)
@@ -69,7 +70,7 @@ def _value(values: Any, rng: np.random.Generator) -> Any:
     return values.rvs(random_state=rng) if hasattr(values, "rvs") else values[rng.integers(len(values))]
 
 
-def probes(space: Space) -> Iterator[dict[str, Any]]:
+def sample_candidates(space: Space) -> Iterator[dict[str, Any]]:
     """Candidates that show whether cost depends on them: some values of every parameter, all where they are few."""
     rng = np.random.default_rng(0)
     for part in space:
@@ -80,10 +81,10 @@ def probes(space: Space) -> Iterator[dict[str, Any]]:
                 yield _drawn(part, rng) | {name: chosen}
 
 
-def every(space: Space) -> Iterator[dict[str, Any]]:
-    """All candidates of a space of lists. Raises: ValueError, for laws, and for too many."""
+def all_candidates(space: Space) -> Iterator[dict[str, Any]]:
+    """All candidates of a space of lists. Raises: ValueError, for distributions, and for too many."""
     if any(hasattr(values, "rvs") for part in space for values in part.values()):
-        raise ValueError("training_account='worst' needs lists of values: a law has too many to look at")
+        raise ValueError("training_account='worst' needs lists of values: a distribution has too many to look at")
     grid = ParameterGrid([{name: list(values) for name, values in part.items()} for part in space])
     if len(grid) > _MOST_CANDIDATES:
         raise ValueError(
@@ -93,13 +94,16 @@ def every(space: Space) -> Iterator[dict[str, Any]]:
 
 
 def prepared(estimator: Any, candidate: Mapping[str, Any]) -> Any:
-    """An unfitted estimator with the candidate's parameters. Raises: as `set_params`; ValueError, as `untied`."""
+    """An unfitted estimator with the candidate's parameters.
+
+    Raises: as `set_params`; ValueError, as `check_independent`.
+    """
     made = clone(estimator).set_params(**clone(dict(candidate), safe=False))
-    untied(made)
+    check_independent(made)
     return made
 
 
-def untied(estimator: Any) -> None:
+def check_independent(estimator: Any) -> None:
     """Refuse what ties runs together or tells their number. Raises: ValueError."""
     if not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise TypeError(f"estimator must be an estimator of scikit-learn's kind, got {type(estimator).__name__}")

@@ -11,15 +11,22 @@ from sklearn.utils import indexable
 
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import Runs, runs_law
-from privsample.estimators.candidates import Space, every, prepared, probes, search_space, untied
+from privsample.distributions.runs import RepetitionDistribution, check_repetition_distribution
+from privsample.estimators.candidates import (
+    Space,
+    all_candidates,
+    check_independent,
+    prepared,
+    sample_candidates,
+    search_space,
+)
 from privsample.estimators.pricing import (
     Folds,
     TrainingAccount,
     fixed_folds,
     folds_account,
-    lifted,
     score_weights,
+    to_full_dataset,
     training_cost,
     worst,
 )
@@ -41,7 +48,7 @@ class Plan:
     estimator: Any
     training_account: TrainingAccount
     space: Space
-    runs: Runs
+    runs: RepetitionDistribution
     scorer: Scorer
     folds: Folds | None
     mechanism: GaussianMechanism | LaplaceMechanism | None
@@ -54,11 +61,11 @@ class Plan:
         """Trainings in one run."""
         return 1 if self.folds is None else len(self.folds)
 
-    def shown(self, score: float, rng: np.random.Generator) -> float:
+    def noisy_score(self, score: float, rng: np.random.Generator) -> float:
         """What may be seen of a score: all of one on public data, a noisy one of private records."""
         return score if self.mechanism is None else float(self.mechanism.release(score, rng=rng)["statistic"][0])
 
-    def ready(self, candidate: Mapping[str, Any]) -> Any:
+    def configure_or_none(self, candidate: Mapping[str, Any]) -> Any:
         """The estimator to train; None, a failure, where the candidate cannot be made or is not paid for."""
         with silent():
             try:
@@ -76,9 +83,9 @@ def planned(search: Any, n: int, features: int | None = None) -> Plan:
     if search.verbose:
         raise ValueError("verbose must be off: messages would tell the number of runs, which must stay secret")
     noise = _checked_score(search)
-    untied(search.estimator)
+    check_independent(search.estimator)
     space = search_space(search.param_distributions, search.estimator)
-    runs = runs_law(search.runs)
+    runs = check_repetition_distribution(search.runs)
     folds = None if noise is None else fixed_folds(_splitter(search.cv), n)
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
@@ -91,7 +98,7 @@ def planned(search: Any, n: int, features: int | None = None) -> Plan:
         scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
     account: Accountant = SelectionAccountant(base=base, runs=runs)
     if search.refit:
-        account += costs[n] if folds is None else lifted(costs[n], n)
+        account += costs[n] if folds is None else to_full_dataset(costs[n], n)
     return Plan(
         estimator=search.estimator,
         training_account=search.training_account,
@@ -143,7 +150,7 @@ def _one_cost(search: Any, space: Space, size: int, features: int | None) -> Acc
     """What training any candidate costs. Raises: ValueError, where candidates are seen to cost differently."""
     look_at_all = search.training_account == "worst"
     given = None if look_at_all else search.training_account
-    tried = list(every(space) if look_at_all else probes(space))
+    tried = list(all_candidates(space) if look_at_all else sample_candidates(space))
     found = [training_cost(prepared(search.estimator, candidate), given, size, features) for candidate in tried]
     if look_at_all:
         return worst(found)

@@ -89,7 +89,7 @@ def folds_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: 
     folds' means beneath noise that is added once. Where records pay differently the worst of them counts.
     """
     sizes = [len(train) for train, _ in folds]
-    priced = {size: lifted(costs[size], n) for size in dict.fromkeys(sizes)}
+    priced = {size: to_full_dataset(costs[size], n) for size in dict.fromkeys(sizes)}
     accounts = list(dict.fromkeys(priced.values()))
     counts, weights = np.zeros((n, len(accounts)), dtype=np.int64), score_weights(folds, n)
     for size, (train, _) in zip(sizes, folds, strict=True):
@@ -122,7 +122,7 @@ def worst(parts: Sequence[Accountant]) -> Accountant:
     return kinds[0] if len(kinds) == 1 else Parallel(parts=kinds, moved=True)
 
 
-def lifted(account: Accountant, n: int) -> Accountant:
+def to_full_dataset(account: Accountant, n: int) -> Accountant:
     """The account of a release from fixed positions among n records, under ReplaceOne(n). Raises: TypeError."""
     relation = account.relation
     match relation:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from privsample._checks import FloatArray, interval, one_of, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.relations import ReplaceOne
 
@@ -22,7 +22,7 @@ _TERMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@value
+@frozen_value
 class NoisyScore:
     """A mean of scores of single private records, each clipped to `bounds`, beneath noise.
 
@@ -32,17 +32,17 @@ class NoisyScore:
 
     noise_std: float
     bounds: tuple[float, float] = (0.0, 1.0)
-    law: Literal["gaussian", "laplace"] = "gaussian"
+    distribution: Literal["gaussian", "laplace"] = "gaussian"
 
     def __post_init__(self) -> None:
-        put(self, noise_std=positive(noise_std=self.noise_std), bounds=interval(bounds=self.bounds))
-        if not one_of(self.law, ("gaussian", "laplace")):
-            raise ValueError(f"law must be 'gaussian' or 'laplace', got {self.law!r}")
+        set_fields(self, noise_std=positive(noise_std=self.noise_std), bounds=interval(bounds=self.bounds))
+        if not one_of(self.distribution, ("gaussian", "laplace")):
+            raise ValueError(f"distribution must be 'gaussian' or 'laplace', got {self.distribution!r}")
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:
         """Noise on a score in which one record has at most this weight: 1/m for one in m."""
         sensitivity = (self.bounds[1] - self.bounds[0]) * weight
-        if self.law == "gaussian":
+        if self.distribution == "gaussian":
             return GaussianMechanism(sensitivity=sensitivity, noise_std=self.noise_std, relation=relation)
         return LaplaceMechanism(sensitivity=sensitivity, scale=self.noise_std / np.sqrt(2.0), relation=relation)
 
@@ -113,7 +113,7 @@ def score_of(scorer: Scorer, model: Any, X: Any, y: Any) -> float:
         return float("nan")
 
 
-def taken(data: Any, positions: Any) -> Any:
+def take_rows(data: Any, positions: Any) -> Any:
     """The rows at these positions; of a list a list, since one record may decide the type of an array of all."""
     if isinstance(data, (list, tuple)):
         return [data[i] for i in positions]
@@ -130,7 +130,7 @@ def _apart(y: Any) -> NDArray[Any]:
 
 def _records(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     for i in range(rows_of(X)):
-        yield taken(X, [i]), taken(y, [i])
+        yield take_rows(X, [i]), take_rows(y, [i])
 
 
 def rows_of(X: Any) -> int:

@@ -17,7 +17,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.statement import privacy_statement
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 from privsample.estimators.candidates import drawn, prepared
 from privsample.estimators.plan import Plan, planned
 from privsample.estimators.pricing import TrainingAccount
@@ -56,7 +56,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         before it is fitted; this covers all of the fitted object, and that fitting may fail. Every fit must draw fresh
         randomness.
     param_distributions: as for RandomizedSearchCV; each candidate is drawn anew, lists with replacement.
-    runs: the law of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
+    runs: the distribution of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
     scoring: as in scikit-learn; with `score_noise` accuracy, neg_mean_absolute_error, neg_mean_squared_error, or a
         function (model, X, y) that gives one number for each record.
     validation: public (X, y) to score on, at no cost; a run then fits one model, on all records.
@@ -79,7 +79,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         param_distributions: Any,
-        runs: Runs,
+        runs: RepetitionDistribution,
         *,
         scoring: Any = None,
         validation: tuple[Any, Any] | None = None,
@@ -150,8 +150,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         """The first of the best runs. All candidates are drawn before any is trained."""
         count = plan.runs.sample
         candidates = draw_with_entropy_check(source, lambda: [drawn(plan.space, source) for _ in range(count(source))])
-        ready = [(candidate, plan.ready(candidate)) for candidate in candidates]
-        made = [(candidate, estimator) for candidate, estimator in ready if estimator is not None]
+        configure_or_none = [(candidate, plan.configure_or_none(candidate)) for candidate in candidates]
+        made = [(candidate, estimator) for candidate, estimator in configure_or_none if estimator is not None]
         task = Task(
             folds=plan.folds,
             scorer=plan.scorer,
@@ -167,7 +167,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         runs = [outcomes[i : i + plan.parts] for i in range(0, len(outcomes), plan.parts)]
         found = [
-            ranked(candidate, run, lambda score: plan.shown(score, source))
+            ranked(candidate, run, lambda score: plan.noisy_score(score, source))
             for (candidate, _), run in zip(made, runs, strict=True)
         ]
         return max(found, key=lambda one: one.rank, default=NO_RUN)

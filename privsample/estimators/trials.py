@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privsample.estimators.pricing import Folds
-from privsample.estimators.scoring import Scorer, score_of, taken
+from privsample.estimators.scoring import Scorer, score_of, take_rows
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
 
 
@@ -53,7 +53,7 @@ def trained(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any, tas
         np.random.seed()  # noqa: NPY002 - a forked worker would share numpy's global state with the others
     train, test = (X, y), (X, y)
     if task.folds is not None:
-        train, test = ((taken(X, positions), taken(y, positions)) for positions in task.folds[fold])
+        train, test = ((take_rows(X, positions), take_rows(y, positions)) for positions in task.folds[fold])
     model = fitted(clone(estimator), rng, *train)
     if model is None:
         return Outcome(failed=True)
@@ -73,11 +73,14 @@ def fitted(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any) -> A
         return estimator
 
 
-def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], shown: Callable[[float], float]) -> Ranked:
-    """A run's rank: failures last, before them what is no number. `shown` makes of the folds' mean what may be seen."""
+def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], noisy_score: Callable[[float], float]) -> Ranked:
+    """The rank of a run: failed runs are last, then runs whose score is not a number.
+
+    `noisy_score` turns the mean score of the folds into the score that may be used.
+    """
     if any(one.failed for one in outcomes):
         return NO_RUN
-    score = shown(float(np.mean([one.score for one in outcomes])))
+    score = noisy_score(float(np.mean([one.score for one in outcomes])))
     return Ranked(rank=rank_of(score), score=score, candidate=candidate, model=outcomes[0].model)
 
 

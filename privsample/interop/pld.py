@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import holdable, positive, probability
+from privsample._checks import check_memory, positive, probability
 from privsample.accounting.base import Accountant
 from privsample.accounting.loss.lattice_plan import reach
 from privsample.accounting.loss.pair import LossPair
@@ -159,9 +159,9 @@ def _discretized(pair: LossPair, step: float, tail: float) -> Any:
         goal = float(np.log(tail))
     high, low = (reach(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
     first, last = int(np.floor(-low / step)), max(int(np.ceil(high / step)), 1)
-    holdable(last - first, lower="the reach of the losses, or choose a larger discretization")
+    check_memory(last - first, lower="the reach of the losses, or choose a larger discretization")
     nodes = np.arange(first, last + 1) * np.float64(step)
-    log_p, log_infinite = pair.dots(nodes)
+    log_p, log_infinite = pair.discretize(nodes)
     masses = np.exp(log_p) * (1.0 + 4 * _ULP * (1.0 + np.abs(np.maximum(log_p, -800.0))))
     infinite = min(float(np.exp(log_infinite)) + len(nodes) * _TINY, 1.0) if log_infinite > -np.inf else 0.0
     return _library().pld_pmf.DensePLDPmf(step, first, without_excess(masses, infinite), infinite, True)

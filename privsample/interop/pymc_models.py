@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
@@ -95,7 +95,7 @@ def _never(_model: Any) -> bool:
     return False
 
 
-@value
+@frozen_value
 class ModelSpec:
     """How PyMC sees a class of models.
 
@@ -229,9 +229,14 @@ def _normal(release: ObservedRelease) -> LikelihoodTerm:
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
     """location, and a square root of the covariance over the variance, of the coefficients."""
-    law = model.posterior(model.empty, 0)
-    root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(law.precision))).T
-    return {"location": np.array(law.location), "root": root, "shape": law.shape, "scale": law.scale}
+    distribution = model.posterior(model.empty, 0)
+    root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(distribution.precision))).T
+    return {
+        "location": np.array(distribution.location),
+        "root": root,
+        "shape": distribution.shape,
+        "scale": distribution.scale,
+    }
 
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.distributions.noise import NAMES
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.relations import Relation
@@ -30,7 +30,7 @@ from privsample.relations import Relation
 DataFormat = Literal["column", "rows", "labelled rows", "statistic"]
 
 
-@value
+@frozen_value
 class Argument:
     """One option of a mechanism.
 
@@ -61,7 +61,7 @@ class Argument:
     fields: tuple[str, ...] = ()
 
 
-@value
+@frozen_value
 class CommandLine:
     """How a mechanism appears on a command line, where its fields' types do not say enough.
 

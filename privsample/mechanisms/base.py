@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, generator
 from privsample._entropy import check_entropy, draw_with_entropy_check
-from privsample._value import Memo, cached, value
+from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
@@ -27,7 +27,7 @@ Draws = Mapping[str, NDArray[Any]]
 _NOTHING_NOTED = CuratorNotes(title="nothing was noted", facts={})
 
 
-@value
+@frozen_value
 class DrawsWithNotes:
     """What one release draws, and what the curator may know of how it went: a `_draw` may return it."""
 
@@ -262,7 +262,7 @@ class Mechanism(Memo, ABC):
     def examples(cls) -> "tuple[Example, ...]":
         """Small instances, each with a mutant that audits must catch; none, by default.
 
-        `privsample audit` lists them by name, and the tests hold them to the laws that every mechanism obeys.
+        `privsample audit` lists them by name, and the tests hold them to the distributions that every mechanism obeys.
         """
         return ()
 

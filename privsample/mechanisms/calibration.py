@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target, largest, require, smallest, unreachable
 
@@ -21,7 +21,7 @@ def _accountant(made: Any) -> Accountant:
     return account
 
 
-@value
+@frozen_value
 class FreeParameter:
     """A parameter that `calibrate` may choose, and how: a search over one positive number, the amount.
 
@@ -36,7 +36,7 @@ class FreeParameter:
         and the least amount is taken. "fewest": the cost falls, and the least whole number from 1 on is taken.
     upper : float
         The largest amount of "largest"; "fewest" gives up above it.
-    value : function of (amount, fields)
+    frozen_value : function of (amount, fields)
         What the field is, given the amount and all other fields, defaults included. By default the amount itself.
     decides : str
         The field that is decided: `name` by default.
@@ -68,7 +68,7 @@ class FreeParameter:
         for name in ("name", "decides"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be text, got {type(getattr(self, name)).__name__}")
-        put(self, decides=self.decides or self.name)
+        set_fields(self, decides=self.decides or self.name)
 
 
 def calibrated(

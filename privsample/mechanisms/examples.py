@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from privsample._checks import positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 
@@ -12,7 +12,7 @@ QUIET = "the noise is smaller than it is said to be"
 HEAVY = "every record counts more than it is said to"
 
 
-@value
+@frozen_value
 class Example:
     """A small mechanism for audits, tests and documentation, and a mutant that leaks more than its account says.
 
@@ -64,7 +64,7 @@ class Example:
                 raise ValueError(f"{name} must not be empty")
         if len(self.name.split()) != 1 or self.name != self.name.strip():
             raise ValueError(f"name must have no spaces, as it is typed on the command line, got {self.name!r}")
-        put(self, samples=positive_integer(samples=self.samples))
+        set_fields(self, samples=positive_integer(samples=self.samples))
 
     @classmethod
     def with_wrong_fields(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, positive_integer
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
@@ -20,7 +20,7 @@ Dataset = Callable[[], Any]
 Loss = Callable[[FloatArray], FloatArray]
 
 
-@value
+@frozen_value
 class Neighbours:
     """Two neighbouring datasets, and how to draw a mechanism's outputs on either.
 
@@ -80,7 +80,7 @@ def record_words(count: int, record: FloatArray) -> str:
     return f"{count:,} {'record' if count == 1 else 'records'} of {number:g}"
 
 
-@value
+@frozen_value
 class PairRecipe:
     """Two neighbours, by the places of their records in a list: `shared` of them in both, and then `group` more.
 

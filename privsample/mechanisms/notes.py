@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from privsample._checks import mapping
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.errors import PrivateContent
 
 _REFUSAL = (
@@ -13,7 +13,7 @@ _REFUSAL = (
 )
 
 
-@value
+@frozen_value
 class CuratorNotes:
     """Facts that depend on the data: printed for the curator by `text()`, refused by every writer."""
 
@@ -21,7 +21,7 @@ class CuratorNotes:
     facts: Mapping[str, object]
 
     def __post_init__(self) -> None:
-        put(self, facts=mapping(facts=self.facts))
+        set_fields(self, facts=mapping(facts=self.facts))
 
     def text(self) -> str:
         """The notes, one fact a line."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import FloatArray, holdable, how_many, number, positive_integer
+from privsample._checks import FloatArray, check_memory, count_noun, number, positive_integer
 from privsample._data import chunks
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
@@ -26,7 +26,7 @@ from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_reco
 _MOST = 30.0  # above it the chance of any other answer is lost in a double
 
 
-@value
+@frozen_value
 class RandomizedResponse(Mechanism):
     """Answers in {0, ..., categories-1}, each e^log_odds times as likely to be the truth as any one other category.
 
@@ -53,20 +53,20 @@ class RandomizedResponse(Mechanism):
         if number(log_odds=self.log_odds) > _MOST:
             raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
-        put(self, log_odds=account.log_odds, categories=account.categories)
+        set_fields(self, log_odds=account.log_odds, categories=account.categories)
         match of_single_records(self.relation):
             case ReplaceOne(n=n):
                 if self.slots is not None and positive_integer(slots=self.slots) != n:
                     raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers come out")
-                put(self, slots=n)
+                set_fields(self, slots=n)
             case AddRemove():
                 if self.slots is None:
                     raise ValueError(
                         "slots must be given under AddRemove: how many answers come out, whatever the data hold"
                     )
-                put(self, slots=positive_integer(slots=self.slots))
+                set_fields(self, slots=positive_integer(slots=self.slots))
         assert self.slots is not None
-        holdable(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
+        check_memory(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
 
     @cached
     def accountant(self) -> RandomizedResponseAccountant:
@@ -186,7 +186,8 @@ class RandomizedResponse(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         count = len(self._truth(data, every=True))
         return CuratorNotes(
-            title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=self.domain.counted(chunks(data))
+            title=f"{count_noun(count, 'record')}, expected {self.domain.words}",
+            facts=self.domain.counted(chunks(data)),
         )
 
     def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:

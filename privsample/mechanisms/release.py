@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import mapping, probability
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, checked_account
 from privsample.accounting.statement import privacy_statement
@@ -26,7 +26,7 @@ _DELTA = 1e-6  # a file leaves it out: those of older versions have none
 _ATTRIBUTE = "privsample_release"
 
 
-@value
+@frozen_value
 class Release:
     """Draws of a mechanism with their account: the only thing that writers, reports and plots accept.
 
@@ -58,7 +58,7 @@ class Release:
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
-        put(self, draws=held, delta=probability(delta=self.delta))
+        set_fields(self, draws=held, delta=probability(delta=self.delta))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, positive_integer, real_array
-from privsample._value import cached, put, value
+from privsample._checks import FloatArray, check_memory, count_noun, positive_integer, real_array
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.sgd import SGDAccountant
 from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descended
@@ -19,10 +19,10 @@ from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 
 _CELLS = 1 << 22  # numbers that are cleaned at a time
-_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
-@value
+@frozen_value
 class PublicRecords:
     """Records that need no protection: rows (k, features) and targets (k,), as the private ones are given."""
 
@@ -36,7 +36,7 @@ class PublicRecords:
                 f"rows and targets must have shapes (k, features), (k,), got {rows.shape}, {targets.shape}"
             )
         rows.flags.writeable = targets.flags.writeable = False
-        put(self, rows=rows, targets=targets)
+        set_fields(self, rows=rows, targets=targets)
 
 
 def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
@@ -44,7 +44,7 @@ def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
     return whole * ratio
 
 
-@value
+@frozen_value
 class NoisyProjectedSGD(Mechanism):
     """One step x -> onto the ball(x - rate (mean gradient of the batch + penalty x + noise)) for each batch, from zero.
 
@@ -85,9 +85,9 @@ class NoisyProjectedSGD(Mechanism):
     def __post_init__(self) -> None:
         account = self.accountant
         for name in ("n", "rate", "noise_std", "batch", "public_tail"):
-            put(self, **{name: getattr(account, name)})
-        holdable(self.batch * self.loss.width, lower="batch or features")
-        holdable(self.public_tail * self.batch, lower="public_tail or batch")
+            set_fields(self, **{name: getattr(account, name)})
+        check_memory(self.batch * self.loss.width, lower="batch or features")
+        check_memory(self.public_tail * self.batch, lower="public_tail or batch")
         if (self.public is None) != (self.public_tail == 0):
             raise ValueError("public_tail and public go together: how many further steps, and the records they are on")
         if self.public is not None and self.public.rows.shape[1] != self.loss.features:
@@ -156,7 +156,7 @@ class NoisyProjectedSGD(Mechanism):
         rows, targets = self._statistic(data)
         facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
         return CuratorNotes(
-            title=f"{how_many(self.n, 'row')} of {how_many(self.loss.features, 'number')} with targets",
+            title=f"{count_noun(self.n, 'row')} of {count_noun(self.loss.features, 'number')} with targets",
             facts={reason: count for reason, count in facts.items() if count},
         )
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privsample._checks import positive_integer
 from privsample._data import chunks
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
 from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutReplacement, WithReplacement
 from privsample.errors import SchemaError
@@ -31,7 +31,7 @@ def _poisson(rate: float, _: Mapping[str, Any]) -> Scheme:
     return PoissonSampling(rate=rate)
 
 
-@value
+@frozen_value
 class Subsampled(Wrapper):
     """`base` run on the records that `scheme` draws.
 
@@ -62,8 +62,8 @@ class Subsampled(Wrapper):
         if not isinstance(self.base, Mechanism):
             raise TypeError(f"base must be a mechanism, got {type(self.base).__name__}")
         own = self.base.accountant
-        put(self, _account=SubsampledAccountant(base=own, scheme=self.scheme, relation=self.relation))
-        put(self, relation=self._account.relation)
+        set_fields(self, _account=SubsampledAccountant(base=own, scheme=self.scheme, relation=self.relation))
+        set_fields(self, relation=self._account.relation)
         size = own.relation.n if isinstance(own.relation, ReplaceOne) else 1
         self.base.for_size(size)  # refuses what has no records
 

@@ -15,7 +15,16 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import LossPair, delta_below_zero
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
-from privsample.testing.base import Broken, CheckedLaw, Law, NotApplicable, check_laws, check_names, require, short
+from privsample.testing.base import (
+    Broken,
+    CheckedDistribution,
+    Law,
+    NotApplicable,
+    check_distributions,
+    check_names,
+    require,
+    short,
+)
 
 ORDERS: FloatArray = np.array([1.01, 1.1, 1.5, 2.0, 2.5, 4.0, 8.0, 16.0, 40.0, 300.0])
 EPSILONS: FloatArray = np.array([-2.0, -0.5, 0.0, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0])
@@ -97,10 +106,11 @@ def _renyi_curve(account: Accountant) -> None:
         require(
             np.all(np.diff(finite) >= -_CLOSE * finite[1:]), f"rdp must not fall as the order grows: {table}", advice
         )
-    ceiling = np.minimum(account.zcdp * ORDERS, account.max_loss)[np.isfinite(values)]
+    ceiling = np.minimum(account.zcdp * ORDERS, account.max_divergence)[np.isfinite(values)]
     require(
         np.all(finite <= ceiling * (1 + _CLOSE)),
-        f"rdp is above zcdp * order or above the pure guarantee, {account.zcdp:g} and {account.max_loss:g}: {table}",
+        f"rdp is above zcdp * order or above the pure guarantee, {account.zcdp:g} and "
+        f"{account.max_divergence:g}: {table}",
         "check zcdp and pure_epsilon of the bounds",
     )
 
@@ -115,11 +125,11 @@ def _privacy_curve(account: Accountant) -> None:
         f"below epsilon = 0, delta must be at least 1 - e^epsilon: {table}",
         advice,
     )
-    if np.isfinite(account.max_loss):
-        left = float(account.delta(account.max_loss * (1 + 1e-12)))
+    if np.isfinite(account.max_divergence):
+        left = float(account.delta(account.max_divergence * (1 + 1e-12)))
         require(
             left <= account.failure * (1 + _CLOSE),
-            f"at the pure guarantee, epsilon = {account.max_loss:.6g}, delta is {left:.6g}; the infinity mass is "
+            f"at the pure guarantee, epsilon = {account.max_divergence:.6g}, delta is {left:.6g}; the infinity mass is "
             f"{account.failure:.6g}",
             "check max_loss of the pairs and pure_epsilon of the bounds",
         )
@@ -262,7 +272,7 @@ ACCOUNT_LAWS = tuple(
 )
 
 
-def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tuple[CheckedLaw, ...]:
+def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tuple[CheckedDistribution, ...]:
     """Check that an accountant obeys the laws that hold for every account, whatever its numbers rest on.
 
     That the numbers are true no such check can tell: `check_mechanism` audits a mechanism that has this account.
@@ -297,4 +307,4 @@ def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tupl
     """
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an Accountant, got {short(account)}")
-    return check_laws(ACCOUNT_LAWS, account, short(account), check_names(skip, ACCOUNT_LAWS))
+    return check_distributions(ACCOUNT_LAWS, account, short(account), check_names(skip, ACCOUNT_LAWS))

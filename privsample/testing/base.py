@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from privsample._value import value
+from privsample._value import frozen_value
 
 S = TypeVar("S")
 
@@ -32,8 +32,8 @@ class LawBroken(AssertionError):
         return f"{self.subject} breaks the law {self.law!r}: {self.seen.removesuffix('.')}. What to do: {self.advice}."
 
 
-@value
-class CheckedLaw:
+@frozen_value
+class CheckedDistribution:
     """A law that was checked and holds, as far as the check can tell, or that says nothing about this subject.
 
     Parameters
@@ -78,24 +78,26 @@ def require(condition: Any, seen: str, advice: str) -> None:
         raise Broken(seen, advice)
 
 
-def check_laws(laws: Sequence[Law[S]], subject: S, words: str, skip: Collection[str]) -> tuple[CheckedLaw, ...]:
+def check_distributions(
+    laws: Sequence[Law[S]], subject: S, words: str, skip: Collection[str]
+) -> tuple[CheckedDistribution, ...]:
     """Check each law in turn. Raises: LawBroken, for the first that is broken."""
     found = []
     for law in laws:
         if law.name in skip:
-            found.append(CheckedLaw(law=law.name, applied=False, note="skipped by the caller"))
+            found.append(CheckedDistribution(law=law.name, applied=False, note="skipped by the caller"))
             continue
         try:
             law.check(subject)
         except NotApplicable as reason:
-            found.append(CheckedLaw(law=law.name, applied=False, note=str(reason)))
+            found.append(CheckedDistribution(law=law.name, applied=False, note=str(reason)))
         except Broken as broken:
             raise LawBroken(law.name, words, broken.seen, broken.advice) from broken.__cause__
         except Exception as error:
             seen = f"the check was ended by {type(error).__name__}: {error}"
             raise LawBroken(law.name, words, seen, law.advice) from error
         else:
-            found.append(CheckedLaw(law=law.name, applied=True))
+            found.append(CheckedDistribution(law=law.name, applied=True))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.testing import audits, releases, uses
 from privsample.testing.accounts import ACCOUNT_LAWS
-from privsample.testing.base import Broken, CheckedLaw, Law, LawBroken, check_laws, check_names, short
+from privsample.testing.base import Broken, CheckedDistribution, Law, LawBroken, check_distributions, check_names, short
 from privsample.testing.case import Case, datasets_of, example_of
 
 _ADVICE = "see the error above; every law asks that a mechanism does its work for the case that is shown"
@@ -49,7 +49,7 @@ def check_mechanism(
     samples: int = 2_000,
     level: float = 1e-6,
     seed: int = 0,
-) -> tuple[CheckedLaw, ...]:
+) -> tuple[CheckedDistribution, ...]:
     """Check that a mechanism obeys the laws that hold for every mechanism, as the author of one does in a test.
 
     The laws: the mechanism is a value, and its account depends on its fields alone; a release takes every record,
@@ -106,14 +106,14 @@ def check_mechanism(
         "seed": seed,
     }
     skipped = check_names(skip, _LAWS)
-    found: list[CheckedLaw] = []
+    found: list[CheckedDistribution] = []
     for mechanism, example in _subjects(subject):
         try:
             datasets = datasets_of(mechanism, data)
         except Broken as broken:
             raise LawBroken("neighbours", short(mechanism), broken.seen, broken.advice) from broken.__cause__
         case = Case(mechanism=mechanism, example=example, data=datasets, **settings)
-        found += check_laws(_LAWS, case, short(mechanism), skipped)
+        found += check_distributions(_LAWS, case, short(mechanism), skipped)
     return tuple(found)
 
 

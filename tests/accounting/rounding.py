@@ -1,4 +1,4 @@
-"""Random posterior accounts, their Renyi divergences from the definition at 130 digits, and how far rdp lies above.
+"""Random posterior accounts, their Rényi divergences from the definition at 130 digits, and how far rdp lies above.
 
 The truth starts from the stored doubles: everything formed from them is formed anew, in high precision, and the worst
 neighbours are found among the data sets that can be. `python -m tests.accounting.rounding 2000` prints what it finds.
@@ -154,8 +154,8 @@ def _replaced(priors: list[Truth], n: int, size: int, r: Truth) -> Iterator[tupl
     for place in common:
         for one, other in (order[:2], order[1::-1]):
             p, q = list(priors), list(priors)
-            for law in (p, q):
-                law[place] += r * (n - size)
+            for distribution in (p, q):
+                distribution[place] += r * (n - size)
             p[one] += r * size
             q[other] += r * size
             yield p, q

@@ -9,7 +9,7 @@ from privsample import (
     GaussianAccountant,
     ReplaceOne,
 )
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
 
@@ -18,7 +18,7 @@ ADD, ODDS = AddRemove(), 1.3
 GAUSS = GaussianAccountant(sensitivity=1, noise_std=1)
 
 
-@value
+@frozen_value
 class Member(Accountant):
     """Randomized response to the question whether v is in the data: for a group it costs no more."""
 
@@ -44,11 +44,13 @@ def member(sample):
     return np.array([true, 1 - true] if "v" in sample else [1 - true, true])
 
 
-@value
+@frozen_value
 class Sizes(Accountant):
-    """A mechanism on tuples of two values by its laws for each size: exact curves by enumeration."""
+    """A mechanism on tuples of two values by its distributions for each size: exact curves by enumeration."""
 
-    laws: tuple[tuple[tuple[tuple[float, ...], ...], ...], ...]  # laws[k][ones] for k records of which `ones` are 1
+    distributions: tuple[
+        tuple[tuple[tuple[float, ...], ...], ...], ...
+    ]  # distributions[k][ones] for k records of which `ones` are 1
     relation: AddRemove | ReplaceOne
     distance: int = 1
     sizes: tuple[int, int] = (0, 0)
@@ -62,18 +64,18 @@ class Sizes(Accountant):
         found = []
         low, high = self.sizes
         for k in range(low, high + 1):
-            rows = np.array(self.laws[k])
+            rows = np.array(self.distributions[k])
             if isinstance(self.relation, ReplaceOne):
                 near = [(i, j) for i in range(k + 1) for j in range(k + 1) if 0 < abs(i - j) <= self.distance]
                 found += [(rows[i], rows[j]) for i, j in near]
             elif k > low:
-                less = np.array(self.laws[k - 1])
+                less = np.array(self.distributions[k - 1])
                 near = [(i, j) for i in range(k + 1) for j in (i - 1, i) if 0 <= j < k]
                 found += [pair for i, j in near for pair in ((rows[i], less[j]), (less[j], rows[i]))]
         return PrivacyBounds.from_pairs([DiscretePair(log_p=np.log(p), log_q=np.log(q)) for p, q in found])
 
     def group(self, size):
-        return Sizes(laws=self.laws, relation=self.relation, distance=size, sizes=self.sizes)
+        return Sizes(distributions=self.distributions, relation=self.relation, distance=size, sizes=self.sizes)
 
     def for_sizes(self, low, high):
-        return Sizes(laws=self.laws, relation=self.relation, sizes=(low, high))
+        return Sizes(distributions=self.distributions, relation=self.relation, sizes=(low, high))

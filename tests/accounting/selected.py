@@ -15,10 +15,10 @@ LAWS = [
     ps.Poisson(mean=0.05),
     ps.Binomial(maximum=6, rate=0.5),
     ps.BetaBinomial(maximum=9, alpha=1, beta=2),
-    ps.TruncatedRuns(law=ps.Poisson(mean=0.7), maximum=3),
-    ps.TruncatedRuns(law=ps.TruncatedNegativeBinomial.geometric(mean=3), maximum=1),
+    ps.TruncatedRepetitions(distribution=ps.Poisson(mean=0.7), maximum=3),
+    ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.geometric(mean=3), maximum=1),
 ]
 
 
-def selected(law, base=BASE):
-    return ps.SelectionAccountant(base=base, runs=law)
+def selected(distribution, base=BASE):
+    return ps.SelectionAccountant(base=base, runs=distribution)

@@ -13,7 +13,6 @@ from privsample import (
     Composed,
     ContractionAccountant,
     CurveAccountant,
-    Differences,
     DirichletCategorical,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -34,6 +33,7 @@ from privsample import (
     PosteriorAccountant,
     PureAccountant,
     RandomizedResponseAccountant,
+    RecordSensitivity,
     ReplaceOne,
     SGDAccountant,
     StatisticsAccountant,
@@ -42,7 +42,7 @@ from privsample import (
     TradeoffAccountant,
     ZCDPAccountant,
 )
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import LossPair
 
@@ -107,7 +107,7 @@ def statistics():
     names = {LaplaceNoise: "scale", DiscreteLaplaceNoise: "scale"}
     noise = st.one_of([st.builds(kind, **{names.get(kind, "noise_std"): positive(1.0)}) for kind in noises])
     vectors = st.sampled_from([[[1]], [[3]], [[1, 1]], [[2, 2], [3, 1]]])
-    differences = st.builds(Differences, vectors=vectors, whole=st.just(True))
+    differences = st.builds(RecordSensitivity, vectors=vectors, whole=st.just(True))
     return st.builds(StatisticsAccountant, differences=differences, n=st.just(5), noise=noise)
 
 
@@ -245,7 +245,7 @@ def hardly_any():
         posterior,
         st.builds(
             StatisticsAccountant,
-            differences=st.just(Differences(vectors=[[1, 1]])),
+            differences=st.just(RecordSensitivity(vectors=[[1, 1]])),
             n=st.just(5),
             noise=st.builds(GaussianNoise, noise_std=wide) | st.builds(LaplaceNoise, scale=wide),
         ),
@@ -270,7 +270,7 @@ def hardly_any():
     )
 
 
-@value
+@frozen_value
 class Finite(Accountant):
     """A mechanism on a finite set, by the loss pairs of all its neighbours: exact by enumeration."""
 

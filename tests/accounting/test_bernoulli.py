@@ -114,7 +114,7 @@ def test_constants_by_enumeration(dimension, draws, margin):
 
 
 def feasible(rng, count, epsilon, order):
-    """Two random laws, drawn together until both divergences are at most epsilon."""
+    """Two random distributions, drawn together until both divergences are at most epsilon."""
     p, q = rng.dirichlet(np.full(count, 0.7), 2)
     low, high = 0.0, 1.0
     for _ in range(50):
@@ -127,7 +127,9 @@ def feasible(rng, count, epsilon, order):
 
 @pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (3, 1)])
 def test_no_pair_of_laws_violates_an_account(dimension, draws, rng):
-    """Random laws on corners and, for several draws, inside: what the coins keep lies below the account, every view."""
+    """Random distributions on corners and, for several draws, inside: what the coins keep lies below the account, every
+    view.
+    """
     for _ in range(15 if (dimension, draws) == (1, 1) else 40):
         margin, epsilon, order = rng.uniform(0.02, 0.45), np.exp(rng.uniform(-3, 1)), 1 + np.exp(rng.uniform(-2, 3))
         rows = kernel(dimension, draws, margin)
@@ -202,7 +204,7 @@ def test_a_pure_base_is_seen_exactly():
     one, other = p @ rows, p[::-1] @ rows
     for order in (1.2, 2.0, 9.0):
         assert account.rdp(order) == pytest.approx(renyi(one, other, order), rel=1e-9)
-    assert account.max_loss == pytest.approx(np.log(one / other).max(), rel=1e-9)
+    assert account.max_divergence == pytest.approx(np.log(one / other).max(), rel=1e-9)
     after = [np.maximum(one - np.exp(e) * other, 0).sum() for e in (0.0, 0.5, 1.0)]
     assert (after <= account.delta([0.0, 0.5, 1.0]) * (1 + 1e-12)).all()
 
@@ -225,7 +227,7 @@ def test_a_margin_of_zero_gains_nothing_and_says_so():
     account = BernoulliAccountant(base=base, margin=0.0, draws=3, dimension=2)
     assert (account.rdp([1.5, 4.0]) == base.rdp([1.5, 4.0])).all()
     assert account.epsilon(1e-5) == base.epsilon(1e-5)
-    assert account.max_loss == np.inf
+    assert account.max_divergence == np.inf
     assert account.zcdp == base.zcdp
     assert account.kind("rdp") == "exact"
     assert account.asymptote(2.0) == np.inf
@@ -240,14 +242,14 @@ def test_a_margin_heals_a_failure_and_an_infinite_order():
     base = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
     account = BernoulliAccountant(base=base, margin=0.2, draws=1, dimension=2)
     assert account.failure == 0.0
-    assert account.max_loss == pytest.approx(2 * np.log(4))
+    assert account.max_divergence == pytest.approx(2 * np.log(4))
     rows, p = kernel(2, 1, 0.2)[[0, -1]], 1 / (1 + np.exp(-0.5))
     one = 1e-3 * rows[0] + 0.999 * (p * rows[0] + (1 - p) * rows[1])
     other = 1e-3 * rows[1] + 0.999 * ((1 - p) * rows[0] + p * rows[1])
     for order in (1.5, 3.0, 40.0):
         assert renyi(one, other, order) <= account.rdp(order) <= account.asymptote(order)
     assert account.lower_bound(3.0) == account.asymptote(3.0)
-    assert account.zcdp == pytest.approx(account.max_loss**2 / 2, rel=1e-15)
+    assert account.zcdp == pytest.approx(account.max_divergence**2 / 2, rel=1e-15)
     bare = BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1)
     assert (bare.failure, bare.zcdp) == (1e-3, np.inf)
 
@@ -264,7 +266,7 @@ def test_coins_lessen_every_view_and_draws_raise_it():
     with pytest.raises(RelationMismatch):
         few + few.to(ReplaceOne(n=5))
     assert (2 * few).rdp(2.0) == pytest.approx(2 * few.rdp(2.0))
-    assert many.epsilon(1e-3) < (2 * many).epsilon(1e-3) < 2 * many.max_loss
+    assert many.epsilon(1e-3) < (2 * many).epsilon(1e-3) < 2 * many.max_divergence
     assert [route.name for route in few.explain(1e-3)]
     assert (
         BernoulliAccountant(base=PureAccountant(stated_epsilon=0.0), margin=0.2, draws=1, dimension=1).rdp(2.0) == 0.0
@@ -292,7 +294,7 @@ def test_the_laws_of_accounts(dimension, draws):
     orders = np.array([1 + 1e-5, 1.1, 2.0, 2.5, 40.0, 1e6])
     values = account.rdp(orders)
     assert values.shape == orders.shape
-    assert ((values >= 0) & (values <= account.max_loss)).all()
+    assert ((values >= 0) & (values <= account.max_divergence)).all()
     assert (values <= account.zcdp * orders * (1 + 1e-9)).all()
     curve = account.delta(np.array([-3.0, 0.0, 0.2, 0.5, 1.0, 20.0]))
     assert (np.diff(curve) <= 0).all()
@@ -318,7 +320,7 @@ def test_the_pure_guarantee_of_any_margin_at_50_digits(margin):
     )
     with mp.workdps(50):
         told = 6 * mp.log((1 - mp.mpf(margin)) / mp.mpf(margin))
-        assert told <= mp.mpf(account.max_loss) <= told * (1 + mp.mpf("1e-11"))
+        assert told <= mp.mpf(account.max_divergence) <= told * (1 + mp.mpf("1e-11"))
 
 
 @pytest.mark.parametrize("margin", [0.49999999844868376, 0.4999999, 0.5 - 1e-12])
@@ -352,7 +354,9 @@ def coarse_place(epsilon, order, margin):
 
 @functools.cache
 def largest_kept(epsilon, order, margin):
-    """Algorithm 2 at fifty digits, for laws on two chances: p by bisection for each q, the best q by golden section."""
+    """Algorithm 2 at fifty digits, for distributions on two chances: p by bisection for each q, the best q by golden
+    section.
+    """
     with mp.workdps(50):
         a, c, most = mp.mpf(order), mp.mpf(margin), mp.mpf(epsilon)
 
@@ -421,7 +425,9 @@ def test_a_search_that_stops_early_is_caught(monkeypatch):
 @pytest.mark.parametrize("order", [1.01, 1.3, 2.0, 5.0, 20.0, 200.0])
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.2, 1.0, 10.0])
 def test_the_account_of_one_coin_is_within_1e_8_above_the_symmetric_laws(order, rho):
-    """These laws cost as much as the base, so that less than what they keep would be wrong: at fifty digits."""
+    """These distributions cost as much as the base, so that less than what they keep would be
+    wrong: at fifty digits.
+    """
     for margin in (1e-6, 1e-3, 0.1, 0.4, 0.49):
         account = BernoulliAccountant(base=ZCDPAccountant(rho=rho), margin=margin, draws=1, dimension=1)
         if rho * order > 300.0:  # beyond, what the coin tells at most is all that is kept

@@ -32,13 +32,13 @@ def renyi(p, q, order):
     return np.log((p**order * q ** (1 - order)).sum()) / (order - 1)
 
 
-def law(rng, outcomes=3):
+def distribution(rng, outcomes=3):
     weights = rng.dirichlet(np.ones(outcomes)) + 0.02
     return weights / weights.sum()
 
 
 def account(neighbours, relation):
-    """The exact account of these pairs of laws and their reverses."""
+    """The exact account of these pairs of distributions and their reverses."""
     both = [pair for p, q in neighbours for pair in ((p, q), (q, p))]
     pairs = tuple(DiscretePair(log_p=np.log(p), log_q=np.log(q)) for p, q in both)
     return Finite(listed=pairs, relation=relation)
@@ -61,9 +61,9 @@ def check(claim, neighbours, *, tight=False):
             assert claim.rdp(order) <= truth * (1 + 1e-9)
 
 
-def joint(*laws):
+def is_envelope(*distributions):
     result = np.ones(1)
-    for one in laws:
+    for one in distributions:
         result = np.outer(result, one).ravel()
     return result
 
@@ -71,33 +71,33 @@ def joint(*laws):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_mechanism_on_bits(n, rng):
     """A random channel from all n-bit data sets: the exact account, its group of two, and two runs of it."""
-    channel = {bits: law(rng) for bits in itertools.product((0, 1), repeat=n)}
+    channel = {bits: distribution(rng) for bits in itertools.product((0, 1), repeat=n)}
 
     def at_distance(most):
         pairs = itertools.combinations(channel, 2)
         return [(x, y) for x, y in pairs if 0 < sum(a != b for a, b in zip(x, y, strict=True)) <= most]
 
-    def laws(most, times=1):
-        return [(joint(*[channel[x]] * times), joint(*[channel[y]] * times)) for x, y in at_distance(most)]
+    def distributions(most, times=1):
+        return [(is_envelope(*[channel[x]] * times), is_envelope(*[channel[y]] * times)) for x, y in at_distance(most)]
 
-    claim = account(laws(1), ReplaceOne(n=n))
-    check(claim, laws(1), tight=True)
-    check(2 * claim, laws(1, times=2))
-    check(Group(base=claim, size=2), laws(2))
-    check(claim.group(3), laws(3))
-    check(2 * claim.group(2), laws(2, times=2))
-    check(PureAccountant(stated_epsilon=claim.max_loss, relation=ReplaceOne(n=n)).group(2), laws(2))
+    claim = account(distributions(1), ReplaceOne(n=n))
+    check(claim, distributions(1), tight=True)
+    check(2 * claim, distributions(1, times=2))
+    check(Group(base=claim, size=2), distributions(2))
+    check(claim.group(3), distributions(3))
+    check(2 * claim.group(2), distributions(2, times=2))
+    check(PureAccountant(stated_epsilon=claim.max_divergence, relation=ReplaceOne(n=n)).group(2), distributions(2))
 
 
 def test_two_mechanisms_with_opposite_worst_directions(rng):
     """Different members may be worst in opposite directions or at different records: the sum covers every mixture."""
     for _ in range(5):
-        first, second = ([law(rng) for _ in range(4)] for _ in range(2))
+        first, second = ([distribution(rng) for _ in range(4)] for _ in range(2))
         pairs = list(itertools.combinations(range(4), 2))
         claim = account([(first[i], first[j]) for i, j in pairs], ReplaceOne(n=1)) + account(
             [(second[i], second[j]) for i, j in pairs], ReplaceOne(n=1)
         )
-        check(claim, [(joint(first[i], second[i]), joint(first[j], second[j])) for i, j in pairs])
+        check(claim, [(is_envelope(first[i], second[i]), is_envelope(first[j], second[j])) for i, j in pairs])
 
 
 def test_opposite_beta_posteriors():
@@ -107,12 +107,18 @@ def test_opposite_beta_posteriors():
 
 
 def test_parts_fixed_by_position(rng):
-    parts = [[law(rng) for _ in range(3)] for _ in range(2)]
+    parts = [[distribution(rng) for _ in range(3)] for _ in range(2)]
     claims = [account(itertools.combinations(part, 2), ReplaceOne(n=1)) for part in parts]
     claim = claims[0] | claims[1]
-    neighbours = [(joint(p, same), joint(q, same)) for p, q in itertools.combinations(parts[0], 2) for same in parts[1]]
+    neighbours = [
+        (is_envelope(p, same), is_envelope(q, same))
+        for p, q in itertools.combinations(parts[0], 2)
+        for same in parts[1]
+    ]
     neighbours += [
-        (joint(same, p), joint(same, q)) for p, q in itertools.combinations(parts[1], 2) for same in parts[0]
+        (is_envelope(same, p), is_envelope(same, q))
+        for p, q in itertools.combinations(parts[1], 2)
+        for same in parts[0]
     ]
     check(claim, neighbours, tight=True)
     assert claim.relation == ReplaceOne(n=2)
@@ -126,8 +132,8 @@ def test_parts_decided_by_the_record(n, equal, rng):
     With `equal` both parts use one channel, and so have one account.
     """
     counts = [c for c in itertools.product(range(n + 1), repeat=2) if sum(c) <= n]
-    first = {c: law(rng, 2) for c in counts}
-    second = first if equal else {c: law(rng, 2) for c in counts}
+    first = {c: distribution(rng, 2) for c in counts}
+    second = first if equal else {c: distribution(rng, 2) for c in counts}
     add = [
         (c, d) for c, d in itertools.combinations(counts, 2) if sum(abs(x - y) for x, y in zip(c, d, strict=True)) == 1
     ]
@@ -138,7 +144,7 @@ def test_parts_decided_by_the_record(n, equal, rng):
 
     def neighbours(sizes, distance):
         return [
-            (joint(first[x[:2]], second[x[2:]]), joint(first[y[:2]], second[y[2:]]))
+            (is_envelope(first[x[:2]], second[x[2:]]), is_envelope(first[y[:2]], second[y[2:]]))
             for x, y in itertools.combinations([x for x in data if sum(x) in sizes], 2)
             if sum(abs(a - b) for a, b in zip(x, y, strict=True)) == distance
         ]

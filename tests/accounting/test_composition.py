@@ -27,7 +27,7 @@ from privsample import (
     TruncatedNegativeBinomial,
     ZCDPAccountant,
 )
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair
@@ -43,7 +43,7 @@ APPROXIMATE = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
 DRAWS = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50, draws=2)
 RANGE = BoundedRangeAccountant(loss_range=1.0)
 ON_LATTICE, BY_CONTOUR = "composed loss, on a lattice", "composed loss, by contour integral"
-RENYI, PURE_ROUTE = "Renyi curve at its best order", "pure guarantee"
+RENYI, PURE_ROUTE = "Rényi curve at its best order", "pure guarantee"
 
 
 def routes(account, delta=0.01):
@@ -143,7 +143,7 @@ def test_members_that_are_worst_for_opposite_neighbours():
         assert all(isinstance(part, BoundsEnvelope) for pair in account.pairs for part, _ in pair.members)
 
 
-@value
+@frozen_value
 class TwoWays(Accountant):
     """Removal costs one pair, addition its reverse."""
 
@@ -180,20 +180,20 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     account = posterior + noise
     assert routes(account)[ON_LATTICE] <= routes(account)[RENYI]
     product = account.pairs[0]
-    assert product.dear
+    assert product.is_expensive
     part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
-    assert part.dear
-    assert part.max_loss == posterior.max_loss
+    assert part.is_expensive
+    assert part.max_divergence == posterior.max_divergence
     assert part.order_limit == posterior.order_limit
     assert part.reverse() is part
     orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
     assert part.renyi(orders) == pytest.approx(posterior.rdp(orders))
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
-    assert part.draft(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
+    assert part.approx_log_delta(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
     failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
-    assert failing.max_loss == np.inf
-    assert not failing.dear
-    assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).draft(np.array([0.3]))[0] == pytest.approx(
+    assert failing.max_divergence == np.inf
+    assert not failing.is_expensive
+    assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).approx_log_delta(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)
     )
 
@@ -235,7 +235,7 @@ def test_a_target_reads_what_a_renyi_curve_promises():
 )
 def test_choices_among_runs_compose_by_renyi_curve(chosen):
     total = chosen + GaussianAccountant(sensitivity=1, noise_std=5)
-    assert [route.name for route in total.explain(1e-6)] == ["Renyi curve at its best order", "pure guarantee"]
+    assert [route.name for route in total.explain(1e-6)] == ["Rényi curve at its best order", "pure guarantee"]
 
 
 def test_one_observation_has_one_run():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
 from privsample.accounting.engine.routes import FROM_TABLE, affordable
@@ -35,7 +35,7 @@ SMALL = (
 )
 
 
-@value
+@frozen_value
 class Tabulated(Accountant):
     """An account whose bounds are the tables of another's."""
 

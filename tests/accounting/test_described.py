@@ -13,34 +13,40 @@ ACCOUNTS = {name: example.mechanism.accountant for name, example in catalogue().
 DELTA = 1e-3
 
 
-def laws(*names):
-    """The laws of the other file that take these arguments."""
+def distributions(*names):
+    """The distributions of the other file that take these arguments."""
     tests = {name: test.hypothesis.inner_test for name, test in vars(test_laws).items() if hasattr(test, "hypothesis")}
-    return {name: law for name, law in tests.items() if tuple(inspect.signature(law).parameters) == names}
+    return {
+        name: distribution
+        for name, distribution in tests.items()
+        if tuple(inspect.signature(distribution).parameters) == names
+    }
 
 
 each_account = pytest.mark.parametrize("name", ACCOUNTS)
 
 
 @each_account
-@pytest.mark.parametrize("law", laws("account"))
-def test_accounts_of_examples(name, law):
+@pytest.mark.parametrize("distribution", distributions("account"))
+def test_accounts_of_examples(name, distribution):
     account = ACCOUNTS[name]
-    if law == "test_privacy_curve" and account.kind("delta") == "upper bound":
+    if distribution == "test_privacy_curve" and account.kind("delta") == "upper bound":
         bound = account.delta(EPSILONS[EPSILONS >= 0])  # a bound may be looser at 0 than below
         assert ((np.diff(bound) <= 0) & (bound[1:] >= 0) & (bound[:-1] <= 1)).all()
     else:
-        laws("account")[law](account)
+        distributions("account")[distribution](account)
 
 
 @each_account
-@pytest.mark.parametrize("law", laws("account", "delta"))
-def test_accounts_of_examples_at_a_delta(name, law):
+@pytest.mark.parametrize("distribution", distributions("account", "delta"))
+def test_accounts_of_examples_at_a_delta(name, distribution):
     account = ACCOUNTS[name]
-    if law != "test_routes" or account.kind("epsilon") == "exact":  # to explain bounds takes seconds, and says less
-        laws("account", "delta")[law](account, DELTA)
+    if (
+        distribution != "test_routes" or account.kind("epsilon") == "exact"
+    ):  # to explain bounds takes seconds, and says less
+        distributions("account", "delta")[distribution](account, DELTA)
 
 
 def test_the_laws_are_found():
-    assert {"test_renyi_curve", "test_privacy_curve", "test_round_trip"} <= set(laws("account"))
-    assert {"test_statement", "test_routes"} <= set(laws("account", "delta"))
+    assert {"test_renyi_curve", "test_privacy_curve", "test_round_trip"} <= set(distributions("account"))
+    assert {"test_statement", "test_routes"} <= set(distributions("account", "delta"))

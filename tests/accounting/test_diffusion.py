@@ -5,7 +5,7 @@ import pytest
 
 from privsample import Assumption, ReplaceOne, diffusion_account, intrinsic_sensitivity
 from privsample.accounting.postprocessing.diffusion import diffused
-from privsample.distributions.steps.diffusions import BrownianLaw, OrnsteinUhlenbeckLaw
+from privsample.distributions.steps.diffusions import BrownianDiffusion, OrnsteinUhlenbeckDiffusion
 from privsample.errors import NumericalFailure
 
 BROWNIAN = {"kappa": lambda s: 1 / (4 * s * s), "tail": lambda s: 1 / (4 * s)}
@@ -15,10 +15,10 @@ BROWNIAN = {"kappa": lambda s: 1 / (4 * s * s), "tail": lambda s: 1 / (4 * s)}
 def test_the_integral_is_a_tight_upper_bound(time):
     got = intrinsic_sensitivity(**BROWNIAN, time=time)
     assert 1 / (4 * time) <= got <= 1 / (4 * time) * (1 + 2e-3)
-    assert diffused(BrownianLaw(), time, 1.0).zcdp == pytest.approx(1 / (4 * time))
+    assert diffused(BrownianDiffusion(), time, 1.0).zcdp == pytest.approx(1 / (4 * time))
     theta, rho = 0.8, 1.3
     kappa = lambda s: (theta / rho * np.exp(theta * s) / np.expm1(2 * theta * s)) ** 2 * rho**2 / rho**2  # noqa: E731
-    truth = diffused(OrnsteinUhlenbeckLaw(theta=theta, rho=rho), time, 1.0).zcdp
+    truth = diffused(OrnsteinUhlenbeckDiffusion(theta=theta, rho=rho), time, 1.0).zcdp
     scale = truth / (theta / (2 * rho**2 * np.expm1(2 * theta * time)))
     assert scale == pytest.approx(1.0)
     found = intrinsic_sensitivity(kappa, time, lambda s: theta / (2 * rho**2 * np.expm1(min(2 * theta * s, 700))))
@@ -27,9 +27,9 @@ def test_the_integral_is_a_tight_upper_bound(time):
 
 def test_hardly_any_reversion_is_brownian_motion():
     for theta in (5e-324, 1.5e-323, 1e-300, 1e-17):
-        law = OrnsteinUhlenbeckLaw(theta=theta, rho=1.0)
-        assert law.variance(0.3) == pytest.approx(0.6, rel=1e-15)
-        assert law.noise_at_start(0.3) == pytest.approx(BrownianLaw().noise_at_start(0.3), rel=1e-14)
+        distribution = OrnsteinUhlenbeckDiffusion(theta=theta, rho=1.0)
+        assert distribution.variance(0.3) == pytest.approx(0.6, rel=1e-15)
+        assert distribution.noise_at_start(0.3) == pytest.approx(BrownianDiffusion().noise_at_start(0.3), rel=1e-14)
 
 
 def test_the_account():

@@ -35,8 +35,8 @@ def test_discrete_laplace_to_fifty_digits(shift, scale):
         for e in z * np.array([-2.0, -1.0, -0.9, -0.3, 0.0, 1e-9, 0.1, 0.5, 0.77, 0.99]):
             delta = mp.fsum(max(x - mp.exp(mp.mpf(e)) * y, 0) for x, y in zip(p, q, strict=True))
             assert above(pair.log_delta(np.array([e]))[0], float(mp.log(delta)))
-    assert np.isneginf(pair.log_delta(np.array([pair.max_loss, 2 * z, 1e300]))).all()
-    assert z <= pair.max_loss <= np.nextafter(z, np.inf)
+    assert np.isneginf(pair.log_delta(np.array([pair.max_divergence, 2 * z, 1e300]))).all()
+    assert z <= pair.max_divergence <= np.nextafter(z, np.inf)
     assert pair.reverse() is pair
 
 
@@ -73,7 +73,7 @@ def test_discrete_gaussian_to_fifty_digits(shift, noise_std):
             delta = mp.fsum(max(term, 0) for term in terms) / total
             if delta > mp.mpf(10) ** -300:
                 assert above(pair.log_delta(np.array([e]))[0], float(mp.log(delta)))
-    assert np.isposinf(pair.max_loss)
+    assert np.isposinf(pair.max_divergence)
     assert pair.reverse() is pair
 
 
@@ -109,9 +109,9 @@ def test_wide_discrete_gaussians_are_bounded_from_above(shift):
     ids=str,
 )
 def test_dots_dominate_the_pair_and_stay_close(pair):
-    end = min(pair.max_loss, 12 * pair.shift / getattr(pair, "noise_std", 1.0)) * 1.1
+    end = min(pair.max_divergence, 12 * pair.shift / getattr(pair, "noise_std", 1.0)) * 1.1
     nodes = np.linspace(-end, end, 2001)
-    log_p, infinite = pair.dots(nodes)
+    log_p, infinite = pair.discretize(nodes)
     p, q = np.exp(log_p), np.exp(log_p - nodes)
     assert p.sum() + np.exp(infinite) >= 1 - 1e-12
     assert p.sum() + np.exp(infinite) <= 1 + 1e-9

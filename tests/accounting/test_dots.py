@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsample.accounting.curves.dots import density_dots, exponential_dots, joined, joined_at, shared_out
+from privsample.accounting.curves.discretize import connect_the_dots, density_dots, exponential_dots, joined, split_mass
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -64,8 +64,8 @@ def around(nodes):
     )
 
 
-def dominates(dots, pair, nodes, epsilon):
-    log_p, infinite = dots
+def dominates(discretize, pair, nodes, epsilon):
+    log_p, infinite = discretize
     assert not np.isnan(log_p).any()
     own = np.exp(pair.log_delta(epsilon).astype(np.longdouble))
     return bool(np.all(curve(log_p, infinite, nodes, epsilon) >= own * (1 - 1e-11)))  # own is rounded up too
@@ -75,9 +75,9 @@ def dominates(dots, pair, nodes, epsilon):
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_every_way_dominates(pair, nodes):
     epsilon = around(nodes)
-    assert dominates(pair.dots(nodes), pair, nodes, epsilon)
+    assert dominates(pair.discretize(nodes), pair, nodes, epsilon)
     assert dominates(joined(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
-    assert dominates(joined_at(pair.log_delta, pair.reverse().log_delta, nodes, 64), pair, nodes, epsilon)
+    assert dominates(connect_the_dots(pair.log_delta, pair.reverse().log_delta, nodes, 64), pair, nodes, epsilon)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
@@ -118,14 +118,14 @@ def test_random_pairs_and_random_nodes(pq, nodes):
     used = (p > 0) | (q > 0)
     pair, nodes = discrete(p[used], q[used]), np.array(nodes)
     for own in (pair, pair.reverse()):
-        for dots in (own.dots(nodes), joined(own.log_delta, own.reverse().log_delta, nodes)):
-            assert dominates(dots, own, nodes, around(nodes))
+        for discretize in (own.discretize(nodes), joined(own.log_delta, own.reverse().log_delta, nodes)):
+            assert dominates(discretize, own, nodes, around(nodes))
 
 
 def test_outcomes_are_shared_out_with_both_masses():
     nodes, loss = np.array([-1.0, 0.5, 2.0]), np.array([-0.3, 0.5, 1.9, 2.7, np.inf, -5.0, -np.inf])
     p = np.array([0.1, 0.2, 0.05, 0.3, 0.15, 0.2, 0.0])
-    log_p, infinite = shared_out(log_of(p), loss, nodes)
+    log_p, infinite = split_mass(log_of(p), loss, nodes)
     p_below, q_below = p[5] * np.exp(-1.0 + 5.0), p[5] * np.exp(5.0)  # moved up to -1, its Q mass kept
     assert np.exp(infinite) == pytest.approx(0.15 + 0.3 * (1 - np.exp(2.0 - 2.7)), rel=1e-13)
     total_p, total_q = np.exp(log_p).sum() + np.exp(infinite), np.exp(log_p - nodes).sum()
@@ -169,7 +169,7 @@ def test_a_density_is_integrated_with_both_masses():
 def test_narrow_gaussian_cells_dominate_far_out():
     pair = GaussianPair(mu=0.3)
     nodes = np.linspace(-9.0, 9.0, 4001)
-    log_p, infinite = pair.dots(nodes)
+    log_p, infinite = pair.discretize(nodes)
     assert dominates((log_p, infinite), pair, nodes, around(nodes[::100]))
     assert np.exp(log_p).sum() == pytest.approx(1.0, abs=1e-11)
     assert np.exp(log_p - nodes).sum() == pytest.approx(1.0, abs=1e-11)
@@ -185,7 +185,7 @@ def test_few_values_serve_many_nodes(count):
         np.linspace(-4, -1, 99),
     ):
         for own in (pair, pair.reverse()):
-            few = joined_at(own.log_delta, own.reverse().log_delta, nodes, count)
+            few = connect_the_dots(own.log_delta, own.reverse().log_delta, nodes, count)
             assert dominates(few, own, nodes, around(nodes[::50]))
 
 

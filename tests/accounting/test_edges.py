@@ -49,9 +49,9 @@ PURE = [
 @pytest.mark.parametrize("account", PURE, ids=lambda a: type(a).__name__)
 def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
     values = account.rdp(np.array([1e9, 1e12, 1e15, 1e16, 1e17, 1e18]))
-    assert np.allclose(values, account.max_loss, rtol=1e-6)
-    assert (2 * account).epsilon(1e-300) == pytest.approx(2 * account.max_loss, rel=1e-6)
-    assert (100 * account).epsilon(1e-300) >= account.max_loss
+    assert np.allclose(values, account.max_divergence, rtol=1e-6)
+    assert (2 * account).epsilon(1e-300) == pytest.approx(2 * account.max_divergence, rel=1e-6)
+    assert (100 * account).epsilon(1e-300) >= account.max_divergence
 
 
 @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ def test_a_loss_without_bound():
     p, q = np.log([0.5, 0.5]), np.array([0.0, -np.inf])
     pair = DiscretePair(log_p=p, log_q=q)
     assert np.isinf(pair.renyi(np.array([2.0]))).all()
-    assert pair.max_loss == np.inf
+    assert pair.max_divergence == np.inf
     back = DiscretePair(log_p=q, log_q=p)
     assert back.renyi(np.array([2.0])) == pytest.approx(np.log(2))
-    assert back.max_loss == pytest.approx(np.log(2))
+    assert back.max_divergence == pytest.approx(np.log(2))
     account = Finite(listed=(pair, back))
     assert account.delta(10.0) == pytest.approx(0.5)
     assert np.isinf(account.epsilon(0.4))
@@ -197,7 +197,7 @@ def test_groups_of_failing_accounts():
     base = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-6)
     group = Group(base=base, size=2)
     assert np.isinf(group.rdp(2.0))
-    assert np.isinf(group.max_loss)
+    assert np.isinf(group.max_divergence)
     assert base.epsilon(1e-6) < group.epsilon(1e-5) < np.inf
     twice = 2 * group
     assert np.isinf(twice.rdp(2.0))

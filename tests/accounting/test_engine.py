@@ -95,7 +95,7 @@ def test_a_pair_of_alternatives_and_a_large_table_have_the_curves_of_their_table
     assert (either.renyi(ORDERS) == worst).all()
     large, nodes = LargeTable(table=TABLE), np.linspace(-2.0, 2.0, 9)
     assert large.reverse() == LargeTable(table=TABLE.reverse())
-    assert (large.dots(nodes)[0] == TABLE.dots(nodes)[0]).all()
+    assert (large.discretize(nodes)[0] == TABLE.discretize(nodes)[0]).all()
 
 
 def test_the_envelope_of_binary_draws_has_the_renyi_curve_of_their_account():
@@ -103,4 +103,4 @@ def test_the_envelope_of_binary_draws_has_the_renyi_curve_of_their_account():
     account = ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=3)
     (envelope,) = account.bounds.pairs
     assert (envelope.renyi(ORDERS) == account.rdp(ORDERS)).all()
-    assert envelope.max_loss == account.max_loss
+    assert envelope.max_divergence == account.max_divergence

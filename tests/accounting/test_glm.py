@@ -99,12 +99,12 @@ def test_exact_curves_with_an_intercept_lie_below_the_account():
     slope, intercept = np.meshgrid(grid, 1.5 * grid, indexing="ij")
     bound, worst = account.delta(epsilons), np.zeros(len(epsilons))
 
-    def law(x, sign):
+    def distribution(x, sign):
         log_density = -0.5 * (slope**2 + (intercept / 1.5) ** 2) + 0.5 * np.log(expit(sign * (slope * x + intercept)))
         return np.exp(log_density - logsumexp(log_density))
 
-    laws = [law(x, sign) for x in (-2.0, -0.5, 1.9, 2.0) for sign in (1, -1)]
-    for p, q in itertools.permutations(laws, 2):
+    distributions = [distribution(x, sign) for x in (-2.0, -0.5, 1.9, 2.0) for sign in (1, -1)]
+    for p, q in itertools.permutations(distributions, 2):
         found = np.array([np.maximum(p - np.exp(e) * q, 0).sum() for e in epsilons])
         assert (found <= bound + 1e-9).all()
         worst = np.maximum(worst, found)

@@ -25,7 +25,7 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
-from tests.accounting.test_brute_force import ORDERS, account, check, hockey_stick, joint, law, renyi
+from tests.accounting.test_brute_force import ORDERS, account, check, distribution, hockey_stick, is_envelope, renyi
 
 EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
@@ -38,15 +38,15 @@ def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
         chain = [np.exp(row - np.logaddexp.reduce(row)) for row in tilts]
         claim = account(list(itertools.pairwise(chain)), AddRemove())
         check(Group(base=claim, size=size), [(chain[0], chain[-1])])
-        check(PureAccountant(stated_epsilon=claim.max_loss).group(size), [(chain[0], chain[-1])])
+        check(PureAccountant(stated_epsilon=claim.max_divergence).group(size), [(chain[0], chain[-1])])
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_groups_in_sums_and_of_sums(size, rng):
     """Two releases, each from a chain of its own: both ends of both."""
-    chains = [[law(rng) for _ in range(size + 1)] for _ in range(2)]
+    chains = [[distribution(rng) for _ in range(size + 1)] for _ in range(2)]
     one, other = (account(list(itertools.pairwise(chain)), AddRemove()) for chain in chains)
-    p, q = (joint(chains[0][end], chains[1][end]) for end in (0, -1))
+    p, q = (is_envelope(chains[0][end], chains[1][end]) for end in (0, -1))
     delta = max(hockey_stick(p, q, 0.5), hockey_stick(q, p, 0.5))
     rdp = [max(renyi(p, q, order), renyi(q, p, order)) for order in ORDERS]
     for claim in (Group(base=one + other, size=size), Group(base=one, size=size) + other.group(size)):
@@ -62,7 +62,7 @@ def test_the_least_route_is_taken():
     assert group.epsilon(1e-6) == pytest.approx(known.epsilon(1e-6), rel=1e-9)
     assert group.delta(5.0) == pytest.approx(known.delta(5.0), rel=1e-9)
     best, *others = group.explain(1e-6)
-    assert best.name == "Renyi curve at its best order"
+    assert best.name == "Rényi curve at its best order"
     assert {route.name: route.epsilon for route in others}["privacy curve"] == pytest.approx(13.3507, abs=1e-4)
 
 
@@ -71,7 +71,7 @@ def test_a_group_of_a_pure_mechanism_is_at_most_pure():
     group = Group(base=base, size=4)
     assert (group.delta(EPSILONS) <= stated.delta(EPSILONS) * (1 + 1e-12)).all()
     assert (group.rdp(ORDERS) <= stated.rdp(ORDERS) * (1 + 1e-12)).all()
-    assert group.epsilon(0.0) == group.max_loss == 1.0
+    assert group.epsilon(0.0) == group.max_divergence == 1.0
     assert Group(base=PureAccountant(stated_epsilon=0.0), size=3).epsilon([0.0, 1e-6]).tolist() == [0.0, 0.0]
 
 
@@ -124,7 +124,7 @@ def log_normalizer(shapes):
 
 
 def shapes_renyi(p, q, order):
-    """Of two Dirichlet laws, by their log normalizers."""
+    """Of two Dirichlet distributions, by their log normalizers."""
     blend = order * p + (1 - order) * q
     if (blend <= 0).any():
         return np.inf
@@ -132,13 +132,13 @@ def shapes_renyi(p, q, order):
 
 
 def shapes_delta(p, q, epsilon):
-    """Of two Dirichlet laws with equal sums of shapes that differ in two coordinates, or in three of three."""
+    """Of two Dirichlet distributions with equal sums of shapes that differ in two coordinates, or in three of three."""
     moved = [i for i in np.argsort(q - p) if p[i] != q[i]]
     constant = log_normalizer(q) - log_normalizer(p)
     if len(moved) == 2:
         rises, falls = moved
         cut = special.expit((epsilon - constant) / (p - q)[rises])
-        tails = [special.betaincc(law[rises], law[falls], cut) for law in (p, q)]
+        tails = [special.betaincc(distribution[rises], distribution[falls], cut) for distribution in (p, q)]
         return tails[0] - np.exp(epsilon) * tails[1]
     step = p - q
     alone = moved[0] if step[moved[1]] < 0 else moved[2]  # the one that moves against the other two
@@ -159,10 +159,10 @@ def worst_of(model, n, size, r):
     """The largest divergences over all data sets that differ in up to `size` of n records."""
     categories = 2 if isinstance(model, BetaBernoulli) else len(model.alpha)
     data = [c for c in itertools.product(range(n + 1), repeat=categories) if sum(c) == n]
-    laws = betas(model, data, r)
+    distributions = betas(model, data, r)
     near = [(c, d) for c, d in itertools.permutations(data, 2) if np.abs(np.subtract(c, d)).sum() <= 2 * size]
-    delta = [max(shapes_delta(laws[c], laws[d], e) for c, d in near) for e in EPSILONS]
-    rdp = [max(shapes_renyi(laws[c], laws[d], order) for c, d in near) for order in ORDERS]
+    delta = [max(shapes_delta(distributions[c], distributions[d], e) for c, d in near) for e in EPSILONS]
+    rdp = [max(shapes_renyi(distributions[c], distributions[d], order) for c, d in near) for order in ORDERS]
     return np.array(delta), np.array(rdp)
 
 
@@ -221,8 +221,8 @@ def test_groups_of_gammas_against_every_data_set(n, size):
             by_shape.append(one_sided(stats.gamma(a), stats.gamma(b), cut, epsilon, upper=a > b))
             a, b, k = rate + r * s, rate + r * t, shape + r * n
             cut = max((k * np.log(a / b) - epsilon) / (a - b), 0.0)
-            laws = stats.gamma(k, scale=1 / a), stats.gamma(k, scale=1 / b)
-            by_rate.append(one_sided(*laws, cut, epsilon, upper=a < b))
+            distributions = stats.gamma(k, scale=1 / a), stats.gamma(k, scale=1 / b)
+            by_rate.append(one_sided(*distributions, cut, epsilon, upper=a < b))
         assert poisson.group(size).delta(epsilon) == pytest.approx(max(by_shape), rel=1e-9)
         assert waiting.group(size).delta(epsilon) == pytest.approx(max(by_rate), rel=1e-9)
     for order in ORDERS:
@@ -285,7 +285,7 @@ def test_groups_of_answers_are_products(categories):
     answers = np.full((2, categories), other)
     answers[0, 0] = answers[1, 1] = true
     group = account.group(3)
-    check(group, [(joint(*[answers[0]] * 3), joint(*[answers[1]] * 3))], tight=True)
+    check(group, [(is_envelope(*[answers[0]] * 3), is_envelope(*[answers[1]] * 3))], tight=True)
     assert group.relation == account.relation.group(3)
     assert account.group(1) == account
     assert account.group(9).epsilon(1e-6) == account.group(4).epsilon(1e-6)
@@ -313,5 +313,5 @@ def test_the_rule_and_the_base_are_named():
 
 
 def test_the_worst_of_parallel_parts_limits_the_zcdp_rate():
-    light, dear = (GaussianAccountant(sensitivity=1, noise_std=noise) for noise in (4.0, 2.0))
-    assert (light | dear).zcdp == dear.zcdp
+    light, is_expensive = (GaussianAccountant(sensitivity=1, noise_std=noise) for noise in (4.0, 2.0))
+    assert (light | is_expensive).zcdp == is_expensive.zcdp

@@ -30,13 +30,13 @@ def by_hand(family, epsilon, sums):
     y, weights = half * POINTS, np.log(half * WEIGHTS)
     total = family.a + family.b + family.step * family.n
     slope_q = (family.a + family.step * sums)[:, None]
-    laws = []
+    distributions = []
     for slope in (slope_q + family.step * family.moved, slope_q):
         log_density = slope * y - total * np.logaddexp(0, y)
-        laws.append(log_density - special.logsumexp(log_density + weights, axis=1)[:, None])
+        distributions.append(log_density - special.logsumexp(log_density + weights, axis=1)[:, None])
     with np.errstate(divide="ignore"):
-        log_gap = np.log(np.maximum(-np.expm1(epsilon - (laws[0] - laws[1])), 0.0))
-        return special.logsumexp(laws[0] + log_gap + weights, axis=1)
+        log_gap = np.log(np.maximum(-np.expm1(epsilon - (distributions[0] - distributions[1])), 0.0))
+        return special.logsumexp(distributions[0] + log_gap + weights, axis=1)
 
 
 def orders(family):
@@ -52,9 +52,9 @@ def test_blocks_find_what_every_sum_gives(name):
     assert found == pytest.approx(listed, rel=1e-9, abs=1e-9)
     assert found >= listed - 1e-11
     assert found == pytest.approx(max(by_hand(one, epsilon, sums).max() for one in orders(family)), abs=2e-4)
-    draft = family.log_delta(np.array([epsilon]), certified=False)[0]
-    assert draft <= found
-    assert draft == pytest.approx(found, rel=1e-6)
+    approx_log_delta = family.log_delta(np.array([epsilon]), certified=False)[0]
+    assert approx_log_delta <= found
+    assert approx_log_delta == pytest.approx(found, rel=1e-6)
 
 
 def test_several_epsilons_at_once():

@@ -94,18 +94,18 @@ def test_a_kernel_of_a_thousand_states(rng):
 
 
 def bases(rng):
-    """A random finite mechanism of one code, by all its neighbours, and laws of its code."""
+    """A random finite mechanism of one code, by all its neighbours, and distributions of its code."""
     inputs, codes = int(rng.integers(2, 4)), int(rng.integers(2, 6))
-    laws = rng.dirichlet(np.full(codes, rng.choice([0.5, 3.0])), inputs)
+    distributions = rng.dirichlet(np.full(codes, rng.choice([0.5, 3.0])), inputs)
     if rng.random() < 0.3:
-        laws[rng.integers(inputs), rng.integers(codes)] = 0.0
-        laws /= laws.sum(axis=1, keepdims=True)
-    return laws
+        distributions[rng.integers(inputs), rng.integers(codes)] = 0.0
+        distributions /= distributions.sum(axis=1, keepdims=True)
+    return distributions
 
 
-def discrete(laws):
+def discrete(distributions):
     with np.errstate(divide="ignore"):
-        logs = np.log(laws / laws.sum(axis=1, keepdims=True))
+        logs = np.log(distributions / distributions.sum(axis=1, keepdims=True))
     return tuple(DiscretePair(log_p=p, log_q=q) for p, q in itertools.permutations(logs, 2))
 
 
@@ -116,18 +116,18 @@ ORDERS = np.array([1.01, 2.0, 10.0, 500.0])
 def test_bounds_never_undercut_the_exact_curves(rng):
     """Hundreds of cases of kernel, base and epsilon or order; the benchmark counts ten thousand, and the slack."""
     for case in range(30):
-        laws = bases(rng)
-        rows = kernel(rng, laws.shape[1], int(rng.integers(2, 6)))
-        truth = Finite(listed=discrete(laws @ rows))
-        bound = KernelAccountant(base=Finite(listed=discrete(laws)), matrix=rows)
+        distributions = bases(rng)
+        rows = kernel(rng, distributions.shape[1], int(rng.integers(2, 6)))
+        truth = Finite(listed=discrete(distributions @ rows))
+        bound = KernelAccountant(base=Finite(listed=discrete(distributions)), matrix=rows)
         assert bound.pairs == ()
         assert bound.kind("delta") == "upper bound"
         delta, base = bound.delta(EPSILONS), bound.base.delta(EPSILONS)
         assert (delta >= truth.delta(EPSILONS) * (1 - 1e-12) - 1e-15).all()
         assert (delta <= base * (1 + 1e-12) + 1e-15).all()
         assert (bound.rdp(ORDERS) >= truth.rdp(ORDERS) * (1 - 1e-11)).all()
-        assert bound.max_loss >= truth.max_loss * (1 - 1e-12) - 1e-15
-        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.max_loss) else ():
+        assert bound.max_divergence >= truth.max_divergence * (1 - 1e-12) - 1e-15
+        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.max_divergence) else ():
             epsilon = float(truth.epsilon(np.exp(log_delta)))
             assert all(route.epsilon >= epsilon * (1 - 1e-9) - 1e-12 for route in bound.explain(np.exp(log_delta)))
 
@@ -138,13 +138,13 @@ def test_exact_beside_the_bounds(rng):
         rows = kernel(rng, categories, 3)
         account = KernelAccountant(base=base, matrix=rows)
         odds = np.exp(1.7)
-        laws = (np.ones((categories, categories)) + (odds - 1) * np.eye(categories)) / (odds + categories - 1)
-        truth = Finite(listed=discrete(laws @ rows))
+        distributions = (np.ones((categories, categories)) + (odds - 1) * np.eye(categories)) / (odds + categories - 1)
+        truth = Finite(listed=discrete(distributions @ rows))
         assert account.kind("rdp") == account.kind("delta") == account.kind("epsilon") == "exact"
         assert account.delta(EPSILONS) == pytest.approx(truth.delta(EPSILONS), rel=1e-9, abs=1e-15)
         assert account.rdp(ORDERS) == pytest.approx(truth.rdp(ORDERS), rel=1e-9)
         exact, *bounds = account.explain(1e-2)
-        assert exact.name in ("output laws", "pure guarantee")
+        assert exact.name in ("output distributions", "pure guarantee")
         assert len(bounds) >= 3
         assert all(route.epsilon >= float(account.epsilon(1e-2)) * (1 - 1e-9) for route in bounds)
         assert len(routes(account.bounds, 1e-2)) == 2
@@ -169,7 +169,7 @@ def test_groups_change_each_code_by_itself(rng):
     assert account.group(2).relation == RELATION.group(2)
     stated = KernelAccountant(base=PureAccountant(stated_epsilon=30.0), matrix=rows)
     assert stated.group(1) == stated  # of unknown codes, two may change, each seen through the kernel by itself
-    assert stated.group(2).max_loss >= 2 * stated.constants.log_range * (1 - 1e-9)
+    assert stated.group(2).max_divergence >= 2 * stated.constants.log_range * (1 - 1e-9)
 
 
 def test_a_pure_guarantee_contracts_exactly(rng):
@@ -186,7 +186,7 @@ def test_a_pure_guarantee_contracts_exactly(rng):
     assert contracted_loss(650.0, 650.0) == pytest.approx(650.0 - np.log(2))
     assert contracted_loss(1e-200, 1e-200) <= 1e-300
     tiny = KernelAccountant(base=PureAccountant(stated_epsilon=1e-6), matrix=[[0.6, 0.4], [0.4, 0.6]])
-    assert tiny.max_loss == pytest.approx(0.2e-6, rel=1e-6)
+    assert tiny.max_divergence == pytest.approx(0.2e-6, rel=1e-6)
 
 
 def test_what_stands_in_explain(rng):
@@ -204,7 +204,7 @@ def test_profiles_go_through_too():
     inner = ps.OneBit(graph=graph, epsilon=1.0).accountant
     account = KernelAccountant(base=inner, matrix=[[0.9, 0.1], [0.3, 0.7]])
     assert account.kind("delta") == "exact"
-    assert account.max_loss < inner.max_loss
+    assert account.max_divergence < inner.max_divergence
     alone = ps.ProfileGraph(profiles={"a": 0.2, "b": 0.6}, edges=[])
     none = KernelAccountant(base=ps.OneBit(graph=alone, epsilon=1.0).accountant, matrix=np.eye(2))
     assert none.epsilon(0.0) == 0.0

@@ -59,10 +59,10 @@ def outcomes(pair, times=1):
 
 def brute(*members):
     """delta by enumeration."""
-    joint = [(mp.mpf(1), mp.mpf(1))]
+    is_envelope = [(mp.mpf(1), mp.mpf(1))]
     for pair, times in members:
-        joint = [(p * r, q * s) for p, q in joint for r, s in outcomes(pair, times)]
-    return lambda at: mp.fsum(max(p - mp.exp(at) * q, mp.mpf(0)) for p, q in joint)
+        is_envelope = [(p * r, q * s) for p, q in is_envelope for r, s in outcomes(pair, times)]
+    return lambda at: mp.fsum(max(p - mp.exp(at) * q, mp.mpf(0)) for p, q in is_envelope)
 
 
 def gaussian(mu):
@@ -102,7 +102,7 @@ def with_finite(pair, delta):
 def settles(members, truth, log_delta, loose=LOOSE, flat=0.0):
     """The epsilon at this delta is not below the truth, and little above it; `flat`, or delta is, relatively."""
     found, goal = ProductPair(members=tuple(members)).least_epsilon(log_delta), mp.exp(log_delta)
-    most = mp.fsum(times * mp.mpf(pair.max_loss) for pair, times in members)
+    most = mp.fsum(times * mp.mpf(pair.max_divergence) for pair, times in members)
     assert truth(found) <= goal * (1 + mp.mpf(10) ** -9) or most > found >= most * (1 - 1e-15)  # a sum of floats
     assert found <= 1e-11 or truth(found - loose) > goal * (1 - flat)
 
@@ -313,9 +313,9 @@ def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
     product = ProductPair(members=members)
     for delta in (0.05, 1e-4, 1e-10):
         epsilon = product.least_epsilon(np.log(delta))
-        dear = any(pair.dear for pair, _ in members)  # shared out from a few values of the curve
-        assert product.log_delta(np.float64(epsilon)) <= np.log(delta) + (1e-2 if dear else 1e-5)
-        assert product.log_delta(np.float64(epsilon + (1e-2 if dear else LOOSE))) <= np.log(delta)
+        is_expensive = any(pair.is_expensive for pair, _ in members)  # shared out from a few values of the curve
+        assert product.log_delta(np.float64(epsilon)) <= np.log(delta) + (1e-2 if is_expensive else 1e-5)
+        assert product.log_delta(np.float64(epsilon + (1e-2 if is_expensive else LOOSE))) <= np.log(delta)
         assert np.log(delta) <= log_delta_from_renyi(product.renyi, product.order_limit, epsilon - LOOSE)
     grid = product.log_delta(np.linspace(-2.0, 6.0, 30))
     assert (np.diff(np.exp(grid)) <= 1e-9).all()

@@ -7,7 +7,7 @@ from privsample.accounting.loss.gaussian import GaussianPair
 
 
 def test_a_wide_law_in_wide_cells_has_masses():
-    log_p, infinite = GaussianPair(mu=4e5).dots(15000.0 * np.arange(-100, 100))
+    log_p, infinite = GaussianPair(mu=4e5).discretize(15000.0 * np.arange(-100, 100))
     assert not np.isnan(log_p).any()
     assert np.isfinite(infinite)
 

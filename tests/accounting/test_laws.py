@@ -68,7 +68,7 @@ def test_renyi_curve(account):
     if account.kind("rdp") == "exact":  # a bound may be looser at a lower order
         assert (np.diff(values) >= -1e-9 * values[1:]).all()
     assert (values <= account.zcdp * orders * (1 + 1e-9)).all()
-    assert (values <= account.max_loss * (1 + 1e-9)).all()
+    assert (values <= account.max_divergence * (1 + 1e-9)).all()
     if account.kind("rdp") == "exact" and len(orders) > 2:
         slopes = np.diff((orders - 1) * values) / np.diff(orders)
         assert (np.diff(slopes) >= -1e-8 * slopes[1:]).all()
@@ -80,12 +80,12 @@ def test_privacy_curve(account):
     assert values.shape == EPSILONS.shape
     assert ((values >= 0) & (values <= 1)).all()
     assert (np.diff(values) <= 1e-9 * values[:-1]).all()
-    # no two laws are closer than identical ones
+    # no two distributions are closer than identical ones
     assert (values >= -np.expm1(EPSILONS) * (1 - 1e-12)).all()
     # e^-eps delta(eps) falls too: D_{e^eps} is 1-Lipschitz in e^eps
     assert (np.diff(values) >= -np.diff(np.exp(EPSILONS)) * (1 + 1e-9) - 1e-12).all()
-    assert account.delta(min(account.max_loss * (1 + 1e-12), 1e9)) <= account.failure * (1 + 1e-9) or np.isinf(
-        account.max_loss
+    assert account.delta(min(account.max_divergence * (1 + 1e-12), 1e9)) <= account.failure * (1 + 1e-9) or np.isinf(
+        account.max_divergence
     )
     logs = np.maximum(account.log_delta(EPSILONS), np.log(1e-300))
     assert np.allclose(np.log(np.maximum(values, 1e-300)), logs, rtol=1e-12, atol=1e-14)
@@ -100,7 +100,7 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(account, delta):
         if account.kind("epsilon") == "exact":
             assert DP(epsilon=max(epsilon, 1e-300), delta=delta).met_by(account)
         assert account.epsilon(min(delta * 2, 0.99)) <= epsilon * (1 + 1e-12)  # each is rounded up by itself
-    if 0 < epsilon < account.max_loss and np.isfinite(epsilon):
+    if 0 < epsilon < account.max_divergence and np.isfinite(epsilon):
         assert account.delta(epsilon * (1 - 1e-6)) >= delta * (1 - 1e-9)
 
 
@@ -111,14 +111,14 @@ def test_routes(account, delta):
     assert [r.epsilon for r in routes] == sorted(r.epsilon for r in routes)
     found = {route.name: route.epsilon for route in routes}
     if "privacy curve" in found and account.kind("epsilon") == "exact":
-        assert found["privacy curve"] <= found["Renyi curve at its best order"] * (1 + 1e-9)
+        assert found["privacy curve"] <= found["Rényi curve at its best order"] * (1 + 1e-9)
         assert found["privacy curve"] <= found["pure guarantee"] * (1 + 1e-9)
 
 
 @given(hardly_any())
 def test_what_tells_anything_is_never_free(account):
     """However small the parameters: squares, halves and products of losses vanish in a double."""
-    assert account.max_loss > 0
+    assert account.max_divergence > 0
     assert account.zcdp > 0
     assert (account.rdp(ORDERS) > 0).all()
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-9)).all()
@@ -133,7 +133,7 @@ def test_times_is_repeated_entries(account, times):
     assert repeated == sum([account] * times)
     if account.failure == 0:
         assert close(repeated.rdp(ORDERS), times * account.rdp(ORDERS))
-        assert repeated.max_loss == pytest.approx(times * account.max_loss)
+        assert repeated.max_divergence == pytest.approx(times * account.max_divergence)
     assert repeated.epsilon(1e-6) >= account.epsilon(1e-6) * (1 - 1e-9)
     assert repeated.failure == pytest.approx(1 - (1 - account.failure) ** times, rel=1e-9)
     assert repeated.zcdp == pytest.approx(times * account.zcdp)

@@ -81,8 +81,8 @@ def test_a_curve_returns_one_value_for_each_order_and_is_infinite_from_its_limit
 @pytest.mark.parametrize(("epsilon", "times"), [(0.1, 3), (1e-10, 3), (1e-20, 3), (0.7, 11)])
 def test_the_pure_guarantee_of_a_composition_is_rounded_up(epsilon: float, times: int) -> None:
     composed = times * ps.PureAccountant(stated_epsilon=epsilon)
-    assert Fraction(composed.max_loss) >= times * Fraction(epsilon)
-    assert composed.max_loss == pytest.approx(times * epsilon, rel=1e-15)
+    assert Fraction(composed.max_divergence) >= times * Fraction(epsilon)
+    assert composed.max_divergence == pytest.approx(times * epsilon, rel=1e-15)
 
 
 @pytest.mark.parametrize(("mass", "times"), [(0.1, 2), (0.1, 7), (1e-9, 1000), (0.3, 3)])
@@ -116,7 +116,7 @@ class BrokenPair(ps.LossPair):
         return np.full(np.shape(orders), 1.0)
 
     @property
-    def max_loss(self):
+    def max_divergence(self):
         return np.inf
 
     def reverse(self):

@@ -41,7 +41,7 @@ def test_curves(account):
     assert (renyi <= account.zcdp * ORDERS * (1 + 1e-9)).all()
     if account.failure == 0.0:
         assert (np.diff(renyi) >= 0).all()
-        assert (renyi <= account.max_loss * (1 + 1e-9)).all()
+        assert (renyi <= account.max_divergence * (1 + 1e-9)).all()
     assert (np.diff(delta) <= 1e-9).all()
     assert (delta >= -np.expm1(EPSILONS) * (1 - 1e-12)).all()
     assert (np.diff(delta) >= -np.diff(np.exp(EPSILONS)) * (1 + 1e-9) - 1e-12).all()

@@ -49,7 +49,7 @@ def test_gaussians_have_a_closed_form(mu, times):
 def test_one_draw_is_the_pair_itself(pair):
     product = ProductPair(members=((pair, 1),))
     assert product.order_limit == pair.order_limit
-    assert product.max_loss == pair.max_loss
+    assert product.max_divergence == pair.max_divergence
     scale = np.sqrt(2 * pair.renyi(np.array([1 + 1e-6]))[0])
     epsilons = np.array([-3.0, -0.5, 0.0, 0.3, 1.0, 3.0, 6.0]) * scale
     assert product.log_delta(epsilons) == pytest.approx(pair.log_delta(epsilons), abs=1e-7)
@@ -67,7 +67,9 @@ def test_the_contour_lies_below_the_renyi_bound(pair, times):
 
 
 def test_two_draws_by_direct_integration():
-    """Given the loss l of the first draw, the second has to exceed e - l: integrate its curve over the first's law."""
+    """Given the loss l of the first draw, the second has to exceed e - l: integrate its curve over the first's
+    distribution.
+    """
     pair = BetaPair(a=3.0, b=8.0, step=0.7)
     nodes, weights = np.polynomial.legendre.leggauss(400)
     y = 25.0 * nodes  # logit theta under P = Beta(a + step, b)
@@ -104,7 +106,7 @@ def test_noise_and_a_posterior_below_zero():
 
 def test_nothing_lies_beyond_the_largest_loss():
     pair = GammaRatePair(shape=40.0, rate=20.0, step=0.7, rising=True)
-    assert ProductPair(members=((pair, 3),)).log_delta(np.float64(3 * pair.max_loss)) == -np.inf
+    assert ProductPair(members=((pair, 3),)).log_delta(np.float64(3 * pair.max_divergence)) == -np.inf
 
 
 def test_the_least_epsilon_is_found_along_the_contour():
@@ -118,7 +120,7 @@ def test_draws_of_a_posterior_and_noise_compose_exactly():
     noise = GaussianAccountant(sensitivity=1, noise_std=9, relation=ReplaceOne(n=50))
     account = posterior + noise
     routes = {route.name: route.epsilon for route in account.explain(1e-6)}
-    assert routes["composed loss, by contour integral"] < routes["Renyi curve at its best order"]
+    assert routes["composed loss, by contour integral"] < routes["Rényi curve at its best order"]
     assert account.epsilon(1e-6) == routes["composed loss, by contour integral"]
     assert account.delta(account.epsilon(1e-6)) <= 1e-6
     assert posterior.kind("epsilon") == "exact"

@@ -19,7 +19,7 @@ from privsample import (
     ProfileGraph,
     privacy_statement,
 )
-from privsample.accounting.curves.dots import joined
+from privsample.accounting.curves.discretize import joined
 from privsample.accounting.profiles import WorstPair
 from privsample.errors import RelationMismatch
 
@@ -28,22 +28,24 @@ LAWS = [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.45, 0.15, 0.4], [0.1, 0.1, 0.8]]
 EDGES = [("a", "b"), ("b", "c"), ("a", "d")]
 
 
-def graph_of(laws, edges):
-    return ProfileGraph(profiles=dict(zip("abcd", laws, strict=False)), edges=edges)
+def graph_of(distributions, edges):
+    return ProfileGraph(profiles=dict(zip("abcd", distributions, strict=False)), edges=edges)
 
 
-def account_of(laws=LAWS, edges=EDGES, epsilon=3.0):
+def account_of(distributions=LAWS, edges=EDGES, epsilon=3.0):
     """As if observations were released unchanged."""
-    return ProfileAccountant(relation=ProfileEdge(graph=graph_of(laws, edges)), laws=laws, stated_epsilon=epsilon)
+    return ProfileAccountant(
+        relation=ProfileEdge(graph=graph_of(distributions, edges)), distributions=distributions, stated_epsilon=epsilon
+    )
 
 
 def sides(account):
-    """Both laws of every edge, both ways, at 50 digits; the doubles add up to one only up to rounding."""
-    laws = [[mp.mpf(float(x)) for x in law] for law in account.laws]
-    laws = [[x / mp.fsum(law) for x in law] for law in laws]
+    """Both distributions of every edge, both ways, at 50 digits; the doubles add up to one only up to rounding."""
+    distributions = [[mp.mpf(float(x)) for x in distribution] for distribution in account.distributions]
+    distributions = [[x / mp.fsum(distribution) for x in distribution] for distribution in distributions]
     for a, b in account.relation.graph.ends.tolist():
-        yield laws[a], laws[b]
-        yield laws[b], laws[a]
+        yield distributions[a], distributions[b]
+        yield distributions[b], distributions[a]
 
 
 def true_renyi(account, order):
@@ -68,8 +70,8 @@ masses = st.lists(st.floats(1e-3, 1.0), min_size=4, max_size=4).map(lambda x: np
 
 
 @given(st.lists(masses, min_size=4, max_size=4))
-def test_curves_are_those_of_the_laws_and_rounded_up(laws):
-    account = account_of(laws, [("a", "b"), ("c", "d"), ("a", "c")], epsilon=10.0)
+def test_curves_are_those_of_the_laws_and_rounded_up(distributions):
+    account = account_of(distributions, [("a", "b"), ("c", "d"), ("a", "c")], epsilon=10.0)
     renyi = np.array([true_renyi(account, order) for order in ORDERS])
     np.testing.assert_allclose(account.rdp(ORDERS), renyi, rtol=1e-7, atol=1e-13)
     assert np.all(account.rdp(ORDERS) >= renyi * (1 - 1e-15))
@@ -85,14 +87,14 @@ def test_laws_of_every_exact_account():
     assert np.all(np.diff(curve) >= 0)
     orders = np.linspace(1.1, 9, 40)
     assert np.all(np.diff((orders - 1) * account.rdp(orders), 2) >= -1e-12)
-    assert account.max_loss == pytest.approx(np.log(5), rel=1e-12)
-    assert account.max_loss >= np.log(5)
+    assert account.max_divergence == pytest.approx(np.log(5), rel=1e-12)
+    assert account.max_divergence >= np.log(5)
     assert account.order_limit == np.inf
     for view in ("rdp", "delta", "epsilon"):
         assert account.kind(view) == "exact"
     delta = float(account.delta(0.3))
     assert account.epsilon(delta) == pytest.approx(0.3, rel=1e-9)
-    assert account.epsilon(0.0) == account.max_loss
+    assert account.epsilon(0.0) == account.max_divergence
     assert account.rdp(ORDERS.reshape(2, 4)).shape == (2, 4)
     assert Accountant.from_dict(account.to_dict()) == account
 
@@ -109,7 +111,7 @@ def test_symbols_that_no_end_of_an_edge_gives_cost_nothing():
     plain = account_of([[0.5, 0.5], [0.4, 0.6]], [("a", "b")])
     padded = account_of([[0.5, 0.0, 0.5], [0.4, 0.0, 0.6]], [("a", "b")])
     np.testing.assert_allclose(plain.rdp(ORDERS), padded.rdp(ORDERS), rtol=1e-12)
-    assert padded.max_loss == pytest.approx(plain.max_loss)
+    assert padded.max_divergence == pytest.approx(plain.max_divergence)
 
 
 def test_a_symbol_that_one_end_never_gives_is_refused_with_the_edge():
@@ -130,7 +132,7 @@ def test_without_edges_nothing_is_promised_and_nothing_spent():
 
 def test_equal_laws_cost_only_rounding():
     account = account_of([LAWS[0], LAWS[0]], [("a", "b")])
-    assert account.max_loss < 1e-14
+    assert account.max_divergence < 1e-14
     assert account.rdp(2.0) < 1e-27
 
 
@@ -160,14 +162,14 @@ def test_every_part_must_be_of_independent_observations():
     for half in (stated | account, (5 * stated) | account, (stated | account).group(2)):
         with pytest.raises(ValueError, match="one observation twice"):
             2 * half
-    assert (2 * (stated | 5 * stated)).max_loss == 10 * account.max_loss
+    assert (2 * (stated | 5 * stated)).max_divergence == 10 * account.max_divergence
 
 
 def test_independent_observations_add():
     account = account_of()
     five = account.independent_observations(5)
     np.testing.assert_allclose(five.rdp(ORDERS), 5 * account.rdp(ORDERS))
-    assert five.max_loss == 5 * account.max_loss
+    assert five.max_divergence == 5 * account.max_divergence
     assert Assumption.INDEPENDENT_OBSERVATIONS in five.assumptions
     other = account_of(epsilon=4.0).assuming(Assumption.INDEPENDENT_OBSERVATIONS)
     assert (five + other).rdp(2.0) == pytest.approx(6 * account.rdp(2.0))
@@ -179,7 +181,7 @@ def test_independent_observations_add():
 
 def test_independent_profiles_cost_the_larger():
     one, two = account_of(epsilon=3.0), account_of([LAWS[0], LAWS[0], LAWS[0], LAWS[1]], EDGES, epsilon=3.0)
-    same = ProfileAccountant(relation=one.relation, laws=two.laws, stated_epsilon=3.0)
+    same = ProfileAccountant(relation=one.relation, distributions=two.distributions, stated_epsilon=3.0)
     both = one | same
     assert isinstance(both, Parallel)
     assert Assumption.INDEPENDENT_PROFILES in both.assumptions
@@ -195,7 +197,9 @@ def test_other_relations_do_not_mix():
     with pytest.raises(RelationMismatch):
         account | LaplaceAccountant(sensitivity=1, scale=1)
     with pytest.raises(RelationMismatch, match="ProfileEdge"):
-        ProfileAccountant(relation=LaplaceAccountant(sensitivity=1, scale=1).relation, laws=LAWS, stated_epsilon=3.0)
+        ProfileAccountant(
+            relation=LaplaceAccountant(sensitivity=1, scale=1).relation, distributions=LAWS, stated_epsilon=3.0
+        )
 
 
 def test_a_ledger_takes_only_independent_observations(tmp_path):
@@ -207,7 +211,7 @@ def test_a_ledger_takes_only_independent_observations(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("laws", "words"),
+    ("distributions", "words"),
     [
         ([[0.5, 0.5]], "one row for each of 2 profiles"),
         ([0.5, 0.5], "one row for each of 2 profiles"),
@@ -216,10 +220,10 @@ def test_a_ledger_takes_only_independent_observations(tmp_path):
         ([[0.5, np.nan], [0.5, 0.5]], "NaN"),
     ],
 )
-def test_bad_laws_are_refused(laws, words):
+def test_bad_laws_are_refused(distributions, words):
     relation = ProfileEdge(graph=graph_of([[0.5, 0.5]] * 2, [("a", "b")]))
     with pytest.raises(ValueError, match=words):
-        ProfileAccountant(relation=relation, laws=laws, stated_epsilon=1.0)
+        ProfileAccountant(relation=relation, distributions=distributions, stated_epsilon=1.0)
 
 
 def test_relations_want_a_graph():
@@ -231,7 +235,7 @@ def test_relations_want_a_graph():
             return self
 
     with pytest.raises(TypeError, match="hold a ProfileGraph, got Lookalike"):
-        ProfileAccountant(relation=ProfileEdge(graph=Lookalike()), laws=[[1.0, 0.0]], stated_epsilon=1.0)
+        ProfileAccountant(relation=ProfileEdge(graph=Lookalike()), distributions=[[1.0, 0.0]], stated_epsilon=1.0)
     words = ProfileEdge(graph=graph_of(LAWS, EDGES))
     assert "4 profiles with 3 edges" in words.words
     assert "exchanged" in words.change
@@ -242,7 +246,7 @@ def test_the_worst_pair_is_one_pair():
     pair = account_of().pairs[0]
     assert pair.reverse().reverse() == pair
     nodes = np.linspace(-2, 2, 41)
-    masses, infinite = pair.dots(nodes)
+    masses, infinite = pair.discretize(nodes)
     assert np.array_equal(masses, joined(pair.log_delta, pair.reverse().log_delta, nodes)[0])
     e = 0.35
     by_dots = np.sum(np.exp(masses) * np.maximum(1 - np.exp(e - nodes), 0)) + np.exp(infinite)
@@ -256,10 +260,10 @@ def test_the_worst_pair_checks_its_laws():
     pair = WorstPair(log_p=p, log_q=q)
     assert pair.renyi(np.array([2.0]))[0] == pytest.approx(np.log(0.25 / 0.2 + 0.25 / 0.3))
     assert pair.reverse().renyi(np.array([2.0]))[0] == np.inf
-    assert pair.reverse().max_loss == np.inf
+    assert pair.reverse().max_divergence == np.inf
     assert pair.reverse().log_delta(np.array(50.0)) == pytest.approx(np.log(0.5))
     near = WorstPair(log_p=np.log([[0.5, 0.5 - 1e-9, 1e-9]]), log_q=np.log([[0.5, 0.5, 1e-300]]) + 1e-12)
-    assert near.max_loss > 600
+    assert near.max_divergence > 600
     for bad in ((p[0], q[0]), (p, q[:, :2]), (np.empty((0, 3)), np.empty((0, 3)))):
         with pytest.raises(ValueError, match="one shape"):
             WorstPair(log_p=bad[0], log_q=bad[1])

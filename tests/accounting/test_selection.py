@@ -19,11 +19,11 @@ ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 20.0, 1e3])
 
 
 @pytest.mark.parametrize(
-    ("law", "reach"),
+    ("distribution", "reach"),
     [(LOGARITHMIC, 2.5197), (GEOMETRIC, 2.6677), (POISSON, 3.4084), (ps.Binomial(maximum=20, rate=0.5), 3.8075)],
 )
-def test_reach(law, reach):
-    account = selected(law)
+def test_reach(distribution, reach):
+    account = selected(distribution)
     epsilon = float(account.epsilon(1e-5))
     assert epsilon == pytest.approx(reach, abs=1e-4)
     assert epsilon <= reach
@@ -44,19 +44,19 @@ def test_an_answer_takes_few_calls_and_little_memory():
 
 
 @pytest.mark.parametrize(
-    ("law", "floor", "top"), [(LOGARITHMIC, 2.508, -1.3), (GEOMETRIC, 2.649, -0.9), (POISSON, 3.3777, 0.0)]
+    ("distribution", "floor", "top"), [(LOGARITHMIC, 2.508, -1.3), (GEOMETRIC, 2.649, -0.9), (POISSON, 3.3777, 0.0)]
 )
-def test_the_sandwich_order_nearly_attains_the_bound(law, floor, top):
-    assert sandwich(law, MU, floor, top) >= 1e-5
-    account = selected(law)
+def test_the_sandwich_order_nearly_attains_the_bound(distribution, floor, top):
+    assert sandwich(distribution, MU, floor, top) >= 1e-5
+    account = selected(distribution)
     for epsilon in (0.0, 0.3, 1.0, floor, 5.0):
         for place in (-2.0, top, 0.5):  # the reference adds thousands of rounded differences
-            assert sandwich(law, MU, epsilon, place) <= account.delta(epsilon) + 1e-11
-        assert ordered(law, MU, epsilon) <= account.delta(epsilon) + 1e-11
+            assert sandwich(distribution, MU, epsilon, place) <= account.delta(epsilon) + 1e-11
+        assert ordered(distribution, MU, epsilon) <= account.delta(epsilon) + 1e-11
 
 
 def small_bases(rng, count):
-    """Pairs of laws on two to four outcomes, not mirror images of each other."""
+    """Pairs of distributions on two to four outcomes, not mirror images of each other."""
     for _ in range(count):
         size = int(rng.integers(2, 5))
         p = np.maximum(rng.dirichlet(np.full(size, 2.0)), 1e-4)
@@ -64,13 +64,13 @@ def small_bases(rng, count):
         yield p / p.sum(), q / q.sum()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
-def test_every_order_of_scores_is_dominated(law):
+@pytest.mark.parametrize("distribution", LAWS, ids=lambda distribution: type(distribution).__name__)
+def test_every_order_of_scores_is_dominated(distribution):
     for p, q in small_bases(np.random.default_rng(7), 2):
         pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
-        account = selected(law, Finite(listed=(pair, pair.reverse())))
-        delta, divergence, pure = account.delta(EPSILONS), account.rdp(ORDERS), account.max_loss
-        for x, y in itertools.chain(all_orders(law, p, q), all_orders(law, q, p)):
+        account = selected(distribution, Finite(listed=(pair, pair.reverse())))
+        delta, divergence, pure = account.delta(EPSILONS), account.rdp(ORDERS), account.max_divergence
+        for x, y in itertools.chain(all_orders(distribution, p, q), all_orders(distribution, q, p)):
             for epsilon, bound in zip(EPSILONS, delta, strict=True):
                 assert hockey_stick(x, y, epsilon) <= bound + 1e-12
             for order, bound in zip(ORDERS[:-1], divergence, strict=False):
@@ -84,22 +84,27 @@ def test_no_run_at_all_is_common_to_both():
     account = selected(ps.Poisson(mean=0.05), ps.GaussianAccountant(sensitivity=0.447, noise_std=1.0))
     x = np.linspace(-7, 7.4, 2001)
     p, q = np.diff(stats.norm.cdf(x - 0.447)), np.diff(stats.norm.cdf(x))
-    law = account.runs
-    best = [-np.diff(np.exp(law.log_success(np.append(np.cumsum(m[::-1])[::-1], 0.0).clip(0, 1)))) for m in (p, q)]
-    best = [np.append(m, np.exp(law.log_none)) for m in best]
+    distribution = account.runs
+    best = [
+        -np.diff(np.exp(distribution.log_rank_probability(np.append(np.cumsum(m[::-1])[::-1], 0.0).clip(0, 1))))
+        for m in (p, q)
+    ]
+    best = [np.append(m, np.exp(distribution.log_none)) for m in best]
     assert 0.009 < renyi(*best, 2.0) <= account.rdp(2.0)
 
 
-@pytest.mark.parametrize("law", [LOGARITHMIC, GEOMETRIC, ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=-0.5)])
-def test_never_above_theorem_2(law):
+@pytest.mark.parametrize(
+    "distribution", [LOGARITHMIC, GEOMETRIC, ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=-0.5)]
+)
+def test_never_above_theorem_2(distribution):
     def printed(order):
         h = np.geomspace(1.0, 1e3, 20001)
-        cost = ((1 + law.eta) * ((1 - 1 / h) * 0.1 * h + np.log(1 / law.gamma) / h)).min()
-        return 0.1 * order + cost + np.log(law.mean) / (order - 1)
+        cost = ((1 + distribution.eta) * ((1 - 1 / h) * 0.1 * h + np.log(1 / distribution.gamma) / h)).min()
+        return 0.1 * order + cost + np.log(distribution.mean) / (order - 1)
 
     orders = 1 + np.geomspace(1e-3, 1e5, 60)
     closed = np.minimum.accumulate(printed(orders)[::-1])[::-1]
-    assert (selected(law).rdp(orders) <= closed * (1 + 1e-9)).all()
+    assert (selected(distribution).rdp(orders) <= closed * (1 + 1e-9)).all()
 
 
 def test_theorem_2_at_minus_one_half():
@@ -110,16 +115,16 @@ def test_theorem_2_at_minus_one_half():
     assert min(routes.values()) < routes["Theorem 2"]
 
 
-@pytest.mark.parametrize("law", LAWS[:6])
-def test_renyi_curve(law):
+@pytest.mark.parametrize("distribution", LAWS[:6])
+def test_renyi_curve(distribution):
     orders = 1 + np.geomspace(1e-5, 1e6, 40)
-    values = selected(law).rdp(orders)
+    values = selected(distribution).rdp(orders)
     assert (np.diff(values) >= -1e-12).all()
     assert (values >= 0).all()
     assert np.isfinite(values).all()
-    if law.mean >= 1:
+    if distribution.mean >= 1:
         assert values[-1] >= 0.1 * orders[-1]  # no better than the base at high orders
-    assert selected(law).rdp(np.full((2, 3), 2.0)).shape == (2, 3)
+    assert selected(distribution).rdp(np.full((2, 3), 2.0)).shape == (2, 3)
 
 
 def test_every_run_released_is_the_mixture_of_compositions():

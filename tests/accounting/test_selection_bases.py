@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair
@@ -20,7 +20,7 @@ from tests.accounting.selection_reference import all_orders, hockey_stick, renyi
 from tests.accounting.strategies import Finite
 
 
-@value
+@frozen_value
 class Apart(Finite):
     """Two pairs, one for each direction."""
 
@@ -45,20 +45,22 @@ BASES = {
 @pytest.mark.parametrize("name", BASES)
 def test_any_base(name):
     base = BASES[name]
-    for law in (LOGARITHMIC,) if name == "family" else (LOGARITHMIC, POISSON, LAWS[6]):
-        account = selected(law, base)
+    for distribution in (LOGARITHMIC,) if name == "family" else (LOGARITHMIC, POISSON, LAWS[6]):
+        account = selected(distribution, base)
         assert account.relation == base.relation
         assert account.assumptions == base.assumptions | {ps.Assumption.TIMING}
         assert base.source in account.source
-        assert account.failure == pytest.approx(np.exp(law.log_success(np.array(base.failure))) if base.failure else 0)
+        assert account.failure == pytest.approx(
+            np.exp(distribution.log_rank_probability(np.array(base.failure))) if base.failure else 0
+        )
         epsilon = float(account.epsilon(1e-5))
         assert base.epsilon(1e-5) <= epsilon < 12
         assert account.log_delta(epsilon) <= np.log(1e-5) + 1e-6
         assert {account.kind(view) for view in ("rdp", "delta", "epsilon")} == {"upper bound"}
-        assert account.max_loss >= base.max_loss
-        if np.isfinite(base.max_loss):
-            assert account.delta(account.max_loss) <= account.failure * (1 + 1e-9)
-            assert account.epsilon(1e-12 + account.failure) <= account.max_loss
+        assert account.max_divergence >= base.max_divergence
+        if np.isfinite(base.max_divergence):
+            assert account.delta(account.max_divergence) <= account.failure * (1 + 1e-9)
+            assert account.epsilon(1e-12 + account.failure) <= account.max_divergence
 
 
 def test_a_pure_base_costs_at_most_two_plus_eta_times():
@@ -66,10 +68,10 @@ def test_a_pure_base_costs_at_most_two_plus_eta_times():
         account = selected(
             ps.TruncatedNegativeBinomial.from_mean(mean=50, eta=eta), ps.PureAccountant(stated_epsilon=1e-3)
         )
-        assert 1e-3 < account.max_loss <= (2 + eta) * 1e-3
-    assert selected(POISSON, ps.PureAccountant(stated_epsilon=0.0)).max_loss == 0.0
-    twice = ps.TruncatedRuns(law=ps.Poisson(mean=1), maximum=2)
-    assert selected(twice, ps.PureAccountant(stated_epsilon=3.0)).max_loss <= 6.0
+        assert 1e-3 < account.max_divergence <= (2 + eta) * 1e-3
+    assert selected(POISSON, ps.PureAccountant(stated_epsilon=0.0)).max_divergence == 0.0
+    twice = ps.TruncatedRepetitions(distribution=ps.Poisson(mean=1), maximum=2)
+    assert selected(twice, ps.PureAccountant(stated_epsilon=3.0)).max_divergence <= 6.0
 
 
 def test_a_failure_too_small_for_a_double_is_one_still():
@@ -112,13 +114,13 @@ def test_bases_without_any_order(base):
 
 
 def test_failures_of_the_base():
-    """Lemma 20: the law of the number of runs is thinned by those that fail."""
+    """Lemma 20: the distribution of the number of runs is thinned by those that fail."""
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.01)
     account = selected(ps.Poisson(mean=3), base)
     beside = selected(ps.Poisson(mean=3 * 0.99), ps.PureAccountant(stated_epsilon=0.5))
     assert account.failure == pytest.approx(-np.expm1(-0.03))
     assert account.failure >= -np.expm1(-0.03)
-    assert account.max_loss == pytest.approx(beside.max_loss, rel=1e-9)
+    assert account.max_divergence == pytest.approx(beside.max_divergence, rel=1e-9)
     assert np.isinf(account.rdp(2.0))
     assert np.isinf(account.epsilon(1e-3))
 
@@ -138,7 +140,7 @@ def test_extremes():
 
 
 def test_values(tmp_path):
-    account = selected(ps.TruncatedRuns(law=POISSON, maximum=15))
+    account = selected(ps.TruncatedRepetitions(distribution=POISSON, maximum=15))
     copied = ps.Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False)))
     assert copied == account
     assert hash(copied) == hash(account)
@@ -149,7 +151,7 @@ def test_values(tmp_path):
 
 
 def test_lemma_22_is_never_better_than_the_truncated_trade_off():
-    account = selected(ps.TruncatedRuns(law=LOGARITHMIC, maximum=30))
+    account = selected(ps.TruncatedRepetitions(distribution=LOGARITHMIC, maximum=30))
     routes = {route.name: route.epsilon for route in account.explain(1e-5)}
     assert routes["Lemma 7 over the base's trade-off"] < routes["Theorem 2 and Lemma 22"] < 4
 
@@ -212,7 +214,7 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         LOGARITHMIC,
         ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-6),
@@ -220,11 +222,13 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
         ps.BetaBinomial(maximum=9999, alpha=1, beta=1),
     ],
 )
-def test_tiny_losses_do_not_vanish_by_rounding(law):
+def test_tiny_losses_do_not_vanish_by_rounding(distribution):
     base, orders = ps.PureAccountant(stated_epsilon=1e-9), np.array([1.001, 1.5, 2.0, 10.0])
-    composed = law.mean * base.rdp(orders)  # Jensen: no moment generating function is less than that of the mean
-    assert np.all(selection_renyi.every_run(base.bounds.renyi, law, orders) >= composed)
-    assert np.all(selected(law, base).rdp(orders) >= base.rdp(orders))
+    composed = distribution.mean * base.rdp(
+        orders
+    )  # Jensen: no moment generating function is less than that of the mean
+    assert np.all(selection_renyi.every_run(base.bounds.renyi, distribution, orders) >= composed)
+    assert np.all(selected(distribution, base).rdp(orders) >= base.rdp(orders))
 
 
 def test_epsilon_may_be_huge():

@@ -1,4 +1,4 @@
-"""The account of one pass of noisy descent, beside exact laws of linear-quadratic descent and brute force."""
+"""The account of one pass of noisy descent, beside exact distributions of linear-quadratic descent and brute force."""
 
 import json
 
@@ -47,7 +47,9 @@ def test_positions_cost_what_the_closed_form_says():
 
 
 def test_a_linear_chain_costs_exactly_that():
-    """x -> L x - rate (g_i + Z), the steepest records of a quadratic loss: the last state is normal, of known law."""
+    """x -> L x - rate (g_i + Z), the steepest records of a quadratic loss: the last state is normal, of known
+    distribution.
+    """
     loss = SquaredLoss(features=1, norm=1.0, radius=1e6, target=1.0, penalty=0.3, intercept=False)
     rate, noise, n = 0.2, 0.7, 6
     made = SGDAccountant(loss=loss, n=n, rate=rate, noise_std=noise, hidden_order=False)
@@ -76,8 +78,8 @@ def test_a_hidden_order_averages_curves():
     assert made.delta([0.0, 0.3, 1.0]) == pytest.approx(curve, rel=1e-9)
     assert (made.rdp(orders) > np.mean([order * shifts**2 / 2 for order in orders], axis=1)).all()
     assert made.pairs[0].reverse() is made.pairs[0]
-    assert made.pairs[0].dear
-    assert made.max_loss == np.inf
+    assert made.pairs[0].is_expensive
+    assert made.max_divergence == np.inf
 
 
 @pytest.mark.parametrize(("n", "batch"), [(5000, 1), (5003, 7)])
@@ -108,28 +110,32 @@ def test_forgotten_positions_cost_next_to_nothing():
     assert 0.0 < made.rdp(5.0) < 1e-260
     assert made.accountant_at(0).rdp(5.0) < 1e-260
     assert made.epsilon(1e-9) == 0.0
-    assert made.max_loss == np.inf
+    assert made.max_divergence == np.inf
 
 
 def test_a_step_that_forgets_all(monkeypatch):
     monkeypatch.setattr(LogisticLoss, "contraction", lambda self, rate: 0.0)
-    assert account(public_tail=1).max_loss == 0.0
+    assert account(public_tail=1).max_divergence == 0.0
     assert account(public_tail=0, hidden_order=False).rdp(2.0) > 0.0
 
 
 def test_brute_force_over_two_coins():
-    """One coefficient, projections that bite: hockey-sticks of the last state's law, by a fine grid, stay below."""
+    """One coefficient, projections that bite: hockey-sticks of the last state's distribution, by a fine grid, stay
+    below.
+    """
     loss = LogisticLoss(features=1, norm=1.0, radius=0.6, penalty=0.2, intercept=False)
     rate, noise = 1.5, 0.8
     grid = np.linspace(-0.6, 0.6, 401)
     edges = np.append(np.append(-np.inf, (grid[1:] + grid[:-1]) / 2), np.inf)
 
     def last(slopes):
-        law = (grid == grid[200]).astype(float)
+        distribution = (grid == grid[200]).astype(float)
         for x in slopes:
             centre = grid - rate * (-x / (1 + np.exp(x * grid)) + 0.2 * grid)
-            law = law @ np.diff(stats.norm.cdf((edges[None] - centre[:, None]) / (rate * noise)), axis=1)
-        return law
+            distribution = distribution @ np.diff(
+                stats.norm.cdf((edges[None] - centre[:, None]) / (rate * noise)), axis=1
+            )
+        return distribution
 
     made = SGDAccountant(loss=loss, n=3, rate=rate, noise_std=noise, hidden_order=False)
     slack = []

@@ -1,4 +1,6 @@
-"""The laws of all accounts, for those that a user states: alone, in groups, and where they keep order, composed."""
+"""The distributions of all accounts, for those that a user states: alone, in groups, and where they keep order,
+composed.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -33,8 +35,8 @@ LAWS = [
 
 
 @pytest.mark.parametrize("accounts", [alone, composed])
-@pytest.mark.parametrize("law", LAWS)
-def test_stated_accounts_keep_the_laws(law, accounts):
-    body = getattr(test_laws, law).hypothesis.inner_test
+@pytest.mark.parametrize("distribution", LAWS)
+def test_stated_accounts_keep_the_laws(distribution, accounts):
+    body = getattr(test_laws, distribution).hypothesis.inner_test
     deltas = [st.sampled_from(test_laws.DELTAS)] * (body.__code__.co_argcount - 1)
     settings(max_examples=25)(given(accounts(), *deltas)(body))()

@@ -89,8 +89,8 @@ def test_many_orders_are_bounded_by_the_largest_curve():
     account = ps.PairAccountant(p=p, q=q, relation=ps.ReplaceOne(n=5))
     (product_pair,) = (70 * account).pairs
     assert product_pair.alternatives == (product_pair,)
-    assert product_pair.joint
-    assert not (6 * account).pairs[0].joint
+    assert product_pair.is_envelope
+    assert not (6 * account).pairs[0].is_envelope
     ordered = ps.PairAccountant(p=p, q=q, relation=ps.ReplaceOne(n=5), ordered=True)
     assert float((70 * account).epsilon(1e-6)) > float((70 * ordered).epsilon(1e-6))
 
@@ -144,7 +144,7 @@ def test_losses_that_are_next_to_nothing_keep_their_digits():
     with mp.workdps(50):
         x = mp.mpf(2 * shift)
         top = max(mp.log(1 + x), -mp.log(1 - x))
-        assert top <= account.max_loss <= top * (1 + mp.mpf(10) ** -12)
+        assert top <= account.max_divergence <= top * (1 + mp.mpf(10) ** -12)
         exact = mp.log(((1 + x) ** 2 + (1 - x) ** 2) / 2)
         assert exact * (1 - mp.mpf(10) ** -11) <= account.rdp(2.0) <= exact * (1 + mp.mpf(10) ** -3)
 
@@ -192,7 +192,7 @@ def test_groups_of_a_pure_guarantee_are_pure():
     odds = np.e / (1 + np.e)
     account = ps.PairAccountant(p=[odds, 1 - odds], q=[1 - odds, odds], relation=ps.ReplaceOne(n=3))
     group = account.group(2)
-    assert group.max_loss == pytest.approx(2.0, rel=1e-12)
+    assert group.max_divergence == pytest.approx(2.0, rel=1e-12)
     assert group.kind("delta") == "upper bound"
     assert np.all(group.delta([0.0, 1.0]) <= ps.PureAccountant(stated_epsilon=1.0).group(2).delta([0.0, 1.0]))
     assert account.group(5) == account.group(3) or account.group(5).group_size == 3
@@ -325,14 +325,14 @@ def test_bad_types_are_refused():
 
 def test_equal_distributions_cost_nothing():
     account = ps.PairAccountant(p=[0.25, 0.75], q=[0.25, 0.75])
-    assert account.epsilon(0.0) == account.max_loss == 0.0
+    assert account.epsilon(0.0) == account.max_divergence == 0.0
     assert (5 * account).delta(0.0) <= 1e-12
     assert account.zcdp == 0.0
 
 
 def test_a_sum_that_is_off_by_rounding_is_divided_out():
     thirds = [1 / 3] * 3
-    assert ps.PairAccountant(p=[x * (1 + 3e-10) for x in thirds], q=thirds).max_loss <= 1e-15
+    assert ps.PairAccountant(p=[x * (1 + 3e-10) for x in thirds], q=thirds).max_divergence <= 1e-15
 
 
 def test_one_of_several_pairs():
@@ -340,14 +340,14 @@ def test_one_of_several_pairs():
     both = OneOfPairs(members=(pair, pair.reverse()))
     assert both.reverse() is both
     assert both.order_limit == np.inf
-    assert not both.dear
+    assert not both.is_expensive
     laplace = LaplacePair(shift=2.0)
     wider = OneOfPairs(members=(both, laplace))
     assert wider.members == (pair, pair.reverse(), laplace)
     assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
-    assert wider.max_loss == 2.0
+    assert wider.max_divergence == 2.0
     assert one_of([laplace, laplace]) == laplace
-    assert wider.draft(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
+    assert wider.approx_log_delta(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
     with pytest.raises(ValueError, match="at least one pair"):
         OneOfPairs(members=())
 

@@ -138,7 +138,7 @@ def test_one_point_is_an_approximate_guarantee():
     assert len(curve.bounds.directions) == 1
     assert curve.bounds.renyi(orders) == pytest.approx(known.bounds.renyi(orders), rel=1e-12)
     group = curve.group(2)
-    assert group.max_loss == pytest.approx(2.0, rel=1e-12)
+    assert group.max_divergence == pytest.approx(2.0, rel=1e-12)
     assert group.failure == pytest.approx(1e-3 * (1 + np.e), rel=1e-12)
     assert np.all(group.delta(EPSILONS) <= np.asarray(known.group(2).delta(EPSILONS)) * (1 + 1e-12))
 
@@ -241,11 +241,11 @@ def test_broken_hulls_are_seen():
 
 def test_the_last_point_is_kept_as_it_is_stated():
     account = ps.CurveAccountant(points=[(0.5, 1e-3), (1.0, 1e-6)])
-    assert (account.failure, account.max_loss) == (1e-6, 1.0)
+    assert (account.failure, account.max_divergence) == (1e-6, 1.0)
     assert account.epsilon(1e-6) == 1.0
     assert 1e-6 <= account.delta(1.0) <= 1e-6 * (1 + 1e-12)
     other = ps.CurveAccountant(points=[(1.0, 1e-6)], reverse_points=[(2.0, 1e-7)])
-    assert (other.failure, other.max_loss) == (1e-6, 2.0)
+    assert (other.failure, other.max_divergence) == (1e-6, 2.0)
 
 
 @pytest.mark.parametrize("points", [-4, 0, 1, 3, 99])
@@ -265,8 +265,8 @@ def test_points_next_to_nothing_are_told_from_nothing(epsilon):
         x = mp.exp(mp.mpf(epsilon))
         assert mp.mpf(float(account.delta(0.0))) >= (x - 1) / (x + 1)
         assert mp.mpf(float(account.rdp(2.0))) >= mp.log((x * x + 1 / x) / (1 + x))
-    assert account.max_loss >= epsilon
-    assert account.max_loss == pytest.approx(epsilon, rel=1e-14)
+    assert account.max_divergence >= epsilon
+    assert account.max_divergence == pytest.approx(epsilon, rel=1e-14)
 
 
 def test_the_least_delta_of_all_mechanisms_may_be_stated():

@@ -10,13 +10,13 @@ import pytest
 from privsample import (
     DP,
     Composed,
-    Differences,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianAccountant,
     GaussianNoise,
     LaplaceAccountant,
     LaplaceNoise,
+    RecordSensitivity,
     ReplaceOne,
     StatisticsAccountant,
 )
@@ -29,7 +29,7 @@ from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
 from privsample.distributions.geometry import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
-ONE = Differences(vectors=[[1]], whole=True)
+ONE = RecordSensitivity(vectors=[[1]], whole=True)
 NOISES = [
     LaplaceNoise(scale=2.0),
     GaussianNoise(noise_std=2.0),
@@ -52,7 +52,7 @@ def hockey_sticks(noise, moves, epsilons, reach=60):
 @pytest.mark.parametrize("noise", [n for n in NOISES if n.whole], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("moves", [(1,), (3,), (1, 1), (2, 1)])
 def test_accounts_against_enumeration(noise, moves):
-    account = StatisticsAccountant(differences=Differences(vectors=[moves], whole=True), n=4, noise=noise)
+    account = StatisticsAccountant(differences=RecordSensitivity(vectors=[moves], whole=True), n=4, noise=noise)
     epsilons = np.array([-0.4, 0.0, 0.2, 0.6])
     truth = hockey_sticks(noise, moves, epsilons)
     found = account.delta(epsilons)
@@ -83,7 +83,7 @@ def test_a_one_hot_record_costs_two_laplace_pairs():
     two = 2 * LaplaceAccountant(sensitivity=1, scale=2.0, relation=relation)
     assert isinstance(two, Composed)
     assert account.rdp(orders) == pytest.approx(two.rdp(orders), rel=1e-14)
-    assert account.max_loss == two.max_loss
+    assert account.max_divergence == two.max_divergence
     assert account.zcdp == two.zcdp
     assert account.delta(epsilons) == pytest.approx(two.delta(epsilons), rel=1e-6)
     assert (account.delta(epsilons) <= two.delta(epsilons)).all()
@@ -110,7 +110,7 @@ def test_two_laplace_coordinates_by_quadrature():
 
         for e in (-2.0, -1.3, -0.4, 0.0, 0.5, 1.2, 1.39):
             assert above(TwoLaplacePair(shift=0.7).log_delta(np.array([e]))[0], float(mp.log(delta(e))))
-    assert TwoLaplacePair(shift=0.7).reverse().max_loss == 1.4
+    assert TwoLaplacePair(shift=0.7).reverse().max_divergence == 1.4
     assert TwoLaplacePair(shift=0.7).renyi(ORDERS) == pytest.approx(2 * LaplacePair(shift=0.7).renyi(ORDERS))
     assert np.isneginf(TwoLaplacePair(shift=0.7).log_delta(np.array([1.4, 9.0]))).all()
 
@@ -119,7 +119,7 @@ def test_sums_of_discrete_losses_are_listed_where_they_are_few():
     near, far = DiscreteLaplacePair(shift=1, scale=2.0), DiscreteLaplacePair(shift=3, scale=2.0)
     made = together(((near, 2), (far, 1)))
     assert isinstance(made, DiscretePair)
-    assert made.max_loss == 2.5
+    assert made.max_divergence == 2.5
     assert made.renyi(ORDERS) == pytest.approx(2 * near.renyi(ORDERS) + far.renyi(ORDERS), rel=1e-12)
     assert isinstance(together(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
     assert isinstance(together(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
@@ -129,10 +129,10 @@ def test_sums_of_discrete_losses_are_listed_where_they_are_few():
 
 @each_noise
 def test_several_differences_cost_the_worst(noise):
-    several = Differences(vectors=[[3, 1], [2, 2]], whole=True)
+    several = RecordSensitivity(vectors=[[3, 1], [2, 2]], whole=True)
     account = StatisticsAccountant(differences=several, n=5, noise=noise)
     singles = [
-        StatisticsAccountant(differences=Differences(vectors=[row], whole=True), n=5, noise=noise)
+        StatisticsAccountant(differences=RecordSensitivity(vectors=[row], whole=True), n=5, noise=noise)
         for row in several.vectors
     ]
     worst = np.max([single.rdp(ORDERS) for single in singles], axis=0)
@@ -146,7 +146,7 @@ def test_several_differences_cost_the_worst(noise):
     assert account.kind("rdp") == ("upper bound" if noise.name == "discrete gaussian" else "exact")
     assert account.kind("delta") == ("exact" if noise.name == "gaussian" else "upper bound")
     bounded = StatisticsAccountant(
-        differences=Differences(vectors=[[3, 1]], attained=False, whole=True), n=5, noise=noise
+        differences=RecordSensitivity(vectors=[[3, 1]], attained=False, whole=True), n=5, noise=noise
     )
     assert bounded.kind("rdp") == "upper bound"
 
@@ -181,9 +181,9 @@ def test_groups(noise, differences):
 
 
 def test_what_does_not_fit_is_refused():
-    real = Differences(vectors=[[1.0]])
+    real = RecordSensitivity(vectors=[[1.0]])
     for noise in (n for n in NOISES if n.whole):
-        with pytest.raises(ValueError, match="a noise law that does not fit the statistic"):
+        with pytest.raises(ValueError, match="a noise distribution that does not fit the statistic"):
             StatisticsAccountant(differences=real, n=3, noise=noise)
     with pytest.raises(TypeError, match="noise"):
         StatisticsAccountant(differences=real, n=3, noise="laplace")
@@ -202,7 +202,7 @@ def test_the_source_is_named(noise):
 
 @each_noise
 def test_a_known_length_bounds_the_gaussian_laws(noise):
-    shorter = Differences(vectors=[[3, 2], [4, 1]], whole=True, length=4.0)
+    shorter = RecordSensitivity(vectors=[[3, 2], [4, 1]], whole=True, length=4.0)
     account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
     assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()
@@ -214,12 +214,12 @@ def test_a_known_length_bounds_the_gaussian_laws(noise):
 
 def test_on_a_lattice_epsilon_is_asked_for_by_itself():
     closed = StatisticsAccountant(differences=ONE_HOT, n=5, noise=NOISES[0])
-    listed = StatisticsAccountant(differences=Differences(vectors=[[2, 1]]), n=5, noise=NOISES[0])
+    listed = StatisticsAccountant(differences=RecordSensitivity(vectors=[[2, 1]]), n=5, noise=NOISES[0])
     assert DP(epsilon=1.0, delta=1e-3).met_by(closed)
     assert DP(epsilon=1.49, delta=0.1).met_by(listed)
     assert not DP(epsilon=0.1, delta=1e-3).met_by(listed)
     with pytest.raises(ValueError, match="length"):
-        Differences(vectors=[[1]], length=0.0)
+        RecordSensitivity(vectors=[[1]], length=0.0)
 
 
 def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
@@ -230,7 +230,7 @@ def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
     for noise in (LaplaceNoise(scale=1e-200), GaussianNoise(noise_std=1e-200), DiscreteLaplaceNoise(scale=1e-200)):
         with pytest.raises(ValueError, match="squared ratio of difference and noise must be finite and > 0"):
             StatisticsAccountant(differences=ONE, n=10, noise=noise)
-    wide = Differences(vectors=[[1e200]])
+    wide = RecordSensitivity(vectors=[[1e200]])
     assert StatisticsAccountant(differences=wide, n=10, noise=GaussianNoise(noise_std=1e200)).zcdp == 0.5
     for noise in (LaplaceNoise(scale=1e300), GaussianNoise(noise_std=1e300)):
         hidden = StatisticsAccountant(differences=ONE, n=10, noise=noise)
@@ -239,6 +239,6 @@ def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
 
 def test_the_pure_guarantee_is_rounded_up():
     for scale in (3.0, 0.1, 7.0):
-        for law in (LaplaceNoise(scale=scale), DiscreteLaplaceNoise(scale=scale)):
-            account = StatisticsAccountant(differences=ONE_HOT, n=10, noise=law, draws=3)
-            assert Fraction(account.max_loss) >= 6 / Fraction(scale)
+        for distribution in (LaplaceNoise(scale=scale), DiscreteLaplaceNoise(scale=scale)):
+            account = StatisticsAccountant(differences=ONE_HOT, n=10, noise=distribution, draws=3)
+            assert Fraction(account.max_divergence) >= 6 / Fraction(scale)

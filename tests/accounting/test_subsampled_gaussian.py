@@ -39,7 +39,7 @@ def mp_log_delta(mu, rate, removed, epsilon):
 @pytest.mark.parametrize("mu", [0.01, 1.0, 10.0])
 def test_the_curve_has_a_closed_form(mu, rate, removed):
     own = pair(mu, rate, removed)
-    top = min(own.max_loss, 30 * mu + mu * mu / 2)
+    top = min(own.max_divergence, 30 * mu + mu * mu / 2)
     for epsilon in [-3.0, -0.7 * rate, 0.0, 1e-3 * top, 0.3 * top, 0.9 * top]:
         truth = mp_log_delta(mu, rate, removed, epsilon)
         excess = float(own.log_delta(np.float64(epsilon)) - truth)
@@ -49,10 +49,10 @@ def test_the_curve_has_a_closed_form(mu, rate, removed):
 def test_the_curve_at_its_ends():
     removed, added = pair(1.0, 0.25), pair(1.0, 0.25, False)
     assert removed.reverse() == added
-    assert removed.max_loss == np.inf
-    assert added.max_loss == -np.log(0.75)
+    assert removed.max_divergence == np.inf
+    assert added.max_divergence == -np.log(0.75)
     assert removed.log_delta(np.log(0.5)) == pytest.approx(np.log(0.5))
-    assert added.log_delta(added.max_loss) == -np.inf
+    assert added.log_delta(added.max_divergence) == -np.inf
     assert removed.log_delta(np.float64(50.0)) < -700
     assert np.all(np.isfinite(removed.log_delta(np.array([-800.0, 800.0]))))
 
@@ -197,7 +197,9 @@ def test_ten_thousand_steps_of_private_gradient_descent():
 @pytest.mark.parametrize("removed", [True, False])
 @pytest.mark.parametrize(("mu", "rate"), [(1.0, 0.9), (1.0, 0.5), (0.5, 0.3)])
 def test_two_steps_by_direct_integration(mu, rate, removed):
-    """Given the first loss, the second has to exceed what is left: integrate its curve over the first's law."""
+    """Given the first loss, the second has to exceed what is left: integrate its curve over the
+    first's distribution.
+    """
     own = pair(mu, rate, removed)
     z = np.linspace(-13, 13 + mu, 40_001)
     log_w = np.log1p(rate * np.expm1(mu * z - mu * mu / 2))
@@ -219,9 +221,9 @@ def test_against_a_brute_force_convolution(mu, rate, times, removed):
     low, high = (log_w[:-1], log_w[1:]) if removed else (-log_w[1:], -log_w[:-1])
     curves = []
     for at in (np.floor(low / h), np.ceil(high / h)):
-        law = np.zeros(size)
-        np.add.at(law, at.astype(int) % size, cells)
-        total = np.fft.irfft(np.fft.rfft(law) ** times, size)
+        distribution = np.zeros(size)
+        np.add.at(distribution, at.astype(int) % size, cells)
+        total = np.fft.irfft(np.fft.rfft(distribution) ** times, size)
         loss = h * ((np.arange(size) + size // 2) % size - size // 2)
         curves.append(np.sum(total * -np.expm1(np.minimum(epsilon - loss, 0.0))))
     found = np.exp(by_contour(((pair(mu, rate, removed), times),), epsilon))

@@ -23,7 +23,7 @@ from tests.accounting.sampled import ADD, EPSILONS, GAUSS, Member, Sizes, member
 
 
 def hockey(p, q, epsilon):
-    """D_{e^epsilon}(p || q) of finite laws."""
+    """D_{e^epsilon}(p || q) of finite distributions."""
     return np.maximum(p - np.exp(epsilon)[..., None] * q, 0.0).sum(-1)
 
 
@@ -41,8 +41,8 @@ def samples(scheme, x):
                 yield drawn, len(x) ** -float(m)
 
 
-def law(mechanism, scheme, x):
-    """The law of the mechanism on a subsample of x."""
+def distribution(mechanism, scheme, x):
+    """The distribution of the mechanism on a subsample of x."""
     return sum(weight * mechanism(sample) for sample, weight in samples(scheme, x))
 
 
@@ -60,7 +60,7 @@ TIGHT = [
 def test_randomized_membership_meets_the_bound(scheme, under, asked, neighbours):
     """Theorem 13: Theorems 8 to 11 are tight. With `asked` the seventh direction too, at any real epsilon."""
     account = SubsampledAccountant(base=Member(relation=under), scheme=scheme, relation=asked)
-    p, q = (law(member, scheme, x) for x in neighbours)
+    p, q = (distribution(member, scheme, x) for x in neighbours)
     above = EPSILONS[EPSILONS >= 0]
     truth = np.maximum(hockey(p, q, above), hockey(q, p, above))
     assert np.allclose(account.delta(above), truth, rtol=1e-12, atol=1e-15)
@@ -76,7 +76,7 @@ def test_randomized_membership_meets_the_bound(scheme, under, asked, neighbours)
 @pytest.mark.parametrize(("scheme", "under", "asked", "neighbours"), TIGHT)
 def test_mutants_of_the_bound_are_caught(scheme, under, asked, neighbours):
     """A rate one percent too low, a base's curve at the same epsilon, and (under AddRemove) exchanged directions."""
-    p, q = (law(member, scheme, x) for x in neighbours)
+    p, q = (distribution(member, scheme, x) for x in neighbours)
     rate = hockey(p, q, np.zeros(1))[0] / hockey(member("v"), member(""), np.zeros(1))[0]
     for wrong in (0.99 * rate, rate**2):
         inner = np.log1p(np.expm1(EPSILONS[4:9]) / wrong)
@@ -105,15 +105,15 @@ def random_laws(seed, most):
     ],
 )
 def test_enumeration_never_exceeds_the_bound(scheme, size, asked, seed):
-    laws = random_laws(seed, 5)
+    distributions = random_laws(seed, 5)
     under = ADD if size is None else ReplaceOne(n=size)
-    base = Sizes(laws=laws, relation=under, sizes=(0, 4) if size is None else (size, size))
+    base = Sizes(distributions=distributions, relation=under, sizes=(0, 4) if size is None else (size, size))
     account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)
     n = getattr(scheme, "n", 4)
 
     def run(ones, length):
         x = (1,) * ones + (0,) * (length - ones)
-        return law(lambda sample: np.array(laws[len(sample)][sum(sample)]), scheme, x)
+        return distribution(lambda sample: np.array(distributions[len(sample)][sum(sample)]), scheme, x)
 
     worst, orders = [], np.array([1.1, 2.0, 9.0])
     delta, rdp = account.delta(EPSILONS), account.rdp(orders)
@@ -181,7 +181,7 @@ def test_a_sample_of_all_is_no_sample():
         for asked, scheme in ((None, WithoutReplacement(n=5, m=5)), (ReplaceOne(n=5), PoissonSampling(rate=1))):
             whole = SubsampledAccountant(base=there, scheme=scheme, relation=asked)
             assert np.allclose(whole.delta(EPSILONS), base.delta(EPSILONS), rtol=1e-13)
-            assert whole.max_loss == pytest.approx(base.max_loss)
+            assert whole.max_divergence == pytest.approx(base.max_divergence)
 
 
 def test_a_sample_of_a_sample_is_a_sample():

@@ -48,11 +48,11 @@ def test_a_base_that_can_fail(scheme, asked, failure):
     pure = SubsampledAccountant(base=PureAccountant(stated_epsilon=1, relation=under), scheme=scheme, relation=asked)
     account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)
     assert account.failure == pytest.approx(failure * 1e-5, rel=1e-9)
-    assert account.max_loss == pure.max_loss
-    assert account.delta(account.max_loss) == pytest.approx(account.failure)
+    assert account.max_divergence == pure.max_divergence
+    assert account.delta(account.max_divergence) == pytest.approx(account.failure)
     assert account.order_limit == 1.0
     assert np.isinf(account.rdp(2.0))
-    assert (2 * account).epsilon(1e-5) <= 2 * pure.max_loss * (1 + 1e-9)
+    assert (2 * account).epsilon(1e-5) <= 2 * pure.max_divergence * (1 + 1e-9)
     assert account.epsilon(1e-3) >= pure.epsilon(1e-3)
 
 
@@ -60,7 +60,7 @@ def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
     base = GAUSS + ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5)
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.1))
     assert account.failure == pytest.approx(1e-6)
-    assert account.max_loss == np.inf
+    assert account.max_divergence == np.inf
     assert account.bounds.order_limit == 1.0
     assert np.isinf(account.bounds.renyi(np.array([2.0]))).all()
     assert np.isfinite(account.epsilon(1e-3))
@@ -151,7 +151,7 @@ def test_sampling_never_costs_more_than_none(base):
     above = EPSILONS[3:]
     for account in accounts:
         assert (account.delta(above) <= base.delta(above) * (1 + 1e-12) + 1e-25).all()
-        assert account.max_loss <= base.max_loss * (1 + 1e-12)
+        assert account.max_divergence <= base.max_divergence * (1 + 1e-12)
         assert account.assumptions == base.assumptions
         assert base.source in account.source
         assert Accountant.from_dict(account.to_dict()) == account

@@ -1,4 +1,4 @@
-"""Pairs of subsampled mechanisms and their Renyi curves, against independent quadrature."""
+"""Pairs of subsampled mechanisms and their Rényi curves, against independent quadrature."""
 
 import itertools
 
@@ -25,7 +25,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
-from privsample.accounting.subsampling.pairs import MixturePair, PoissonPair, ThinnedPair, diluted, poisson_pair
+from privsample.accounting.subsampling.pairs import MixturePair, PoissonPair, ThinnedPair, amplified, poisson_pair
 from privsample.accounting.subsampling.subsampled import _counts
 
 ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 8.0, 32.0, 300.0, 1e4, 1e6])
@@ -40,7 +40,7 @@ def test_the_general_pair_is_the_gaussian_one(mu, rate, removed):
     assert np.allclose(general.log_delta(EPSILONS), own.log_delta(EPSILONS), rtol=1e-12, atol=1e-12)
     assert np.allclose(general.renyi(ORDERS), own.renyi(ORDERS), rtol=1e-8)
     assert (general.renyi(ORDERS) >= own.renyi(ORDERS) * (1 - 1e-10)).all()
-    assert general.max_loss == pytest.approx(own.max_loss)
+    assert general.max_divergence == pytest.approx(own.max_divergence)
     assert general.reverse().reverse() == general
 
 
@@ -103,7 +103,7 @@ def test_what_does_not_settle_goes_up(monkeypatch):
 )
 def test_dots_dominate(pair: LossPair):
     nodes = np.linspace(-12.0, 12.0, 4001)
-    log_p, infinite = pair.dots(nodes)
+    log_p, infinite = pair.discretize(nodes)
     for epsilon in (-2.0, -0.03, 0.0, 0.01, 0.5, 3.0):
         made = np.sum(np.exp(log_p) * np.maximum(-np.expm1(epsilon - nodes), 0.0)) + np.exp(infinite)
         truth = float(np.exp(pair.log_delta(np.array(epsilon))))
@@ -116,8 +116,8 @@ def test_diluted_losses(rate):
     with mp.workdps(400):
         for loss in (-800.0, -1.0, -0.5, -1e-9, 0.0, 1e-9, 0.99, 1.0, 3.7, 30.0, 699.0, 700.0, 800.0):
             truth = float(mp.log1p(mp.mpf(rate) * mp.expm1(loss)))
-            assert float(diluted(loss, rate)) == pytest.approx(truth, rel=1e-13, abs=0.0)
-    assert diluted(np.inf, rate) == np.inf
+            assert float(amplified(loss, rate)) == pytest.approx(truth, rel=1e-13, abs=0.0)
+    assert amplified(np.inf, rate) == np.inf
 
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.2), (10, 0.3), (1000, 0.01), (10**6, 0.01), (10**7, 0.5), (5, 1.0)])
@@ -155,7 +155,7 @@ def test_a_mixture_asks_only_the_members_that_count():
 class Untouched(LossPair):
     """Fails when it is asked."""
 
-    max_loss = 0.0
+    max_divergence = 0.0
     log_delta = renyi = reverse = property(lambda self: pytest.fail("was asked"))
 
 

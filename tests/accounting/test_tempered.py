@@ -73,15 +73,15 @@ def walked(name, n, temperature):
     cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 2001), np.polynomial.legendre.leggauss(10)
     t = (cuts[:-1, None] + np.diff(cuts)[:, None] * (1 + nodes) / 2).ravel()
     weights = (np.diff(cuts)[:, None] * rule / 2).ravel()
-    laws = {}
+    distributions = {}
     for data in itertools.combinations_with_replacement(records, n):
         log_p = (log_prior(model, t) + sum(log_likelihood(x, t) for x in data)) / temperature
         p = np.exp(log_p - log_p.max())
-        laws[data] = p / (p * weights).sum()
+        distributions[data] = p / (p * weights).sum()
     deltas, divergences = np.zeros(len(EPSILONS)), np.zeros(len(ORDERS))
-    for data, p in laws.items():
+    for data, p in distributions.items():
         for at, other in itertools.product(range(n), records):
-            q = laws[tuple(sorted((*data[:at], *data[at + 1 :], other)))]
+            q = distributions[tuple(sorted((*data[:at], *data[at + 1 :], other)))]
             found = [(np.maximum(p - np.exp(e) * q, 0) * weights).sum() for e in EPSILONS]
             deltas = np.maximum(deltas, found)
             ratios = [np.log((p * (p / q) ** (a - 1) * weights).sum()) / (a - 1) for a in ORDERS]
@@ -113,19 +113,19 @@ def test_three_shares_cost_no_more_than_is_claimed():
     third = 1 - first - second
     inside = third >= low
     shares = np.log(np.array([first[inside], second[inside], third[inside]]))
-    laws = {}
+    distributions = {}
     for counts in itertools.product(range(n + 1), repeat=3):
         if sum(counts) == n:
             p = np.exp(((alpha + counts - 1)[:, None] * shares / 1.5).sum(axis=0))
-            laws[counts] = p / p.sum()
+            distributions[counts] = p / p.sum()
     deltas, divergences = np.zeros(len(EPSILONS)), np.zeros(len(ORDERS))
-    for counts, p in laws.items():
+    for counts, p in distributions.items():
         for i, j in itertools.permutations(range(3), 2):
             other = np.array(counts)
             other[[i, j]] += 1, -1
             if other.min() < 0:
                 continue
-            q = laws[tuple(other)]
+            q = distributions[tuple(other)]
             deltas = np.maximum(deltas, [np.maximum(p - np.exp(e) * q, 0).sum() for e in EPSILONS])
             divergences = np.maximum(divergences, [np.log((p * (p / q) ** (a - 1)).sum()) / (a - 1) for a in ORDERS])
     assert (account.delta(EPSILONS) >= deltas - 1e-3).all()
@@ -201,7 +201,7 @@ def test_the_cost_falls_with_the_number_of_records():
 def test_views_are_the_lesser_of_two_bounds():
     account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
     assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
-    assert account.max_loss == pytest.approx(2 * np.log(3) / 4)
+    assert account.max_divergence == pytest.approx(2 * np.log(3) / 4)
     bounded = BoundedRangeAccountant(loss_range=account.loss_range, relation=ReplaceOne(n=10))
     assert (account.rdp(ORDERS) <= bounded.rdp(ORDERS)).all()
     assert (account.rdp(ORDERS) <= account.shift**2 / 2 * ORDERS).all()

@@ -48,7 +48,7 @@ def further():
         "poisson-runs": ps.Poisson(mean=3.0),
         "binomial-runs": ps.Binomial(maximum=4, rate=0.5),
         "beta-binomial-runs": ps.BetaBinomial(maximum=4, alpha=1.0, beta=2.0),
-        "truncated-runs": ps.TruncatedRuns(law=ps.Poisson(mean=3.0), maximum=5),
+        "truncated-runs": ps.TruncatedRepetitions(distribution=ps.Poisson(mean=3.0), maximum=5),
     }.items():
         yield name, ps.RepeatedSelection(base=answer, runs=runs), [1]
     descent = ps.NoisyProjectedSGD(

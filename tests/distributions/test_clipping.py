@@ -27,8 +27,8 @@ from privsample.distributions.clipping.moments import (
 )
 from privsample.distributions.clipping.posterior import clipped_posterior
 from privsample.distributions.clipping.records import ClippedExponential, ClippedNormal, ClippedPoisson
-from privsample.distributions.laws.conjugate import Normal
-from privsample.distributions.laws.tabulated import TabulatedLaw
+from privsample.distributions.parametric.conjugate import Normal
+from privsample.distributions.parametric.tabulated import TabulatedLaw
 
 
 def found(record, n, noise, seen):
@@ -136,8 +136,8 @@ def test_sums_of_counts_by_convolution(noise_std, seen, kind):
 @pytest.mark.parametrize(("mean", "seen"), [(0.3, 1.1), (4.0, 2.7), (-6.0, -2.2), (0.3, 9.0), (0.3, -30.0)])
 def test_sums_of_two_normal_records_by_brute_force(noise, mean, seen):
     """Atoms, lines and the square inside, between the kinks of the noise."""
-    low, high, law = -1.0, 1.5, stats.norm(mean, 1.0)
-    atoms = [(low, law.cdf(low)), (high, law.sf(high))]
+    low, high, distribution = -1.0, 1.5, stats.norm(mean, 1.0)
+    atoms = [(low, distribution.cdf(low)), (high, distribution.sf(high))]
 
     def likelihood(s):
         return float(np.exp(noise.log_mass(np.array(seen - s))))
@@ -145,7 +145,7 @@ def test_sums_of_two_normal_records_by_brute_force(noise, mean, seen):
     def inside(function, kink):
         edges = np.unique(np.clip([low, kink, high], low, high))
         return sum(
-            integrate.quad(lambda x: law.pdf(x) * function(x), a, b, epsabs=0, epsrel=1e-11)[0]
+            integrate.quad(lambda x: distribution.pdf(x) * function(x), a, b, epsabs=0, epsrel=1e-11)[0]
             for a, b in itertools.pairwise(edges)
         )
 
@@ -214,40 +214,42 @@ MODELS = [
 def test_posteriors_are_prior_times_likelihood(model, record, seen):
     """On a grid of parameters, by the trapezium rule."""
     n, noise = 20, GaussianNoise(noise_std=3.0)
-    law, method = model.noise_aware(n, noise, np.array([seen]))
-    assert isinstance(law, TabulatedLaw)
+    distribution, method = model.noise_aware(n, noise, np.array([seen]))
+    assert isinstance(distribution, TabulatedLaw)
     assert "clipped" in method
     ends = (-4.0, 6.0) if isinstance(model, NormalKnownVariance) else (1e-4, 9.0)
     grid = np.linspace(*ends, 601)
-    joint = np.array([model.prior.log_density(t) + found(record(float(t), n), n, noise, [seen]) for t in grid])
-    joint = np.exp(joint - joint.max())
-    joint /= np.trapezoid(joint, grid)
-    at = grid[joint > 1e-9 * joint.max()]
-    assert np.exp(law.log_density(at)) == pytest.approx(joint[joint > 1e-9 * joint.max()], rel=1e-4)
-    mean = np.trapezoid(grid * joint, grid)
-    assert law.mean == pytest.approx(mean, rel=1e-4, abs=1e-5)
-    assert law.variance == pytest.approx(np.trapezoid((grid - mean) ** 2 * joint, grid), rel=1e-4)
+    is_envelope = np.array([model.prior.log_density(t) + found(record(float(t), n), n, noise, [seen]) for t in grid])
+    is_envelope = np.exp(is_envelope - is_envelope.max())
+    is_envelope /= np.trapezoid(is_envelope, grid)
+    at = grid[is_envelope > 1e-9 * is_envelope.max()]
+    assert np.exp(distribution.log_density(at)) == pytest.approx(
+        is_envelope[is_envelope > 1e-9 * is_envelope.max()], rel=1e-4
+    )
+    mean = np.trapezoid(grid * is_envelope, grid)
+    assert distribution.mean == pytest.approx(mean, rel=1e-4, abs=1e-5)
+    assert distribution.variance == pytest.approx(np.trapezoid((grid - mean) ** 2 * is_envelope, grid), rel=1e-4)
 
 
 def test_a_tabulated_law_agrees_with_itself():
     """One record far inside its bounds, with normal noise: the posterior of a normal mean has a closed form."""
     model = NormalKnownVariance(mean=0.5, variance=2.0, noise_variance=3.0, bounds=(-1e3, 1e3))
-    law, _ = model.noise_aware(4, GaussianNoise(noise_std=2.0), np.array([6.0]))
+    distribution, _ = model.noise_aware(4, GaussianNoise(noise_std=2.0), np.array([6.0]))
     precision = 1 / 2 + 16 / (12 + 4)
     exact = stats.norm((0.5 / 2 + 4 * 6 / 16) / precision, precision**-0.5)
-    assert law.mean == pytest.approx(exact.mean(), rel=1e-9)
-    assert law.variance == pytest.approx(exact.var(), rel=1e-9)
+    assert distribution.mean == pytest.approx(exact.mean(), rel=1e-9)
+    assert distribution.variance == pytest.approx(exact.var(), rel=1e-9)
     x = np.linspace(-3, 4, 15)
-    assert law.log_density(x) == pytest.approx(exact.logpdf(x), abs=1e-9)
-    assert law.below(x) == pytest.approx(exact.cdf(x), abs=1e-10)
+    assert distribution.log_density(x) == pytest.approx(exact.logpdf(x), abs=1e-9)
+    assert distribution.below(x) == pytest.approx(exact.cdf(x), abs=1e-10)
     q = np.array([[0.0, 1e-6, 0.3], [0.5, 1 - 1e-6, 1.0]])
-    assert law.quantile(q)[0, 1:] == pytest.approx(exact.ppf(q)[0, 1:], abs=1e-8)
-    assert law.quantile(q).ravel()[[0, -1]].tolist() == [-np.inf, np.inf]
-    assert law.log_density(np.array([-1e3, 1e3])).tolist() == [-np.inf, -np.inf]
-    assert law.below(np.array([-1e3, 1e3])) == pytest.approx([0.0, 1.0], abs=1e-15)
-    assert law.below(law.quantile(q[0, 1:])) == pytest.approx(q[0, 1:], rel=1e-9)
+    assert distribution.quantile(q)[0, 1:] == pytest.approx(exact.ppf(q)[0, 1:], abs=1e-8)
+    assert distribution.quantile(q).ravel()[[0, -1]].tolist() == [-np.inf, np.inf]
+    assert distribution.log_density(np.array([-1e3, 1e3])).tolist() == [-np.inf, -np.inf]
+    assert distribution.below(np.array([-1e3, 1e3])) == pytest.approx([0.0, 1.0], abs=1e-15)
+    assert distribution.below(distribution.quantile(q[0, 1:])) == pytest.approx(q[0, 1:], rel=1e-9)
     with pytest.raises(TypeError, match="tabulated distribution to a Normal"):
-        law.relative_entropy(Normal(location=0, scale=1))
+        distribution.relative_entropy(Normal(location=0, scale=1))
     rates, _ = GammaExponential(shape=2, rate=2, upper=1.0).noise_aware(3, GaussianNoise(noise_std=2.0), np.array([2]))
     assert rates.quantile(np.array([0.0, 1.0])).tolist() == [0.0, np.inf]
     assert rates.below(np.array([-1.0, 0.0])) == pytest.approx([0.0, 0.0], abs=1e-15)
@@ -257,9 +259,9 @@ def test_a_tabulated_law_agrees_with_itself():
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.02, False)])
 def test_draws_from_a_tabulated_law(factor, accepted, rng, alpha):
-    law, _ = GammaPoisson(shape=2, rate=1, upper=2).noise_aware(20, LaplaceNoise(scale=3.0), np.array([26.0]))
-    drawn = factor * law.sample(50_000, rng)
-    assert (stats.kstest(drawn, law.below).pvalue > alpha) == accepted
+    distribution, _ = GammaPoisson(shape=2, rate=1, upper=2).noise_aware(20, LaplaceNoise(scale=3.0), np.array([26.0]))
+    drawn = factor * distribution.sample(50_000, rng)
+    assert (stats.kstest(drawn, distribution.below).pvalue > alpha) == accepted
 
 
 def test_extreme_releases_have_a_posterior():
@@ -267,8 +269,8 @@ def test_extreme_releases_have_a_posterior():
     gauss, laplace = GaussianNoise(noise_std=0.05), LaplaceNoise(scale=0.05)
     short = GammaExponential(shape=2, rate=2, upper=0.05)
     for noise, seen in ((gauss, 19.95), (gauss, 25.0), (laplace, 20.2), (laplace, -1.0)):
-        law, _ = short.noise_aware(400, noise, np.array([seen]))
-        assert law.below(law.quantile(0.3)) == pytest.approx(0.3)
+        distribution, _ = short.noise_aware(400, noise, np.array([seen]))
+        assert distribution.below(distribution.quantile(0.3)) == pytest.approx(0.3)
     beyond, _ = short.noise_aware(400, laplace, np.array([25.0]))  # Laplace noise beyond all sums: y says no more
     there, _ = short.noise_aware(400, laplace, np.array([20.2]))
     assert beyond.mean == pytest.approx(float(there.mean), rel=1e-6)
@@ -302,7 +304,7 @@ def test_priors_of_any_shape_are_covered():
     """A likelihood that says nothing returns the prior."""
     for shape in (0.2, 2.0, 500.0):
         prior = Gamma(shape=shape, rate=3.0)
-        law = clipped_posterior(
+        distribution = clipped_posterior(
             prior,
             lambda rate: ClippedExponential(rate=rate, upper=1.0),
             2,
@@ -310,5 +312,5 @@ def test_priors_of_any_shape_are_covered():
             np.array([1.0]),
             positive=True,
         )
-        assert law.mean == pytest.approx(float(prior.mean), rel=1e-6)
-        assert law.variance == pytest.approx(float(prior.variance), rel=1e-6)
+        assert distribution.mean == pytest.approx(float(prior.mean), rel=1e-6)
+        assert distribution.variance == pytest.approx(float(prior.variance), rel=1e-6)

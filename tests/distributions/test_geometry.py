@@ -7,11 +7,11 @@ import pytest
 
 from privsample import (
     BetaBernoulli,
-    Differences,
     DirichletCategorical,
     GammaExponential,
     GammaPoisson,
     NormalKnownVariance,
+    RecordSensitivity,
 )
 
 MODELS = {
@@ -41,9 +41,9 @@ def test_records_differ_as_declared(name):
 
 
 def test_signs_places_zeros_and_covered_rows_do_not_count():
-    made = Differences(vectors=[[3, 0, -1], [-1, 3, 0], [2, 1, 0], [0, 4, 0]])
-    assert made == Differences(vectors=[[4, 0], [3, 1]])
-    assert made != Differences(vectors=[[4, 0], [3, 1]], whole=True)
+    made = RecordSensitivity(vectors=[[3, 0, -1], [-1, 3, 0], [2, 1, 0], [0, 4, 0]])
+    assert made == RecordSensitivity(vectors=[[4, 0], [3, 1]])
+    assert made != RecordSensitivity(vectors=[[4, 0], [3, 1]], whole=True)
     assert (2 * made).vectors.tolist() == [[6, 2], [8, 0]]
     assert not made.vectors.flags.writeable
 
@@ -52,7 +52,7 @@ def test_features_repeat_a_difference():
     one = DirichletCategorical(alpha=(1, 2, 3)).differences
     assert one.repeated(3).vectors.tolist() == [[1.0] * 6]
     assert one.repeated(3).whole
-    several = Differences(vectors=[[4, 0], [3, 1]])
+    several = RecordSensitivity(vectors=[[4, 0], [3, 1]])
     assert several.repeated(1) == several
     with pytest.raises(ValueError, match="single"):
         several.repeated(2)
@@ -61,12 +61,12 @@ def test_features_repeat_a_difference():
 @pytest.mark.parametrize("bad", [[], [[]], [1.0], [[0.0, 0.0]], [[np.inf]], [[np.nan]], [[1], [0]], np.zeros((3, 4))])
 def test_bad_differences_are_refused(bad):
     with pytest.raises(ValueError, match="vectors"):
-        Differences(vectors=bad)
+        RecordSensitivity(vectors=bad)
 
 
 def test_whole_means_whole():
     with pytest.raises(ValueError, match="whole"):
-        Differences(vectors=[[1.5]], whole=True)
+        RecordSensitivity(vectors=[[1.5]], whole=True)
 
 
 def test_the_nearest_feasible_statistic(rng):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from privsample.distributions.models.glm import LogisticLaw, _Envelope
+from privsample.distributions.models.glm import LogisticPosteriorDensity, _Envelope
 from privsample.distributions.models.shells import _psi_above, _psi_below, plan
 
 
@@ -24,13 +24,15 @@ def rows_of(rng, n, dimension, reach, *, kind="mixed"):
             return rows
 
 
-def marginal(law, *, width=9.0, points=1201):
+def marginal(distribution, *, width=9.0, points=1201):
     """Grid and distribution function of the first coordinate, d <= 2, by quadrature of the definition."""
     grid = np.linspace(-width, width, points)
-    axes = np.meshgrid(*[grid] * law.rows.shape[1], indexing="ij")
+    axes = np.meshgrid(*[grid] * distribution.rows.shape[1], indexing="ij")
     log_density = np.zeros(axes[0].shape)
-    for row in law.rows:
-        log_density -= law.weight * np.logaddexp(0.0, -sum(z * axis for z, axis in zip(row, axes, strict=True)))
+    for row in distribution.rows:
+        log_density -= distribution.weight * np.logaddexp(
+            0.0, -sum(z * axis for z, axis in zip(row, axes, strict=True))
+        )
     log_density -= sum(axis**2 for axis in axes) / 2
     mass = np.exp(log_density - logsumexp(log_density))
     first = mass.sum(axis=tuple(range(1, mass.ndim)))
@@ -53,16 +55,19 @@ def test_the_two_remainders(t):
 @pytest.mark.parametrize("kind", ["mixed", "separable", "one direction"])
 @pytest.mark.parametrize(("n", "dimension", "reach", "weight"), [(200, 2, 0.5, 1.0), (30, 3, 3.0, 0.7), (3, 1, 9.0, 1)])
 def test_the_envelope_lies_above_the_density_around_any_point(n, dimension, reach, weight, kind, rng):
-    law = LogisticLaw(rows=rows_of(rng, n, dimension, reach, kind=kind), weight=weight)
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, n, dimension, reach, kind=kind), weight=weight)
     shells = plan(weight=n * weight, reach=reach, dimension=dimension)
-    for centre in (law.near_mode(), rng.standard_normal(dimension)):
-        envelope = _Envelope.around(law, centre, shells)
+    for centre in (distribution.near_mode(), rng.standard_normal(dimension)):
+        envelope = _Envelope.around(distribution, centre, shells)
         steps = rng.standard_normal((4000, dimension)) * 10 ** rng.uniform(-2, 1.5, (4000, 1))
         length = np.linalg.norm(steps, axis=1)
         k = np.searchsorted(shells.outer, length)
         form = shells.tilt[k] * length**2 + shells.curvature[k] * ((steps @ envelope.information) * steps).sum(axis=1)
         above = shells.log_heights[k] - steps @ envelope.slope - form / 2
-        assert (law.energy(centre[None]) - law.energy(centre + steps) <= above + 1e-9 * (1 + np.abs(above))).all()
+        assert (
+            distribution.energy(centre[None]) - distribution.energy(centre + steps)
+            <= above + 1e-9 * (1 + np.abs(above))
+        ).all()
 
 
 @pytest.mark.parametrize("kind", ["mixed", "separable", "one direction"])
@@ -73,8 +78,8 @@ def test_the_envelope_lies_above_the_density_around_any_point(n, dimension, reac
 def test_the_public_bound_holds_for_all_data(n, dimension, reach, weight, kind, rng):
     """The mean over 400 draws lies below the bound: they end in a number of proposals that is nearly normal."""
     shells = plan(weight=n * weight, reach=reach, dimension=dimension)
-    law = LogisticLaw(rows=rows_of(rng, n, dimension, reach, kind=kind), weight=weight)
-    drawn, proposals = law.sample(400, shells, rng)
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, n, dimension, reach, kind=kind), weight=weight)
+    drawn, proposals = distribution.sample(400, shells, rng)
     assert drawn.shape == (400, dimension)
     assert proposals / 400 <= np.exp(shells.log_proposals) * 1.4
 
@@ -92,8 +97,8 @@ def test_a_plan_without_hope_says_so(reach):
 
 def test_newton_finds_the_mode(rng):
     for reach, weight, kind in [(0.3, 1.0, "mixed"), (30.0, 1.0, "separable"), (30.0, 0.01, "one direction")]:
-        law = LogisticLaw(rows=rows_of(rng, 300, 4, reach, kind=kind), weight=weight)
-        assert np.linalg.norm(law.gradient(law.near_mode())) < 1e-5
+        distribution = LogisticPosteriorDensity(rows=rows_of(rng, 300, 4, reach, kind=kind), weight=weight)
+        assert np.linalg.norm(distribution.gradient(distribution.near_mode())) < 1e-5
 
 
 @pytest.mark.statistical
@@ -101,19 +106,21 @@ def test_newton_finds_the_mode(rng):
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_draws_follow_the_law(dimension, factor, accepted, rng, alpha):
     """The twin's envelope is curved too much, so that it cuts the density's flanks off."""
-    law = LogisticLaw(rows=rows_of(rng, 25, dimension, 1.5, kind="separable"), weight=0.8)
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, 25, dimension, 1.5, kind="separable"), weight=0.8)
     shells = plan(weight=20, reach=1.5, dimension=dimension)
     shells = dataclasses.replace(shells, curvature=factor * shells.curvature, tilt=factor * shells.tilt)
-    drawn, _ = law.sample(20_000, shells, rng)
-    assert (stats.kstest(drawn[:, 0], marginal(law)).pvalue > alpha) == accepted
+    drawn, _ = distribution.sample(20_000, shells, rng)
+    assert (stats.kstest(drawn[:, 0], marginal(distribution)).pvalue > alpha) == accepted
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.05, False)])
 def test_draws_follow_the_law_around_another_point(shift, accepted, rng, alpha):
-    law = LogisticLaw(rows=rows_of(rng, 25, 2, 1.5, kind="separable"), weight=0.8)
-    envelope = _Envelope.around(law, law.near_mode() + np.array([0.05, -0.03]), plan(weight=20, reach=1.5, dimension=2))
+    distribution = LogisticPosteriorDensity(rows=rows_of(rng, 25, 2, 1.5, kind="separable"), weight=0.8)
+    envelope = _Envelope.around(
+        distribution, distribution.near_mode() + np.array([0.05, -0.03]), plan(weight=20, reach=1.5, dimension=2)
+    )
     drawn, used = envelope.accepted(200_000, 20_000, rng)
     assert len(drawn) == 20_000
     assert used < 200_000
-    assert (stats.kstest(drawn[:, 0] + shift, marginal(law)).pvalue > alpha) == accepted
+    assert (stats.kstest(drawn[:, 0] + shift, marginal(distribution)).pvalue > alpha) == accepted

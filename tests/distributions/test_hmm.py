@@ -38,8 +38,8 @@ def test_states_follow_their_posterior(prior, accepted, rng, alpha):
     chain = model.sample(COUNTS, 15_000, 15_000, rng)
     thinned = chain.states[::8] @ (1 << np.arange(4)[::-1])
     seen = np.bincount(thinned, minlength=16)
-    _, law = enumerated(MODEL, COUNTS)
-    assert (stats.chisquare(seen, law * len(thinned)).pvalue > alpha) == accepted
+    _, distribution = enumerated(MODEL, COUNTS)
+    assert (stats.chisquare(seen, distribution * len(thinned)).pvalue > alpha) == accepted
 
 
 def test_emissions_and_transitions_are_laws(rng):
@@ -63,13 +63,15 @@ def test_tempered_emissions(temperature, accepted, rng, alpha):
     drawn = np.exp(
         [model.draw_emissions(counts, np.zeros(1, dtype=int), rng, temperature, 0.1)[0, 0] for _ in range(1200)]
     )
-    law = stats.beta(1 + 29.7 / 3, 1 + 5.7 / 3)
-    low, high = law.cdf(0.05), law.cdf(0.95)
-    assert (stats.kstest(drawn, lambda x: (law.cdf(x) - low) / (high - low)).pvalue > alpha) == accepted
+    distribution = stats.beta(1 + 29.7 / 3, 1 + 5.7 / 3)
+    low, high = distribution.cdf(0.05), distribution.cdf(0.95)
+    assert (stats.kstest(drawn, lambda x: (distribution.cdf(x) - low) / (high - low)).pvalue > alpha) == accepted
 
 
 def test_small_priors_leave_empty_states_their_laws(rng):
-    """Of three states some are empty: each law of theirs is all but one category, and every category as likely."""
+    """Of three states some are empty: each distribution of theirs is all but one category, and every category as
+    likely.
+    """
     model = CategoricalHMM(states=3, categories=(4,), emission_prior=1e-4, transition_prior=1e-200)
     counts = np.full((1, 4), 2.0)
     chain = model.sample(np.tile(counts, (5, 1)), 90, 90, rng)

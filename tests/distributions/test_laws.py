@@ -1,11 +1,13 @@
-"""Samplers against their laws, with twins that must fail; moments, densities, entropies against independent values."""
+"""Samplers against their distributions, with twins that must fail; moments, densities, entropies against independent
+values.
+"""
 
 import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Normal
+from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal
 
 DRAWS = 100_000
 LAWS = {
@@ -47,10 +49,10 @@ def fits(draws, cdf, alpha, rng):
 @FACTORS
 @pytest.mark.parametrize("name", LAWS)
 def test_sampler(name, factor, accepted, rng, alpha):
-    _, twin, law = LAWS[name]
+    _, twin, distribution = LAWS[name]
     draws = twin(factor).sample(DRAWS, rng)
     assert draws.shape == (DRAWS,)
-    assert fits(draws, law.cdf, alpha, rng) == accepted
+    assert fits(draws, distribution.cdf, alpha, rng) == accepted
 
 
 @pytest.mark.statistical
@@ -69,39 +71,43 @@ def test_dirichlet_sampler(alphas, factor, accepted, rng, alpha):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_moments_densities_and_quantiles(name):
-    ours, _, law = LAWS[name]
-    assert ours.mean == pytest.approx(law.mean(), rel=1e-12)
-    assert ours.variance == pytest.approx(law.var(), rel=1e-12)
+    ours, _, distribution = LAWS[name]
+    assert ours.mean == pytest.approx(distribution.mean(), rel=1e-12)
+    assert ours.variance == pytest.approx(distribution.var(), rel=1e-12)
     q = np.array([0.1, 0.5, 0.9])
     x = ours.quantile(q)
-    inner = x < 1  # where the law is steep at 1, a quantile may be 1 to a float
-    assert np.allclose(law.cdf(x)[inner], q[inner], rtol=1e-7)
+    inner = x < 1  # where the distribution is steep at 1, a quantile may be 1 to a float
+    assert np.allclose(distribution.cdf(x)[inner], q[inner], rtol=1e-7)
     x = x[inner]
-    assert np.allclose(ours.log_density(x), law.logpdf(x), rtol=1e-7, atol=1e-6)
+    assert np.allclose(ours.log_density(x), distribution.logpdf(x), rtol=1e-7, atol=1e-6)
 
 
 def test_dirichlet_moments_and_density():
     alpha = (0.5, 2.0, 3.5)
-    ours, law = Dirichlet(alpha=alpha), stats.dirichlet(alpha)
-    assert np.allclose(ours.mean, law.mean())
-    assert np.allclose(ours.variance, law.var())
+    ours, distribution = Dirichlet(alpha=alpha), stats.dirichlet(alpha)
+    assert np.allclose(ours.mean, distribution.mean())
+    assert np.allclose(ours.variance, distribution.var())
     x = np.array([[0.2, 0.3, 0.5], [0.01, 0.9, 0.09]])
-    assert np.allclose(ours.log_density(x), [law.logpdf(row) for row in x])
+    assert np.allclose(ours.log_density(x), [distribution.logpdf(row) for row in x])
     assert ours.quantile(0.3) == pytest.approx(stats.beta(0.5, 5.5).ppf(0.3))
 
 
-def density(law):
+def density(distribution):
     mp_law = {
-        Beta: lambda x: mp.beta(law.a, law.b) ** -1 * x ** (mp.mpf(law.a) - 1) * (1 - x) ** (mp.mpf(law.b) - 1),
-        Gamma: lambda x: (
-            mp.mpf(law.rate) ** law.shape
-            / mp.gamma(law.shape)
-            * x ** (mp.mpf(law.shape) - 1)
-            * mp.exp(-mp.mpf(law.rate) * x)
+        Beta: lambda x: (
+            mp.beta(distribution.a, distribution.b) ** -1
+            * x ** (mp.mpf(distribution.a) - 1)
+            * (1 - x) ** (mp.mpf(distribution.b) - 1)
         ),
-        Normal: lambda x: mp.npdf(x, law.location, law.scale),
+        Gamma: lambda x: (
+            mp.mpf(distribution.rate) ** distribution.shape
+            / mp.gamma(distribution.shape)
+            * x ** (mp.mpf(distribution.shape) - 1)
+            * mp.exp(-mp.mpf(distribution.rate) * x)
+        ),
+        Normal: lambda x: mp.npdf(x, distribution.location, distribution.scale),
     }
-    return mp_law[type(law)]
+    return mp_law[type(distribution)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Bounded second moments: the law of coefficients and variance, Bayes' rule, and how far one record reaches."""
+"""Bounded second moments: the distribution of coefficients and variance, Bayes' rule, and how far
+one record reaches.
+"""
 
 import numpy as np
 import pytest
@@ -70,18 +72,18 @@ def test_posterior_of_a_regression_is_least_squares_under_a_flat_prior(rng):
     rows = rng.uniform(0, 2, (80, 2))
     target = np.clip(rows @ [0.5, -0.3] - 0.5 + rng.normal(0, 0.3, 80), -3, 1)
     statistic, n = regression(observations=1e-12).summarize((rows, target))
-    law = regression(observations=1e-12, scale=1e-12).posterior(statistic, n)
+    distribution = regression(observations=1e-12, scale=1e-12).posterior(statistic, n)
     design = np.column_stack([rows, np.ones(80)])
     best, left, *_ = np.linalg.lstsq(design, target, rcond=None)
-    assert law.location == pytest.approx(best, rel=1e-8)
-    assert law.scale == pytest.approx(float(left[0]) / 2, rel=1e-8)
-    assert law.shape == 2.0 + 40
-    assert law.precision == pytest.approx(design.T @ design, rel=1e-8)
+    assert distribution.location == pytest.approx(best, rel=1e-8)
+    assert distribution.scale == pytest.approx(float(left[0]) / 2, rel=1e-8)
+    assert distribution.shape == 2.0 + 40
+    assert distribution.precision == pytest.approx(design.T @ design, rel=1e-8)
 
 
 def test_posterior_of_the_normal_against_quadrature(rng):
     records = rng.normal(1.5, 1.0, 12)
-    law = NORMAL.posterior(*NORMAL.summarize(records))
+    distribution = NORMAL.posterior(*NORMAL.summarize(records))
 
     def density(mean, variance):
         prior = stats.invgamma.pdf(variance, 3, scale=2) * stats.norm.pdf(mean, 1.0, np.sqrt(variance / 2))
@@ -90,7 +92,7 @@ def test_posterior_of_the_normal_against_quadrature(rng):
     total = integrate.dblquad(density, 0.05, 40, -5, 8, epsrel=1e-8)[0]
     for mean, variance in ((1.0, 0.8), (1.7, 2.0)):
         expected = np.log(density(mean, variance) / total)
-        assert law.log_density(np.array([mean, variance])) == pytest.approx(expected, abs=1e-5)
+        assert distribution.log_density(np.array([mean, variance])) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("model", [NORMAL, regression(2)], ids=repr)

@@ -1,4 +1,6 @@
-"""Laws of noise against sums to fifty digits, and their samplers against their laws, with twins that must fail."""
+"""Distributions of noise against sums to fifty digits, and their samplers against their distributions, with twins that
+must fail.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from scipy import stats
 
 from privsample import DiscreteGaussianNoise, DiscreteLaplaceNoise, GaussianNoise, LaplaceNoise
-from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, noise_law
+from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, noise_distribution
 
 SPREADS = [1e-6, 0.05, 0.3, 0.99, 1.0, 1.7, 40.0]
 
@@ -17,7 +19,7 @@ def exponent(name, k, spread):
 
 
 def sums(name, spread):
-    """Normaliser and variance of a discrete law; tails from each whole number on."""
+    """Normaliser and variance of a discrete distribution; tails from each whole number on."""
     with mp.workdps(50):
         terms = [mp.exp(exponent(name, k, spread)) for k in range(int(spread * 130) + 20)]
         total = 2 * mp.fsum(terms) - 1
@@ -27,52 +29,56 @@ def sums(name, spread):
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("name", NAMES[2:])
 def test_masses_variances_and_tails_of_discrete_laws(name, spread):
-    law, (total, variance, terms) = noise_law(name, spread), sums(name, spread)
-    assert law.whole
-    assert law.spread == spread
-    assert law.variance == pytest.approx(float(variance), rel=1e-12, abs=1e-300)
-    masses = law.log_mass(np.array([0, 1, -1, 7, 0.5, -3.25]))
+    distribution, (total, variance, terms) = noise_distribution(name, spread), sums(name, spread)
+    assert distribution.whole
+    assert distribution.spread == spread
+    assert distribution.variance == pytest.approx(float(variance), rel=1e-12, abs=1e-300)
+    masses = distribution.log_mass(np.array([0, 1, -1, 7, 0.5, -3.25]))
     truth = [float(exponent(name, k, spread) - mp.log(total)) for k in (0, 1, -1, 7)]
     assert masses[:4] == pytest.approx(truth, rel=1e-13, abs=1e-14)
     assert np.isneginf(masses[4:]).all()
     for t in (0.0, 0.5, 1.0, 3.0, 7.9, 3 * spread, 10 * spread):
         tail = mp.log(2 * mp.fsum(terms[int(t) + 1 :]) / total)
-        assert law.log_tail(t) >= tail
-        assert law.log_tail(t) <= tail * (1 - 0.1) + 0.3 if name == "discrete gaussian" else tail + 1e-12 * (1 - tail)
-    assert law.log_tail(np.array([-1.0, -0.5])).tolist() == [0.0, 0.0]
+        assert distribution.log_tail(t) >= tail
+        assert (
+            distribution.log_tail(t) <= tail * (1 - 0.1) + 0.3
+            if name == "discrete gaussian"
+            else tail + 1e-12 * (1 - tail)
+        )
+    assert distribution.log_tail(np.array([-1.0, -0.5])).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("spread", [1e-6, 0.7, 1e12])
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_masses_variances_and_tails_of_continuous_laws(name, spread):
-    law = noise_law(name, spread)
+    distribution = noise_distribution(name, spread)
     peer = stats.laplace(scale=spread) if name == "laplace" else stats.norm(scale=spread)
     x = spread * np.array([-9.0, -0.2, 0.0, 3.0])
-    assert not law.whole
-    assert law.variance == pytest.approx(peer.var())
-    assert law.log_mass(x) == pytest.approx(peer.logpdf(x), rel=1e-12)
-    assert law.log_tail(np.abs(x)) == pytest.approx(np.log(2) + peer.logsf(np.abs(x)), rel=1e-12, abs=1e-12)
+    assert not distribution.whole
+    assert distribution.variance == pytest.approx(peer.var())
+    assert distribution.log_mass(x) == pytest.approx(peer.logpdf(x), rel=1e-12)
+    assert distribution.log_tail(np.abs(x)) == pytest.approx(np.log(2) + peer.logsf(np.abs(x)), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1e-6, 0.4, 3.0, 1e9])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("log_probability", [-0.1, -5.0, -700.0])
 def test_the_noise_stays_within_reach(name, spread, log_probability):
-    law = noise_law(name, spread)
-    assert law.log_tail(law.reach(log_probability)) <= log_probability * (1 - 1e-12) + 1e-12
+    distribution = noise_distribution(name, spread)
+    assert distribution.log_tail(distribution.reach(log_probability)) <= log_probability * (1 - 1e-12) + 1e-12
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1e12])
 @pytest.mark.parametrize("name", NAMES)
 def test_extreme_scales_can_be_drawn(name, spread, rng):
-    law = noise_law(name, spread)
-    draws = law.sample((3, 1000), rng)
+    distribution = noise_distribution(name, spread)
+    draws = distribution.sample((3, 1000), rng)
     assert draws.shape == (3, 1000)
     assert np.isfinite(draws).all()
-    assert not law.whole or (draws == np.rint(draws)).all()
+    assert not distribution.whole or (draws == np.rint(draws)).all()
     assert draws.std() <= 2 * spread
-    assert np.any(draws) or law.whole
-    assert law.sample((), rng).shape == ()
+    assert np.any(draws) or distribution.whole
+    assert distribution.sample((), rng).shape == ()
 
 
 @pytest.mark.statistical
@@ -80,15 +86,15 @@ def test_extreme_scales_can_be_drawn(name, spread, rng):
 @pytest.mark.parametrize("spread", [0.4, 1.0, 6.5])
 @pytest.mark.parametrize("name", NAMES[2:])
 def test_discrete_draws_follow_their_law(name, spread, factor, accepted, rng, alpha):
-    draws = noise_law(name, spread * factor).sample((1_000_000,), rng)
-    law = noise_law(name, spread)
+    draws = noise_distribution(name, spread * factor).sample((1_000_000,), rng)
+    distribution = noise_distribution(name, spread)
     values = np.arange(-100, 101)
-    expected = np.exp(law.log_mass(values.astype(float))) * len(draws)
+    expected = np.exp(distribution.log_mass(values.astype(float))) * len(draws)
     middle = values[expected >= 10]  # what is rarer counts as one lump on each side
     counts = np.array([np.sum(draws < middle[0]), *(np.sum(draws == k) for k in middle), np.sum(draws > middle[-1])])
     side = (len(draws) - expected[expected >= 10].sum()) / 2
     shares = np.array([side, *expected[expected >= 10], side])
-    if side < 5:  # too few for the chi-square law: they join their neighbours
+    if side < 5:  # too few for the chi-square distribution: they join their neighbours
         counts = np.array([counts[:2].sum(), *counts[2:-2], counts[-2:].sum()])
         shares = np.array([shares[:2].sum(), *shares[2:-2], shares[-2:].sum()])
     assert (stats.chisquare(counts, shares * counts.sum() / shares.sum()).pvalue > alpha) == accepted
@@ -99,7 +105,7 @@ def test_discrete_draws_follow_their_law(name, spread, factor, accepted, rng, al
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_continuous_draws_follow_their_law(name, factor, accepted, rng, alpha):
     peer = stats.laplace(scale=3.0) if name == "laplace" else stats.norm(scale=3.0)
-    draws = noise_law(name, 3.0 * factor).sample((200_000,), rng)
+    draws = noise_distribution(name, 3.0 * factor).sample((200_000,), rng)
     assert (stats.kstest(draws, peer.cdf).pvalue > alpha) == accepted
 
 
@@ -107,7 +113,7 @@ def test_continuous_draws_follow_their_law(name, factor, accepted, rng, alpha):
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_scales_are_refused(name, bad):
     with pytest.raises((ValueError, TypeError), match=r"scale|noise_std"):
-        noise_law(name, bad)
+        noise_distribution(name, bad)
 
 
 def test_what_is_too_wide_or_unknown_is_refused():
@@ -115,12 +121,12 @@ def test_what_is_too_wide_or_unknown_is_refused():
         with pytest.raises(ValueError, match="at most 1e\\+14"):
             kind(**{named: 1e15})
     with pytest.raises(ValueError, match="'discrete gaussian'"):
-        noise_law("cauchy", 1.0)
-    assert noise_law("laplace", 2) == LaplaceNoise(scale=2.0)
-    assert noise_law("gaussian", 2) == GaussianNoise(noise_std=2.0)
+        noise_distribution("cauchy", 1.0)
+    assert noise_distribution("laplace", 2) == LaplaceNoise(scale=2.0)
+    assert noise_distribution("gaussian", 2) == GaussianNoise(noise_std=2.0)
 
 
 def test_the_widest_discrete_gaussian_can_be_drawn(rng):
-    drawn = noise_law("discrete gaussian", LARGEST_DISCRETE).sample((1000,), rng)
+    drawn = noise_distribution("discrete gaussian", LARGEST_DISCRETE).sample((1000,), rng)
     assert 0.8 < drawn.std() / LARGEST_DISCRETE < 1.2
-    assert noise_law("gaussian", 1e200).variance == noise_law("laplace", 1e200).variance == np.inf
+    assert noise_distribution("gaussian", 1e200).variance == noise_distribution("laplace", 1e200).variance == np.inf

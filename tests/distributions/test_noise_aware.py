@@ -1,4 +1,6 @@
-"""Noise-aware posteriors against enumeration and quadrature; mixtures against their laws, with twins that must fail."""
+"""Noise-aware posteriors against enumeration and quadrature; mixtures against their distributions, with twins that must
+fail.
+"""
 
 import itertools
 
@@ -19,9 +21,9 @@ from privsample import (
     NormalKnownVariance,
     NormalUnknownVariance,
 )
-from privsample.distributions.laws.conjugate import Normal
 from privsample.distributions.models import noise_aware as module
 from privsample.distributions.models.mixtures import FAMILIES, ConjugateMixture, TwoShares
+from privsample.distributions.parametric.conjugate import Normal
 
 NOISES = [
     LaplaceNoise(scale=3.0),
@@ -43,16 +45,18 @@ def enumerated(log_prior, noise, seen, values):
 @each_noise
 @pytest.mark.parametrize("seen", [[7.0], [-20.0], [45.0], [3.0, 8.0]], ids=str)
 def test_a_count_of_successes_by_enumeration(noise, seen):
-    law, method = BetaBernoulli(alpha=0.5, beta=2.0).noise_aware(20, noise, np.array(seen))
+    distribution, method = BetaBernoulli(alpha=0.5, beta=2.0).noise_aware(20, noise, np.array(seen))
     s = np.arange(21.0)
     weights = enumerated(stats.betabinom(20, 0.5, 2.0).logpmf(s), noise, seen, s)
     peer = stats.beta(0.5 + s, 22.0 - s)
-    assert np.exp(law.log_density(GRID)) == pytest.approx([weights @ peer.pdf(x) for x in GRID], rel=1e-10)
-    assert law.below(GRID) == pytest.approx([weights @ peer.cdf(x) for x in GRID], rel=1e-10)
-    assert law.mean == pytest.approx(weights @ peer.mean(), rel=1e-10)
-    assert law.variance == pytest.approx(weights @ (peer.var() + peer.mean() ** 2) - law.mean**2, rel=1e-9)
-    assert law.below(law.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
-    assert law.quantile(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
+    assert np.exp(distribution.log_density(GRID)) == pytest.approx([weights @ peer.pdf(x) for x in GRID], rel=1e-10)
+    assert distribution.below(GRID) == pytest.approx([weights @ peer.cdf(x) for x in GRID], rel=1e-10)
+    assert distribution.mean == pytest.approx(weights @ peer.mean(), rel=1e-10)
+    assert distribution.variance == pytest.approx(
+        weights @ (peer.var() + peer.mean() ** 2) - distribution.mean**2, rel=1e-9
+    )
+    assert distribution.below(distribution.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
+    assert distribution.quantile(np.array([[0.0, 1.0]])).tolist() == [[0.0, 1.0]]
     assert "exact" in method
 
 
@@ -60,28 +64,28 @@ def test_a_count_of_successes_by_enumeration(noise, seen):
 @pytest.mark.parametrize("seen", [400.0, 1003.0, -30.0])
 def test_a_window_loses_no_more_than_it_says(scale, seen):
     noise = DiscreteLaplaceNoise(scale=scale)
-    law, method = BetaBernoulli(alpha=2.0, beta=1.0).noise_aware(1000, noise, np.array([seen]))
+    distribution, method = BetaBernoulli(alpha=2.0, beta=1.0).noise_aware(1000, noise, np.array([seen]))
     s = np.arange(1001.0)
     weights = enumerated(stats.betabinom(1000, 2.0, 1.0).logpmf(s), noise, [seen], s)
-    kept = np.isin(s + 2.0, law.first)
+    kept = np.isin(s + 2.0, distribution.first)
     assert weights[~kept].sum() <= module.LOST
-    assert law.weights == pytest.approx(weights[kept], rel=1e-9)
+    assert distribution.weights == pytest.approx(weights[kept], rel=1e-9)
     assert "left out" in method
 
 
 def test_large_counts_have_the_right_weights():
     """Against fifty digits, where differences of log Gamma would lose all."""
     noise, n, seen = DiscreteLaplaceNoise(scale=2.0), 10**12, 3e11
-    law, _ = BetaBernoulli(alpha=2.5, beta=0.5).noise_aware(n, noise, np.array([seen]))
+    distribution, _ = BetaBernoulli(alpha=2.5, beta=0.5).noise_aware(n, noise, np.array([seen]))
     with mp.workdps(50):
-        s = [mp.mpf(a) - mp.mpf("2.5") for a in law.first]
+        s = [mp.mpf(a) - mp.mpf("2.5") for a in distribution.first]
         logs = [
             mp.log(mp.binomial(n, k)) + mp.log(mp.beta(k + mp.mpf("2.5"), n - k + mp.mpf("0.5"))) - abs(k - seen) / 2
             for k in s[::20]
         ]
-    found = law.log_weights[::20]
+    found = distribution.log_weights[::20]
     assert found - found[0] == pytest.approx([float(x - logs[0]) for x in logs], abs=1e-9)
-    assert law.mean == pytest.approx(0.3, rel=1e-9)
+    assert distribution.mean == pytest.approx(0.3, rel=1e-9)
 
 
 def test_windows_have_an_end(monkeypatch):
@@ -93,30 +97,30 @@ def test_windows_have_an_end(monkeypatch):
 @each_noise
 def test_two_categories_are_two_looks_at_one_count(noise):
     seen = np.array([[4.0, 9.0]])
-    law, _ = DirichletCategorical(alpha=(0.5, 2.0)).noise_aware(12, noise, seen)
+    distribution, _ = DirichletCategorical(alpha=(0.5, 2.0)).noise_aware(12, noise, seen)
     s = np.arange(13.0)
     prior = stats.betabinom(12, 0.5, 2.0).logpmf(s) + noise.log_mass(4.0 - s)
     weights = enumerated(prior, noise, [9.0], 12 - s)
     mean = weights @ ((0.5 + s) / 14.5)
-    assert isinstance(law, TwoShares)
-    assert law.mean == pytest.approx([mean, 1 - mean], rel=1e-10)
-    assert law.variance[0] == law.variance[1] > 0
-    draws = law.sample(10, np.random.default_rng(0))
+    assert isinstance(distribution, TwoShares)
+    assert distribution.mean == pytest.approx([mean, 1 - mean], rel=1e-10)
+    assert distribution.variance[0] == distribution.variance[1] > 0
+    draws = distribution.sample(10, np.random.default_rng(0))
     assert draws.sum(axis=1) == pytest.approx(np.ones(10))
-    assert law.log_density(draws) == pytest.approx(law.share.log_density(draws[:, 0]))
-    assert law.share.below(law.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
+    assert distribution.log_density(draws) == pytest.approx(distribution.share.log_density(draws[:, 0]))
+    assert distribution.share.below(distribution.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
     with pytest.raises(TypeError, match="closed form"):
-        law.relative_entropy(law)
+        distribution.relative_entropy(distribution)
 
 
 @each_noise
 def test_a_sum_of_counts_by_enumeration(noise):
     """Bounds that no record reaches: the mixture over the hidden sum."""
-    law, method = GammaPoisson(shape=3, rate=1, upper=10**4).noise_aware(5, noise, np.array([7.0]))
+    distribution, method = GammaPoisson(shape=3, rate=1, upper=10**4).noise_aware(5, noise, np.array([7.0]))
     t = np.arange(600.0)
     weights = enumerated(stats.nbinom(3, 1 / 6).logpmf(t), noise, [7.0], t)
-    assert law.mean == pytest.approx(weights @ ((3 + t) / 6), rel=1e-8)
-    assert law.below(1.5) == pytest.approx(weights @ stats.gamma.cdf(1.5, 3 + t, scale=1 / 6), rel=1e-8)
+    assert distribution.mean == pytest.approx(weights @ ((3 + t) / 6), rel=1e-8)
+    assert distribution.below(1.5) == pytest.approx(weights @ stats.gamma.cdf(1.5, 3 + t, scale=1 / 6), rel=1e-8)
     assert "sum of clipped records" in method
 
 
@@ -125,7 +129,7 @@ def test_a_sum_of_counts_by_enumeration(noise):
     ("shape", "rate", "n", "seen"), [(2, 1, 10, 5.0), (2, 1, 10, -15.0), (2000, 1000, 1000, 500.0), (2, 1, 1, 3.0)]
 )
 def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
-    law, method = GammaExponential(shape=shape, rate=rate, upper=1e9).noise_aware(n, noise, np.array([seen]))
+    distribution, method = GammaExponential(shape=shape, rate=rate, upper=1e9).noise_aware(n, noise, np.array([seen]))
 
     def log_integrand(s):
         return (n - 1) * np.log(s) - (n + shape) * np.log(rate + s) + noise.log_mass(seen - s)
@@ -142,7 +146,7 @@ def test_a_sum_of_times_by_quadrature(noise, shape, rate, n, seen):
         )
 
     mean = integral(lambda s: (n + shape) / (rate + s)) / integral(lambda s: 1.0)
-    assert law.mean == pytest.approx(mean, rel=1e-7)
+    assert distribution.mean == pytest.approx(mean, rel=1e-7)
     assert "sum of clipped records" in method
 
 
@@ -154,19 +158,21 @@ def test_a_normal_mean_by_quadrature():
     assert "sum of clipped records" in method
     theta = np.linspace(-12, 12, 200_001)
     prior = stats.norm.pdf(theta, 0.3, 2**0.5)
-    joint = prior * stats.multivariate_normal(cov=20 * np.ones((2, 2)) + 49 * np.eye(2)).pdf(seen - 5 * theta[:, None])
-    mean = (theta * joint).sum() / joint.sum()
+    is_envelope = prior * stats.multivariate_normal(cov=20 * np.ones((2, 2)) + 49 * np.eye(2)).pdf(
+        seen - 5 * theta[:, None]
+    )
+    mean = (theta * is_envelope).sum() / is_envelope.sum()
     assert exact.mean == pytest.approx(mean, rel=1e-8)
-    assert exact.variance == pytest.approx(((theta - mean) ** 2 * joint).sum() / joint.sum(), rel=1e-7)
-    law, _ = model.noise_aware(5, LaplaceNoise(scale=7.0), seen[:1])
+    assert exact.variance == pytest.approx(((theta - mean) ** 2 * is_envelope).sum() / is_envelope.sum(), rel=1e-7)
+    distribution, _ = model.noise_aware(5, LaplaceNoise(scale=7.0), seen[:1])
     s = np.linspace(-200, 200, 4001)
     likelihood = np.array(
         [np.trapezoid(stats.norm.pdf(s, 5 * t, 20**0.5) * np.exp(-np.abs(11 - s) / 7), s) for t in theta[::200]]
     )
-    joint = prior[::200] * likelihood
-    mean = (theta[::200] * joint).sum() / joint.sum()
-    assert law.mean == pytest.approx(mean, rel=1e-4)
-    assert law.below(law.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
+    is_envelope = prior[::200] * likelihood
+    mean = (theta[::200] * is_envelope).sum() / is_envelope.sum()
+    assert distribution.mean == pytest.approx(mean, rel=1e-4)
+    assert distribution.below(distribution.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
 
 
 @pytest.mark.statistical
@@ -174,28 +180,32 @@ def test_a_normal_mean_by_quadrature():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_draws_from_mixtures(family, factor, accepted, rng, alpha):
     first, second = np.array([2.0, 5.0, 9.0]), np.array([3.0, 1.0, 4.0])
-    law, twin = (
+    distribution, twin = (
         ConjugateMixture(family=family, first=first * k, second=second, log_weights=np.log([1.0, 2.0, 3.0]))
         for k in (1.0, factor)
     )
-    assert (stats.kstest(twin.sample(50_000, rng), law.below).pvalue > alpha) == accepted
+    assert (stats.kstest(twin.sample(50_000, rng), distribution.below).pvalue > alpha) == accepted
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mixtures_agree_with_themselves(family):
-    law = ConjugateMixture(
+    distribution = ConjugateMixture(
         family=family, first=np.array([2.0, 5.0, 7.0]), second=np.array(3.0), log_weights=np.array([0.0, 1.0, -70.0])
     )
-    assert len(law.weights) == 2
-    x = law.quantile(np.linspace(1e-9, 1 - 1e-9, 20_001))
-    density = np.exp(law.log_density(x))
+    assert len(distribution.weights) == 2
+    x = distribution.quantile(np.linspace(1e-9, 1 - 1e-9, 20_001))
+    density = np.exp(distribution.log_density(x))
     assert np.trapezoid(density, x) == pytest.approx(1, abs=1e-3)
-    assert np.trapezoid(density * x, x) == pytest.approx(float(law.mean), rel=2e-3)
-    assert np.trapezoid(density * (x - law.mean) ** 2, x) == pytest.approx(float(law.variance), rel=1e-2)
+    assert np.trapezoid(density * x, x) == pytest.approx(float(distribution.mean), rel=2e-3)
+    assert np.trapezoid(density * (x - distribution.mean) ** 2, x) == pytest.approx(
+        float(distribution.variance), rel=1e-2
+    )
     with pytest.raises(TypeError, match="closed form"):
-        law.relative_entropy(Normal(location=0, scale=1))
-    again = ConjugateMixture(family=family, first=law.first, second=law.second, log_weights=law.log_weights)
-    assert again.weights == pytest.approx(law.weights)
+        distribution.relative_entropy(Normal(location=0, scale=1))
+    again = ConjugateMixture(
+        family=family, first=distribution.first, second=distribution.second, log_weights=distribution.log_weights
+    )
+    assert again.weights == pytest.approx(distribution.weights)
     assert again.weights.sum() == pytest.approx(1)
 
 

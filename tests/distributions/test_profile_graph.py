@@ -17,7 +17,7 @@ def test_laws_and_edges_are_held_in_order():
     assert len(graph) == 3
     assert graph.symbols == 2
     assert repr(graph) == "ProfileGraph(3 profiles of 2 symbols, 2 edges)"
-    assert not graph.laws.flags.writeable
+    assert not graph.distributions.flags.writeable
 
 
 def test_graphs_compare_and_go_to_plain_data_and_back():
@@ -32,8 +32,8 @@ def test_graphs_compare_and_go_to_plain_data_and_back():
 
 
 def test_a_number_is_a_bernoulli_law():
-    assert ProfileGraph(profiles=[0.25, 1.0]).laws.tolist() == [[0.75, 0.25], [0.0, 1.0]]
-    assert ProfileGraph(profiles={"x": 0.25}).laws.tolist() == [[0.75, 0.25]]
+    assert ProfileGraph(profiles=[0.25, 1.0]).distributions.tolist() == [[0.75, 0.25], [0.0, 1.0]]
+    assert ProfileGraph(profiles={"x": 0.25}).distributions.tolist() == [[0.75, 0.25]]
     assert ProfileGraph(profiles=np.eye(3)).names == (0, 1, 2)
 
 
@@ -82,9 +82,9 @@ def test_within_walks_along_edges():
 def test_estimates_from_public_data():
     graph = ProfileGraph.estimated(["x", "y", "x", "x"], [0, 2, 1, 0], symbols=3, edges=[("x", "y")])
     assert graph.names == ("x", "y")
-    np.testing.assert_allclose(graph.laws, [[3 / 6, 2 / 6, 1 / 6], [1 / 4, 1 / 4, 2 / 4]])
+    np.testing.assert_allclose(graph.distributions, [[3 / 6, 2 / 6, 1 / 6], [1 / 4, 1 / 4, 2 / 4]])
     bare = ProfileGraph.estimated(np.array([3, 5, 3]), np.array([0, 1, 1]), symbols=2, smoothing=0)
-    np.testing.assert_allclose(bare.laws, [[0.5, 0.5], [0, 1]])
+    np.testing.assert_allclose(bare.distributions, [[0.5, 0.5], [0, 1]])
     assert bare.names == (3, 5)
     for observed, words in (([0, 3], "0, ..., 2"), ([0, -1], "0, ..., 2"), ([0.5, 1], "whole"), ([0], "one for each")):
         with pytest.raises(ValueError, match=words):
@@ -105,7 +105,7 @@ def test_estimates_from_public_data():
         ({"a": [1.0]}, "profile 'a' must hold at least two numbers"),
         ({"a": [[0.5, 0.5]]}, "profile 'a' must hold at least two numbers"),
         ({"a": [1.0, 1e-200]}, "profile 'a' holds 1e-200 at symbol 1: write 0"),
-        ({}, "at least one law"),
+        ({}, "at least one distribution"),
         (np.zeros((2, 2, 2)), "shape"),
         ((("a", (0.5, 0.5)), ("a", (0.5, 0.5))), "different names"),
     ],
@@ -118,10 +118,10 @@ def test_bad_profiles_are_named(profiles, words):
 @pytest.mark.parametrize(
     ("profiles", "words"),
     [
-        ({"a": "half"}, "profile 'a' must be a law"),
+        ({"a": "half"}, "profile 'a' must be a distribution"),
         ({True: [0.5, 0.5]}, "name must be text or a whole number, got bool"),
         ({(1, 2): [0.5, 0.5]}, "name must be text or a whole number, got tuple"),
-        ("ab", "must map names to laws"),
+        ("ab", "must map names to distributions"),
     ],
 )
 def test_profiles_of_the_wrong_type(profiles, words):
@@ -155,5 +155,5 @@ def test_edges_of_the_wrong_type():
 
 def test_rounded_sums_are_taken_in_proportion():
     graph = ProfileGraph(profiles={"a": [1 / 3, 1 / 3, 1 / 3 + 5e-10]})
-    assert graph.laws.sum() == pytest.approx(1.0, abs=1e-15)
+    assert graph.distributions.sum() == pytest.approx(1.0, abs=1e-15)
     assert graph.profiles[0][1][2] == 1 / 3 + 5e-10

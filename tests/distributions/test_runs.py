@@ -1,4 +1,6 @@
-"""Laws of the number of runs: against sums of their masses, samplers with twins that must fail, and bad input."""
+"""Distributions of the number of runs: against sums of their masses, samplers with twins that must fail, and bad
+input.
+"""
 
 import mpmath as mp
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.runs import Runs, _least_gamma, runs_law
+from privsample.distributions.runs import RepetitionDistribution, _least_gamma, check_repetition_distribution
 from privsample.distributions.runs_listed import Thinned
 
 LAWS = {
@@ -18,77 +20,83 @@ LAWS = {
     "binomial": ps.Binomial(maximum=12, rate=0.4),
     "one chance": ps.Binomial(maximum=1, rate=0.4),
     "Beta-binomial": ps.BetaBinomial(maximum=12, alpha=0.7, beta=2),
-    "truncated": ps.TruncatedRuns(law=ps.TruncatedNegativeBinomial.geometric(mean=4), maximum=6),
-    "truncated Poisson": ps.TruncatedRuns(law=ps.Poisson(mean=0.5), maximum=1),
-    "thinned": Thinned(law=ps.BetaBinomial(maximum=12, alpha=0.7, beta=2), keep=0.8),
+    "truncated": ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.geometric(mean=4), maximum=6),
+    "truncated Poisson": ps.TruncatedRepetitions(distribution=ps.Poisson(mean=0.5), maximum=1),
+    "thinned": Thinned(distribution=ps.BetaBinomial(maximum=12, alpha=0.7, beta=2), keep=0.8),
 }
 K = np.arange(0.0, 2000.0)
 W = np.array([1e-300, 1e-12, 1e-3, 0.3, 0.9, 1.0])
 each = pytest.mark.parametrize("name", LAWS)
 
 
-def sums(law):
+def sums(distribution):
     """(success, f', f'') at complements W by 30-digit sums over the masses."""
     with mp.workdps(30):
-        mass = [mp.exp(mp.mpf(float(x))) for x in law.log_mass(K[:400])]
+        mass = [mp.exp(mp.mpf(float(x))) for x in distribution.log_mass(K[:400])]
         rows = []
         for w in W:
             x = 1 - mp.mpf(float(w))
             hit = sum(p * (1 - x**k) for k, p in enumerate(mass))
             slope = sum(k * p * (x ** (k - 1) if k > 1 else 1) for k, p in enumerate(mass) if k)
-            bend = sum(k * (k - 1) * p * (x ** (k - 2) if k > 2 else 1) for k, p in enumerate(mass) if k > 1)
-            rows.append((float(hit), float(slope), float(bend)))
+            pgf_curvature = sum(k * (k - 1) * p * (x ** (k - 2) if k > 2 else 1) for k, p in enumerate(mass) if k > 1)
+            rows.append((float(hit), float(slope), float(pgf_curvature)))
         return np.array(rows).T
 
 
 @each
 def test_functions_against_sums(name):
-    law = LAWS[name]
-    success, slope, second = sums(law)
-    assert np.exp(law.log_mass(K)).sum() == pytest.approx(1.0, rel=1e-11)
-    assert law.mean == pytest.approx(float(K @ np.exp(law.log_mass(K))), rel=1e-10)
+    distribution = LAWS[name]
+    success, slope, second = sums(distribution)
+    assert np.exp(distribution.log_mass(K)).sum() == pytest.approx(1.0, rel=1e-11)
+    assert distribution.mean == pytest.approx(float(K @ np.exp(distribution.log_mass(K))), rel=1e-10)
     tail = 1e-7 if name == "heavy" else 1e-10  # the masses beyond the 400th
-    # 1 - (1 - w) loses digits of the smallest w in the sum, not in the law
-    assert np.exp(law.log_success(W))[2:] == pytest.approx(success[2:], rel=tail)
-    assert law.log_success(W)[:2] == pytest.approx(np.log(law.mean) + np.log(W[:2]), rel=1e-9)
-    assert np.exp(law.log_slope(W)) == pytest.approx(slope, rel=max(tail, 1e-10))
-    assert law.bend(W) * np.exp(law.log_slope(W)) == pytest.approx(second, rel=max(tail, 1e-9), abs=1e-12)
-    assert np.exp(law.log_none) == pytest.approx(np.exp(law.log_mass(np.zeros(()))), rel=1e-9, abs=1e-14)
+    # 1 - (1 - w) loses digits of the smallest w in the sum, not in the distribution
+    assert np.exp(distribution.log_rank_probability(W))[2:] == pytest.approx(success[2:], rel=tail)
+    assert distribution.log_rank_probability(W)[:2] == pytest.approx(
+        np.log(distribution.mean) + np.log(W[:2]), rel=1e-9
+    )
+    assert np.exp(distribution.log_pgf_derivative(W)) == pytest.approx(slope, rel=max(tail, 1e-10))
+    assert distribution.pgf_curvature(W) * np.exp(distribution.log_pgf_derivative(W)) == pytest.approx(
+        second, rel=max(tail, 1e-9), abs=1e-12
+    )
+    assert np.exp(distribution.log_none) == pytest.approx(
+        np.exp(distribution.log_mass(np.zeros(()))), rel=1e-9, abs=1e-14
+    )
 
 
 @each
 def test_utility(name):
-    law = LAWS[name]
-    mass = np.exp(law.log_mass(K))
-    assert law.expected_quantile == pytest.approx(float(mass @ (K / (K + 1))), rel=1e-10)
-    assert law.success(0.01) == pytest.approx(float(mass @ -np.expm1(K * np.log1p(-0.01))), rel=1e-10)
+    distribution = LAWS[name]
+    mass = np.exp(distribution.log_mass(K))
+    assert distribution.expected_quantile == pytest.approx(float(mass @ (K / (K + 1))), rel=1e-10)
+    assert distribution.success(0.01) == pytest.approx(float(mass @ -np.expm1(K * np.log1p(-0.01))), rel=1e-10)
     for k in (1, 2, 7):
-        assert law.tail(k) == pytest.approx(float(mass[k:].sum()), abs=1e-11)
-    assert law.tail(10**9) == pytest.approx(0.0, abs=1e-11)
-    assert law.rounding < 1e-12
+        assert distribution.tail(k) == pytest.approx(float(mass[k:].sum()), abs=1e-11)
+    assert distribution.tail(10**9) == pytest.approx(0.0, abs=1e-11)
+    assert distribution.rounding < 1e-12
 
 
 @each
 def test_moments(name):
-    law = LAWS[name]
+    distribution = LAWS[name]
     log_x = np.array([0.0, 0.005, 0.03])
-    by_sum = [np.logaddexp.reduce(law.log_mass(K) + K * x) for x in log_x]
-    assert law.log_raised(log_x) == pytest.approx(by_sum, rel=1e-8, abs=1e-11)
+    by_sum = [np.logaddexp.reduce(distribution.log_mass(K) + K * x) for x in log_x]
+    assert distribution.log_pgf(log_x) == pytest.approx(by_sum, rel=1e-8, abs=1e-11)
 
 
 def test_the_series_ends_at_its_radius_of_convergence():
-    law = LAWS["geometric"]
-    assert law.log_raised(np.array([-np.log1p(-law.gamma), 5.0, 800.0])).tolist() == [np.inf] * 3
-    assert ps.Poisson(mean=2).log_raised(np.array(800.0)) == np.inf
+    distribution = LAWS["geometric"]
+    assert distribution.log_pgf(np.array([-np.log1p(-distribution.gamma), 5.0, 800.0])).tolist() == [np.inf] * 3
+    assert ps.Poisson(mean=2).log_pgf(np.array(800.0)) == np.inf
     steep = ps.TruncatedNegativeBinomial(eta=300.0, gamma=0.3)
-    assert np.isfinite(steep.log_raised(np.array(0.3)))
+    assert np.isfinite(steep.log_pgf(np.array(0.3)))
 
 
-def exact_masses(law, most):
+def exact_masses(distribution, most):
     """P(K = 0), ..., P(K = most) at 60 digits, but for a factor, by the ratios of neighbours."""
     found = [mp.mpf(1)]
     for k in range(most):
-        match law:
+        match distribution:
             case ps.BetaBinomial(maximum=n, alpha=a, beta=b):
                 ratio = mp.mpf(n - k) / (k + 1) * (k + mp.mpf(a)) / (n - k - 1 + mp.mpf(b))
             case ps.Binomial(maximum=n, rate=rate):
@@ -100,7 +108,7 @@ def exact_masses(law, most):
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [
         ps.BetaBinomial(maximum=23, alpha=2010.0, beta=147.0),
         ps.BetaBinomial(maximum=10, alpha=1e12, beta=1e12),
@@ -112,20 +120,24 @@ def exact_masses(law, most):
         ps.TruncatedNegativeBinomial(eta=1e3, gamma=0.3),
     ],
 )
-def test_masses_of_extreme_shape(law):
+def test_masses_of_extreme_shape(distribution):
     """The logarithms of Gamma at large arguments would cancel: errors of e^-3 and more, and accounts below the truth.
 
-    Neighbours' ratios tell: P(K = 1) stands for the scale of a law without P(K = 0).
+    Neighbours' ratios tell: P(K = 1) stands for the scale of a distribution without P(K = 0).
     """
-    first, most = int(np.isneginf(law.log_mass(np.zeros(())))), int(min(law.maximum, 20))
+    first, most = int(np.isneginf(distribution.log_mass(np.zeros(())))), int(min(distribution.maximum, 20))
     k = np.arange(first, most + 1)
     with mp.workdps(60):
-        exact = exact_masses(law, most)
+        exact = exact_masses(distribution, most)
         expected = np.array([float(mp.log(exact[i] / exact[first])) for i in k])
-    found = law.log_mass(k.astype(float))
+    found = distribution.log_mass(k.astype(float))
     assert found - found[0] == pytest.approx(expected, rel=1e-14, abs=1e-13 + 2e-14 * np.abs(found).max())
-    kept = ps.TruncatedRuns(law=law, maximum=20) if law.maximum > 20 and law.mean < 20 else law
-    if isinstance(kept, ps.TruncatedRuns | ps.BetaBinomial):
+    kept = (
+        ps.TruncatedRepetitions(distribution=distribution, maximum=20)
+        if distribution.maximum > 20 and distribution.mean < 20
+        else distribution
+    )
+    if isinstance(kept, ps.TruncatedRepetitions | ps.BetaBinomial):
         assert np.exp(kept.log_mass(np.arange(25.0))).sum() == pytest.approx(1.0, rel=1e-14)
         assert 0 < kept.rounding < 1e-11
 
@@ -134,11 +146,11 @@ def test_masses_of_extreme_shape(law):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.9, False)])
 @pytest.mark.parametrize("name", [name for name in LAWS if name != "truncated Poisson"])
 def test_sampler(name, factor, accepted, rng, alpha):
-    law = LAWS[name]
-    drawn = np.array([law.sample(rng) for _ in range(40_000)])
+    distribution = LAWS[name]
+    drawn = np.array([distribution.sample(rng) for _ in range(40_000)])
     if factor < 1.0:  # the twin loses each draw now and then to the next lower number
         drawn = np.where(rng.random(drawn.size) < 1 - factor, np.maximum(drawn - 1, 0), drawn)
-    mass = np.exp(law.log_mass(np.arange(0.0, 13.0)))
+    mass = np.exp(distribution.log_mass(np.arange(0.0, 13.0)))
     cells = np.append(mass, max(1.0 - mass.sum(), 0.0))
     seen = np.append(np.bincount(np.minimum(drawn, 13), minlength=14)[:13], (drawn >= 13).sum())
     possible = cells * drawn.size > 5
@@ -160,31 +172,35 @@ def test_from_mean(eta):
 
 
 def test_limits():
-    """eta to 0 is the logarithmic law; the negative binomial law tends to the Poisson law."""
+    """eta to 0 is the logarithmic distribution; the negative binomial distribution tends to the
+    Poisson distribution.
+    """
     w = np.linspace(0, 1, 11)
     near = ps.TruncatedNegativeBinomial(eta=1e-9, gamma=0.1)
-    assert near.log_slope(w) == pytest.approx(ps.TruncatedNegativeBinomial(eta=0, gamma=0.1).log_slope(w), rel=1e-7)
+    assert near.log_pgf_derivative(w) == pytest.approx(
+        ps.TruncatedNegativeBinomial(eta=0, gamma=0.1).log_pgf_derivative(w), rel=1e-7
+    )
     many = ps.TruncatedNegativeBinomial.from_mean(mean=30, eta=1e6)
-    assert many.log_slope(w) == pytest.approx(ps.Poisson(mean=30).log_slope(w), abs=1e-3)
+    assert many.log_pgf_derivative(w) == pytest.approx(ps.Poisson(mean=30).log_pgf_derivative(w), abs=1e-3)
 
 
 @each
 def test_thinned(name):
-    law = LAWS[name]
-    thin = law.thinned(0.7)
-    expected = law.log_mass(K) + K * np.log(0.7)
+    distribution = LAWS[name]
+    thin = distribution.thinned(0.7)
+    expected = distribution.log_mass(K) + K * np.log(0.7)
     assert thin.log_mass(K[:13]) == pytest.approx((expected - np.logaddexp.reduce(expected))[:13], rel=1e-8, abs=1e-8)
-    assert isinstance(thin, Runs)
+    assert isinstance(thin, RepetitionDistribution)
     assert 0 <= thin.sample(np.random.default_rng(1)) <= thin.maximum
 
 
 @pytest.mark.parametrize(("alpha", "beta", "keep"), [(50.0, 1.0, 0.5), (1e3, 1.0, 0.1), (20.0, 1.0, 0.8)])
 def test_thinned_to_next_to_nothing(alpha, beta, keep):
     """The chance that no run fails may be far below one ulp of one."""
-    law = ps.BetaBinomial(maximum=100, alpha=alpha, beta=beta)
+    distribution = ps.BetaBinomial(maximum=100, alpha=alpha, beta=beta)
     k = np.arange(101.0)
-    expected = law.log_mass(k) + k * np.log(keep)
-    assert law.thinned(keep).log_mass(k) == pytest.approx(expected - np.logaddexp.reduce(expected), abs=1e-11)
+    expected = distribution.log_mass(k) + k * np.log(keep)
+    assert distribution.thinned(keep).log_mass(k) == pytest.approx(expected - np.logaddexp.reduce(expected), abs=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +216,7 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1), ValueError, "mean must be > 1"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=np.nan), ValueError, "mean"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise eta"),
-        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such law"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such distribution"),
         (lambda: ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-15), ValueError, "at least 1.15e-14 to draw from"),
         (lambda: ps.TruncatedNegativeBinomial(eta=1e300, gamma=0.5), ValueError, "makes more than 9e"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=1e300), ValueError, "lower it"),
@@ -215,12 +231,12 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.Binomial(maximum=True, rate=0.5), TypeError, "maximum"),
         (lambda: ps.BetaBinomial(maximum=5, alpha=0, beta=1), ValueError, "alpha"),
         (lambda: ps.BetaBinomial(maximum=10**6, alpha=1, beta=1), ValueError, "at most 100000"),
-        (lambda: ps.TruncatedRuns(law=5, maximum=5), TypeError, "fixed number"),
-        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=100), maximum=5), ValueError, "throw away"),
-        (lambda: ps.TruncatedRuns(law=ps.Poisson(mean=1), maximum=2.5), ValueError, "maximum"),
+        (lambda: ps.TruncatedRepetitions(distribution=5, maximum=5), TypeError, "fixed number"),
+        (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=100), maximum=5), ValueError, "throw away"),
+        (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=1), maximum=2.5), ValueError, "maximum"),
         (lambda: ps.Poisson(mean=3).success(0.0), ValueError, "share"),
         (lambda: ps.Poisson(mean=3).tail(0), ValueError, "k must be at least 1"),
-        (lambda: runs_law("ten"), TypeError, "Proposition 17"),
+        (lambda: check_repetition_distribution("ten"), TypeError, "Proposition 17"),
     ],
 )
 def test_bad_input(build, error, words):
@@ -234,5 +250,5 @@ def test_hardly_any_run_kept_is_still_a_law():
 
 @pytest.mark.parametrize("eta", [-0.99, 0.0, 100.0, 1e5, 1e10])
 def test_every_law_that_is_accepted_can_be_drawn_from(eta, rng):
-    law = ps.TruncatedNegativeBinomial(eta=eta, gamma=_least_gamma(eta))
-    assert all(1 <= law.sample(rng) < 2**63 for _ in range(200))
+    distribution = ps.TruncatedNegativeBinomial(eta=eta, gamma=_least_gamma(eta))
+    assert all(1 <= distribution.sample(rng) < 2**63 for _ in range(200))

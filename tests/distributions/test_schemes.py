@@ -15,9 +15,9 @@ def counts(scheme, size, rng):
     return np.array([np.bincount(scheme.draw(size, rng), minlength=size) for _ in range(RUNS)])
 
 
-def chi_square(seen, law):
+def chi_square(seen, distribution):
     """The p-value of counts seen against probabilities; values that are hardly expected count together."""
-    expected = seen.sum() * law
+    expected = seen.sum() * distribution
     rare = expected < 20
     return stats.chisquare(
         np.append(seen[~rare], seen[rare].sum()), np.append(expected[~rare], max(expected[rare].sum(), 1e-9))

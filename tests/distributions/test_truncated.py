@@ -4,30 +4,37 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.distributions.laws import rejection
-from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
-from privsample.distributions.laws.rejection import gamma_above, held_shares, log_concave
-from privsample.distributions.laws.truncated import HeldBeta, HeldDirichlet, HeldGamma, HeldNormal, heated, held
+from privsample.distributions.parametric import rejection
+from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
+from privsample.distributions.parametric.rejection import gamma_above, held_shares, log_concave
+from privsample.distributions.parametric.truncated import (
+    TruncatedBeta,
+    TruncatedDirichlet,
+    TruncatedGamma,
+    TruncatedNormal,
+    heated,
+    held,
+)
 
 DRAWS = 20_000
 NUMBERS = {
-    "beta": (HeldBeta, {"a": 2.5, "b": 7.0, "low": 0.2, "high": 0.8}, "b"),
-    "bowl": (HeldBeta, {"a": 0.5, "b": 0.9, "low": 0.02, "high": 0.98}, "b"),
-    "beta in a far tail": (HeldBeta, {"a": 3000.0, "b": 1.0, "low": 0.1, "high": 0.3}, "a"),
-    "gamma": (HeldGamma, {"shape": 3.0, "rate": 2.0, "low": 0.5, "high": 2.0}, "rate"),
-    "small gamma": (HeldGamma, {"shape": 0.3, "rate": 2.0, "low": 0.01, "high": 9.0}, "shape"),
-    "gamma in a far tail": (HeldGamma, {"shape": 100.0, "rate": 900.0, "low": 0.5, "high": 20.0}, "rate"),
-    "normal": (HeldNormal, {"location": 0.0, "scale": 1.0, "low": -3.0, "high": 0.5}, "scale"),
-    "normal in a far tail": (HeldNormal, {"location": 0.0, "scale": 0.1, "low": 3.0, "high": 5.0}, "scale"),
+    "beta": (TruncatedBeta, {"a": 2.5, "b": 7.0, "low": 0.2, "high": 0.8}, "b"),
+    "bowl": (TruncatedBeta, {"a": 0.5, "b": 0.9, "low": 0.02, "high": 0.98}, "b"),
+    "beta in a far tail": (TruncatedBeta, {"a": 3000.0, "b": 1.0, "low": 0.1, "high": 0.3}, "a"),
+    "gamma": (TruncatedGamma, {"shape": 3.0, "rate": 2.0, "low": 0.5, "high": 2.0}, "rate"),
+    "small gamma": (TruncatedGamma, {"shape": 0.3, "rate": 2.0, "low": 0.01, "high": 9.0}, "shape"),
+    "gamma in a far tail": (TruncatedGamma, {"shape": 100.0, "rate": 900.0, "low": 0.5, "high": 20.0}, "rate"),
+    "normal": (TruncatedNormal, {"location": 0.0, "scale": 1.0, "low": -3.0, "high": 0.5}, "scale"),
+    "normal in a far tail": (TruncatedNormal, {"location": 0.0, "scale": 0.1, "low": 3.0, "high": 5.0}, "scale"),
 }
 FACTORS = pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.75, False), (1.35, False)])
 
 
-def by_integral(law):
+def by_integral(distribution):
     """The distribution function from the density on a grid that is finer near the lower and the upper bound."""
     share = np.linspace(0.0, 1.0, 200_001) ** 3
-    x = law.low + (law.high - law.low) * np.concatenate([share / 2, 1 - share[::-1] / 2])
-    density = law.log_density(x)
+    x = distribution.low + (distribution.high - distribution.low) * np.concatenate([share / 2, 1 - share[::-1] / 2])
+    density = distribution.log_density(x)
     mass = np.exp(density - density.max())
     total = np.concatenate([[0.0], np.cumsum((mass[1:] + mass[:-1]) / 2 * np.diff(x))])
     return lambda at: np.interp(at, x, total / total[-1])
@@ -59,9 +66,9 @@ def test_shares_against_plain_rejection(low, accepted, rng, alpha):
 @pytest.mark.parametrize("weights", [(2.5, 7.0), (400.0, 1.0), (0.5, 3.0), (900.0, 2700.0), (0.3, 0.8), (0.4, 0.1)])
 def test_two_shares_are_a_held_beta(weights, factor, accepted, rng, alpha):
     first, second = weights
-    draws = HeldDirichlet(alpha=(first * factor, second * factor), low=0.05).sample(DRAWS, rng)[:, 0]
+    draws = TruncatedDirichlet(alpha=(first * factor, second * factor), low=0.05).sample(DRAWS, rng)[:, 0]
     assert (
-        stats.kstest(draws, by_integral(HeldBeta(a=first, b=second, low=0.05, high=0.95))).pvalue > alpha
+        stats.kstest(draws, by_integral(TruncatedBeta(a=first, b=second, low=0.05, high=0.95))).pvalue > alpha
     ) == accepted
 
 
@@ -124,59 +131,59 @@ def test_rows_of_several_widths_are_drawn_together(factor, accepted, rng, alpha)
     drawn = held_shares(rows * factor, np.tile([0.2, 0.05], DRAWS), rng)
     assert (drawn[::2, [1, 3]] == 0).all()
     alone = held_shares(np.tile([2.0, 4.0, 8.0, 1.0], (DRAWS, 1)), np.full(DRAWS, 0.05), rng)
-    two = stats.kstest(drawn[::2, 0], by_integral(HeldBeta(a=3.0, b=5.0, low=0.2, high=0.8))).pvalue
+    two = stats.kstest(drawn[::2, 0], by_integral(TruncatedBeta(a=3.0, b=5.0, low=0.2, high=0.8))).pvalue
     four = min(stats.ks_2samp(drawn[1::2, k], alone[:, k]).pvalue for k in range(4))
     assert (5 * min(two, four) > alpha) == accepted
 
 
 def test_numbers_at_extremes(rng):
-    for law in (
-        HeldNormal(location=0, scale=1e-9, low=3, high=5),
-        HeldNormal(location=0, scale=1, low=-1e150, high=1e150),
-        HeldBeta(a=1e12, b=2e12, low=1e-9, high=1 - 1e-9),
-        HeldBeta(a=1e12, b=2.0, low=1e-9, high=0.3),
-        HeldGamma(shape=1e-9, rate=1e9, low=1e-9, high=1e9),
-        HeldGamma(shape=1e9, rate=1e-9, low=1e-9, high=1e9),
-        HeldNormal(location=1e300, scale=1e-3, low=0.0, high=5e-324),
+    for distribution in (
+        TruncatedNormal(location=0, scale=1e-9, low=3, high=5),
+        TruncatedNormal(location=0, scale=1, low=-1e150, high=1e150),
+        TruncatedBeta(a=1e12, b=2e12, low=1e-9, high=1 - 1e-9),
+        TruncatedBeta(a=1e12, b=2.0, low=1e-9, high=0.3),
+        TruncatedGamma(shape=1e-9, rate=1e9, low=1e-9, high=1e9),
+        TruncatedGamma(shape=1e9, rate=1e-9, low=1e-9, high=1e9),
+        TruncatedNormal(location=1e300, scale=1e-3, low=0.0, high=5e-324),
     ):
-        draws = law.sample(50, rng)
+        draws = distribution.sample(50, rng)
         assert draws.shape == (50,)
-        assert ((draws >= law.low) & (draws <= law.high)).all()
-        assert np.isneginf(law.log_density(np.array([np.nextafter(law.low, -np.inf)]))).all()
-    np.testing.assert_allclose(HeldNormal(location=0, scale=1e-9, low=3, high=5).sample(9, rng), 3.0, rtol=1e-12)
+        assert ((draws >= distribution.low) & (draws <= distribution.high)).all()
+        assert np.isneginf(distribution.log_density(np.array([np.nextafter(distribution.low, -np.inf)]))).all()
+    np.testing.assert_allclose(TruncatedNormal(location=0, scale=1e-9, low=3, high=5).sample(9, rng), 3.0, rtol=1e-12)
     assert log_concave(lambda z: -z * z, 0.0, 0.0, 3, rng).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_heat_is_a_power_of_the_density():
     x = np.linspace(0.1, 0.9, 9)
-    for law in (Beta(a=0.4, b=3), Gamma(shape=0.3, rate=2), Normal(location=0.2, scale=0.5)):
-        ratio = heated(law, 3.0).log_density(x) - law.log_density(x) / 3
+    for distribution in (Beta(a=0.4, b=3), Gamma(shape=0.3, rate=2), Normal(location=0.2, scale=0.5)):
+        ratio = heated(distribution, 3.0).log_density(x) - distribution.log_density(x) / 3
         np.testing.assert_allclose(ratio, ratio[0])
-        assert heated(law, 1.0) == law
-        inside = held(law, 0.15, 0.75).log_density(x) - law.log_density(x)
+        assert heated(distribution, 1.0) == distribution
+        inside = held(distribution, 0.15, 0.75).log_density(x) - distribution.log_density(x)
         np.testing.assert_allclose(inside[1:7], inside[1])
         assert np.isneginf(inside[[0, 7, 8]]).all()
     assert heated(Gamma(shape=1e-20, rate=2), 1.0).shape == 1e-20
     shares = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
-    law = Dirichlet(alpha=(0.5, 1, 4))
-    gap = heated(law, 2.0).log_density(shares) - law.log_density(shares) / 2
+    distribution = Dirichlet(alpha=(0.5, 1, 4))
+    gap = heated(distribution, 2.0).log_density(shares) - distribution.log_density(shares) / 2
     assert gap[0] == pytest.approx(gap[1])
-    assert np.isneginf(held(law, 0.15, 0.7).log_density(shares)).tolist() == [False, True]
-    assert held(law, 0.15, 0.7).sample(2, np.random.default_rng(1)).shape == (2, 3)
+    assert np.isneginf(held(distribution, 0.15, 0.7).log_density(shares)).tolist() == [False, True]
+    assert held(distribution, 0.15, 0.7).sample(2, np.random.default_rng(1)).shape == (2, 3)
 
 
 def test_fields_are_checked():
     for build, message in (
-        (lambda: HeldBeta(a=1, b=1, low=0.0, high=0.5), "inside"),
-        (lambda: HeldBeta(a=1, b=np.nan, low=0.1, high=0.5), "b must"),
-        (lambda: HeldGamma(shape=1, rate=1, low=0.0, high=0.5), "inside"),
-        (lambda: HeldNormal(location=0, scale=0, low=0.0, high=0.5), "scale"),
-        (lambda: HeldDirichlet(alpha=(1, 1, 1), low=0.34), "below 1/3"),
+        (lambda: TruncatedBeta(a=1, b=1, low=0.0, high=0.5), "inside"),
+        (lambda: TruncatedBeta(a=1, b=np.nan, low=0.1, high=0.5), "b must"),
+        (lambda: TruncatedGamma(shape=1, rate=1, low=0.0, high=0.5), "inside"),
+        (lambda: TruncatedNormal(location=0, scale=0, low=0.0, high=0.5), "scale"),
+        (lambda: TruncatedDirichlet(alpha=(1, 1, 1), low=0.34), "below 1/3"),
     ):
         with pytest.raises(ValueError, match=message):
             build()
-    for make in (heated, lambda law, t: held(law, 0.1, t)):
+    for make in (heated, lambda distribution, t: held(distribution, 0.1, t)):
         with pytest.raises(TypeError, match="object"):
             make(object(), 2.0)
-    assert isinstance(held(Normal(location=0, scale=1), 0, 1), HeldNormal)
-    assert not isinstance(held(Normal(location=0, scale=1), 0, 1), Law)
+    assert isinstance(held(Normal(location=0, scale=1), 0, 1), TruncatedNormal)
+    assert not isinstance(held(Normal(location=0, scale=1), 0, 1), PosteriorDistribution)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privsample as ps
-from privsample.estimators.scoring import RecordScorer, score_of, taken, width_of
+from privsample.estimators.scoring import RecordScorer, score_of, take_rows, width_of
 
 RECORDS = ps.ReplaceOne(n=8)
 UNIT = (0.0, 1.0)
@@ -85,19 +85,19 @@ def test_noise_and_its_account():
     noisy = ps.NoisyScore(noise_std=0.1, bounds=(-1, 1))
     made = noisy.mechanism(1 / 8, RECORDS)
     assert made.accountant == ps.GaussianAccountant(sensitivity=0.25, noise_std=0.1, relation=RECORDS)
-    laplace = ps.NoisyScore(noise_std=0.1, law="laplace").mechanism(1 / 8, RECORDS)
+    laplace = ps.NoisyScore(noise_std=0.1, distribution="laplace").mechanism(1 / 8, RECORDS)
     assert laplace.accountant == ps.LaplaceAccountant(sensitivity=1 / 8, scale=0.1 / 2**0.5, relation=RECORDS)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.7, False)])
-@pytest.mark.parametrize("law", ["gaussian", "laplace"])
-def test_noise_has_the_declared_deviation(law, factor, accepted, rng, alpha):
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+def test_noise_has_the_declared_deviation(distribution, factor, accepted, rng, alpha):
     from scipy import stats
 
-    made = ps.NoisyScore(noise_std=0.1 * factor, law=law).mechanism(1 / 8, RECORDS)
+    made = ps.NoisyScore(noise_std=0.1 * factor, distribution=distribution).mechanism(1 / 8, RECORDS)
     draws = np.array([made.release(0.5, rng=rng)["statistic"][0] for _ in range(4000)])
-    scale = stats.norm(0.5, 0.1) if law == "gaussian" else stats.laplace(0.5, 0.1 / 2**0.5)
+    scale = stats.norm(0.5, 0.1) if distribution == "gaussian" else stats.laplace(0.5, 0.1 / 2**0.5)
     assert (stats.kstest(draws, scale.cdf).pvalue > alpha) == accepted
 
 
@@ -107,7 +107,7 @@ def test_noise_has_the_declared_deviation(law, factor, accepted, rng, alpha):
         ({"noise_std": 0}, "noise_std must be finite and > 0"),
         ({"noise_std": np.nan}, "noise_std must be finite"),
         ({"noise_std": 1, "bounds": (1, 0)}, "low < high"),
-        ({"noise_std": 1, "law": "cauchy"}, "law must be 'gaussian' or 'laplace'"),
+        ({"noise_std": 1, "distribution": "cauchy"}, "distribution must be 'gaussian' or 'laplace'"),
     ],
 )
 def test_refused(fields, words):
@@ -143,7 +143,7 @@ def test_lists_of_several_targets():
 
 
 def test_rows_and_parts_of_lists():
-    assert taken([3, "a", 5], np.array([2, 0])) == [5, 3]
+    assert take_rows([3, "a", 5], np.array([2, 0])) == [5, 3]
     assert [width_of(X) for X in ([[1, 2], (3, 4)], [1, 2], [], np.zeros((2, 3)), np.zeros(2))] == [
         2,
         None,

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import privsample as ps
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 from privsample.errors import BudgetExceeded, RelationMismatch
 from privsample.estimators import candidates
 from privsample.estimators.plan import planned
@@ -42,19 +42,19 @@ def test_finds_the_best_of_many_runs(rng):
     assert found.score(X, Y) == found.best_score_
 
 
-def chosen(law, rng, fits):
+def chosen(distribution, rng, fits):
     """How often no candidate, the worst ... the best of QUALITIES was chosen."""
-    model = search({"quality": QUALITIES}, law)
+    model = search({"quality": QUALITIES}, distribution)
     plan = planned(model, N)
     found = [model._best(plan, X, Y, rng, rng).candidate for _ in range(fits)]
     return np.bincount([0 if best is None else 1 + best["quality"] for best in found], minlength=7)
 
 
-class WithoutReplacement(Runs):
+class WithoutReplacement(RepetitionDistribution):
     """The twin: once all candidates were drawn, a search ends, as scikit-learn's own sampler would have it."""
 
     mean, maximum = 4.0, 6
-    log_mass = log_success = log_slope = bend = log_raised = thinned = None
+    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
 
     def __init__(self, left):
         self.left = left
@@ -65,15 +65,17 @@ class WithoutReplacement(Runs):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("twin", "accepted"), [(None, True), ("another law", False), ("no replacement", False)])
+@pytest.mark.parametrize(
+    ("twin", "accepted"), [(None, True), ("another distribution", False), ("no replacement", False)]
+)
 def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypatch):
     """P(best among the lowest j of 6) = f(j/6), f(u) = exp(4 (u - 1))."""
-    law, left, fits = ps.Poisson(mean=6 if twin == "another law" else 4), [], 500
+    distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 500
     if twin == "no replacement":
-        law = WithoutReplacement(left)
+        distribution = WithoutReplacement(left)
         monkeypatch.setattr("privsample.estimators.search.drawn", lambda space, source: {"quality": left.pop()})
     expected = np.diff(np.exp(4.0 * (np.arange(7) / 6 - 1.0)), prepend=0.0)
-    assert (stats.chisquare(chosen(law, rng, fits), fits * expected).pvalue > alpha) == accepted
+    assert (stats.chisquare(chosen(distribution, rng, fits), fits * expected).pvalue > alpha) == accepted
 
 
 def noisiest(model, X, y):
@@ -87,13 +89,13 @@ def test_runs_draw_independent_noise(shared, accepted, rng, alpha, monkeypatch):
     if shared:
         tied = np.random.default_rng
         monkeypatch.setattr("privsample.estimators.search.child", lambda rng: tied(now))
-    law = ps.TruncatedNegativeBinomial.from_mean(mean=5, eta=1.0)
-    model = search({"quality": [0.5]}, law, scoring=noisiest)
+    distribution = ps.TruncatedNegativeBinomial.from_mean(mean=5, eta=1.0)
+    model = search({"quality": [0.5]}, distribution, scoring=noisiest)
     plan, found = planned(model, N), []
     for _ in range(300):
         now = rng.integers(1 << 32)
         found.append(model._best(plan, X, Y, rng, rng).score)
-    pvalue = stats.kstest(found, lambda u: 1.0 - np.exp(law.log_success(1.0 - u))).pvalue
+    pvalue = stats.kstest(found, lambda u: 1.0 - np.exp(distribution.log_rank_probability(1.0 - u))).pvalue
     assert (pvalue > alpha) == accepted
 
 
@@ -107,8 +109,8 @@ def test_forked_workers_do_not_share_a_global_state(monkeypatch):
 
 
 def test_no_run_is_an_outcome(monkeypatch):
-    law = ps.Poisson(mean=1e-9)
-    for made in (search(runs=law), private(runs=law, refit=True)):
+    distribution = ps.Poisson(mean=1e-9)
+    for made in (search(runs=distribution), private(runs=distribution, refit=True)):
         found = made.fit(X, Y)
         assert found.best_params_ is None
         assert np.isnan(found.best_score_)
@@ -119,12 +121,12 @@ def test_no_run_is_an_outcome(monkeypatch):
 
 
 def test_failures_rank_last_and_stay_silent(rng):
-    law = ps.Poisson(mean=60)
-    found = search({"quality": [-1.0, 0.2]}, law).fit(X, Y, rng=rng)
+    distribution = ps.Poisson(mean=60)
+    found = search({"quality": [-1.0, 0.2]}, distribution).fit(X, Y, rng=rng)
     assert found.best_params_ == {"quality": 0.2}
-    found = private({"quality": [-1.0, 0.2]}, runs=law, refit=True).fit(X, Y, rng=rng)
+    found = private({"quality": [-1.0, 0.2]}, runs=distribution, refit=True).fit(X, Y, rng=rng)
     assert found.best_params_ == {"quality": 0.2}
-    found = search({"quality": [-1.0, -2.0]}, law, refit=True).fit(X, Y, rng=rng)
+    found = search({"quality": [-1.0, -2.0]}, distribution, refit=True).fit(X, Y, rng=rng)
     assert found.best_params_ is found.best_estimator_ is None
 
 
@@ -134,10 +136,10 @@ def by_sign(model, X, y):
 
 
 def test_scores_that_are_no_number_rank_below_all_others(rng):
-    law = ps.Poisson(mean=60)
-    found = search({"quality": [1.0, 2.0, 3.0]}, law, scoring=by_sign).fit(X, Y, rng=rng)
+    distribution = ps.Poisson(mean=60)
+    found = search({"quality": [1.0, 2.0, 3.0]}, distribution, scoring=by_sign).fit(X, Y, rng=rng)
     assert found.best_params_ == {"quality": 3.0}
-    found = search({"quality": [-1.0, 1.0, 2.0]}, law, scoring=by_sign).fit(X, Y, rng=rng)
+    found = search({"quality": [-1.0, 1.0, 2.0]}, distribution, scoring=by_sign).fit(X, Y, rng=rng)
     assert found.best_params_["quality"] > 0
     assert np.isnan(found.best_score_)
 
@@ -180,9 +182,9 @@ def test_a_ledger_pays_before_the_first_run(tmp_path, monkeypatch):
 def test_nothing_tells_the_number_of_runs(rng, capfd, recwarn):
     one, many = ps.TruncatedNegativeBinomial.logarithmic(mean=1.0001), ps.Poisson(mean=100)
     kept = []
-    for law in (one, many):
+    for distribution in (one, many):
         with parallel_config(verbose=50):  # joblib would print how many tasks are done
-            found = private(runs=law, n_jobs=1).fit(X, Y, rng=rng)
+            found = private(runs=distribution, n_jobs=1).fit(X, Y, rng=rng)
         kept.append({name for name in vars(found) if name.endswith("_")})
     assert kept[0] == kept[1] == {"best_params_", "best_score_", "scorer_", "accountant_", "n_features_in_"}
     assert capfd.readouterr() == ("", "")

@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, PredefinedSp
 
 import privsample as ps
 from privsample.estimators.plan import planned
-from privsample.estimators.pricing import fixed_folds, folds_account, lifted, score_weights
+from privsample.estimators.pricing import fixed_folds, folds_account, score_weights, to_full_dataset
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)
@@ -67,13 +67,13 @@ def test_the_base_covers_every_record(splitter, n):
 
 def test_accounts_go_to_the_relation_of_all_records():
     added = ps.GaussianAccountant(sensitivity=1, noise_std=4)
-    assert lifted(added, 9) == added.to(ps.ReplaceOne(n=9))
+    assert to_full_dataset(added, 9) == added.to(ps.ReplaceOne(n=9))
     posterior = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=6, beta=12), n=6)
-    assert lifted(posterior, 9).relation == ps.ReplaceOne(n=9)
-    assert lifted(posterior, 9).rdp(2.0) == posterior.rdp(2.0)
-    assert lifted(TRAINING, N) is TRAINING
+    assert to_full_dataset(posterior, 9).relation == ps.ReplaceOne(n=9)
+    assert to_full_dataset(posterior, 9).rdp(2.0) == posterior.rdp(2.0)
+    assert to_full_dataset(TRAINING, N) is TRAINING
     inner = ps.SelectionAccountant(base=TRAINING, runs=RUNS)
-    assert lifted(inner, 99).rdp(2.0) == inner.rdp(2.0)
+    assert to_full_dataset(inner, 99).rdp(2.0) == inner.rdp(2.0)
 
 
 def test_the_account_is_known_before_and_kept_in_json():
@@ -162,9 +162,9 @@ class Silent(Constant):
         (search([]), ValueError, "param_distributions is empty"),
         (search([{"quality": [1]}, {}]), ValueError, "param_distributions is empty"),
         (search({"quality": []}), ValueError, "'quality' has an empty list"),
-        (search({"quality": 3}), TypeError, "'quality' must be a list of values or a law"),
-        (search({"quality": "abc"}), TypeError, "'quality' must be a list of values or a law"),
-        (search({"quality": {1: 2}}), TypeError, "'quality' must be a list of values or a law"),
+        (search({"quality": 3}), TypeError, "'quality' must be a list of values or a distribution"),
+        (search({"quality": "abc"}), TypeError, "'quality' must be a list of values or a distribution"),
+        (search({"quality": {1: 2}}), TypeError, "'quality' must be a list of values or a distribution"),
         (search("quality"), TypeError, "param_distributions must map"),
         (search({"colour": [1]}), ValueError, "names 'colour', which is no parameter"),
         (search({"random_state": [1]}), ValueError, "must not name 'random_state'"),
@@ -253,7 +253,7 @@ def test_no_relation_but_records(monkeypatch):
             return self
 
     with pytest.raises(TypeError, match="AddRemove or ReplaceOne"):
-        lifted(ps.PureAccountant(stated_epsilon=1, relation=Other()), 5)
+        to_full_dataset(ps.PureAccountant(stated_epsilon=1, relation=Other()), 5)
 
 
 def test_predefined_parts_are_positions():

@@ -1,4 +1,4 @@
-"""Exact draws by OpenDP follow the same laws as our own."""
+"""Exact draws by OpenDP follow the same distributions as our own."""
 
 import numpy as np
 import pytest
@@ -13,21 +13,21 @@ LAWS = [DiscreteLaplaceNoise(scale=2.5), DiscreteGaussianNoise(noise_std=2.5)]
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-def test_opendp_draws_from_the_declared_law(law, factor, accepted, alpha):
-    draws = exact_noise(_scaled(law, factor), (100, 100)).ravel()
+@pytest.mark.parametrize("distribution", LAWS, ids=lambda distribution: distribution.name)
+def test_opendp_draws_from_the_declared_law(distribution, factor, accepted, alpha):
+    draws = exact_noise(_scaled(distribution, factor), (100, 100)).ravel()
     values = np.arange(-6, 7.0)
-    expected = np.exp(law.log_mass(values)) * len(draws)
+    expected = np.exp(distribution.log_mass(values)) * len(draws)
     counts = np.array([np.sum(draws == k) for k in values])
     rest, beyond = len(draws) - expected.sum(), len(draws) - counts.sum()
     result = stats.chisquare([*counts, beyond], [*expected, rest])
     assert (result.pvalue > alpha) == accepted
 
 
-def _scaled(law, factor):
-    if isinstance(law, DiscreteLaplaceNoise):
-        return DiscreteLaplaceNoise(scale=law.scale * factor)
-    return DiscreteGaussianNoise(noise_std=law.noise_std * factor)
+def _scaled(distribution, factor):
+    if isinstance(distribution, DiscreteLaplaceNoise):
+        return DiscreteLaplaceNoise(scale=distribution.scale * factor)
+    return DiscreteGaussianNoise(noise_std=distribution.noise_std * factor)
 
 
 def test_shapes_and_refusals():

@@ -202,10 +202,10 @@ def test_second_moments_have_the_moments_of_clipped_records(model, parameters, t
     scaled = np.column_stack([np.ones(count), model.moments.scaled(rows)])
     first, second = model.moments.pairs
     terms = scaled[:, first] * scaled[:, second] * model.moments.weights
-    law = stats.multivariate_normal(n * terms.mean(0), n * np.cov(terms.T) + 4.0 * np.eye(len(first)))
+    distribution = stats.multivariate_normal(n * terms.mean(0), n * np.cov(terms.T) + 4.0 * np.eye(len(first)))
     observed = n * terms.mean(0) + np.linspace(-2, 2, len(first))
     found, _ = value(model, noise, n, observed, **parameters)
-    assert found == pytest.approx(law.logpdf(observed), abs=0.02)
+    assert found == pytest.approx(distribution.logpdf(observed), abs=0.02)
 
 
 def test_what_is_refused(monkeypatch):

@@ -10,15 +10,15 @@ from privsample import (
     Box,
     BrownianMotion,
     ContractionAccountant,
-    Differences,
     GaussianMechanism,
-    Hierarchy,
     LaplaceMechanism,
     MarkovKernel,
+    MultilevelRelease,
     NoisyContraction,
     NoisyStep,
     PureAccountant,
     RandomizedResponse,
+    RecordSensitivity,
     Release,
     ReplaceOne,
     Scaling,
@@ -83,8 +83,8 @@ def test_the_last_state_has_its_law(factor, accepted, rng, alpha):
         NoisyStep(map=Scaling(factor=2), noise_std=1),
     ]
     draws = NoisyContraction(base=base, steps=steps).release(3.0, rng=rng)["statistic"]
-    law = stats.norm(5.0, np.sqrt((2.0 * 0.5 * 2) ** 2 + (1.5 * 2) ** 2 + 1))
-    assert (stats.kstest(draws, law.cdf).pvalue > alpha) == accepted
+    distribution = stats.norm(5.0, np.sqrt((2.0 * 0.5 * 2) ** 2 + (1.5 * 2) ** 2 + 1))
+    assert (stats.kstest(draws, distribution.cdf).pvalue > alpha) == accepted
 
 
 def test_derived_constants_hold_and_projections_are_nearest(rng):
@@ -158,9 +158,12 @@ def test_a_larger_stated_constant_is_used():
         (lambda: NoisyContraction(base=CHAIN.base, steps=None), "steps must be a list, got None"),
         (lambda: GaussianMechanism(sensitivity=1, noise_std=1, shape=3), "shape must be a list, got 3"),
         (lambda: BrownianMotion(sensitivity=1, time=1, shape="12"), "shape must be a list, got '12'"),
-        (lambda: Hierarchy(base=BrownianMotion(sensitivity=1, time=1), times=2.0), "times must be a list, got 2.0"),
-        (lambda: Differences(vectors=[[1]], length="long"), "length must be a number"),
-        (lambda: Differences(vectors=10**400), "vectors must be real numbers"),
+        (
+            lambda: MultilevelRelease(base=BrownianMotion(sensitivity=1, time=1), times=2.0),
+            "times must be a list, got 2.0",
+        ),
+        (lambda: RecordSensitivity(vectors=[[1]], length="long"), "length must be a number"),
+        (lambda: RecordSensitivity(vectors=10**400), "vectors must be real numbers"),
         (lambda: MarkovKernel(base=LOCAL, matrix=10**400), "matrix must be real numbers"),
     ],
 )

@@ -11,9 +11,9 @@ from privsample import (
     BrownianMotion,
     GaussianAccountant,
     GaussianMechanism,
-    Hierarchy,
-    NoiseAfter,
+    MultilevelRelease,
     OrnsteinUhlenbeck,
+    PostNoise,
     Release,
 )
 
@@ -24,8 +24,8 @@ each = pytest.mark.parametrize("mechanism", [BROWNIAN, REVERTING], ids=lambda m:
 
 @each
 def test_accounts_are_exact(mechanism):
-    law, time = mechanism.law, mechanism.time
-    same = GaussianAccountant(sensitivity=law.shrink(time), noise_std=np.sqrt(law.variance(time)))
+    distribution, time = mechanism.distribution, mechanism.time
+    same = GaussianAccountant(sensitivity=distribution.shrink(time), noise_std=np.sqrt(distribution.variance(time)))
     assert mechanism.accountant.epsilon(1e-6) == pytest.approx(float(same.epsilon(1e-6)), rel=1e-9)
     assert mechanism.accountant.zcdp >= same.zcdp * (1 - 1e-15)
     assert mechanism.accountant.kind("rdp") == "exact"
@@ -58,7 +58,7 @@ def test_what_does_not_diffuse(mechanism):
     with pytest.raises(ValueError, match="run forward: from 2"):
         mechanism.diffuse(later, time=1.0)
     plain = GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,))
-    elsewhere = NoiseAfter(base=plain, noise=1.0).release([1.0, 2.0])
+    elsewhere = PostNoise(base=plain, noise=1.0).release([1.0, 2.0])
     other = BrownianMotion(sensitivity=2.0, time=0.5, shape=(2,)).release([1.0, 2.0])
     for wrong in (elsewhere, other):
         with pytest.raises(ValueError, match="already processed elsewhere"):
@@ -69,7 +69,7 @@ def test_what_does_not_diffuse(mechanism):
 
 @each
 def test_a_hierarchy_is_one_path(mechanism):
-    tiers = Hierarchy(base=mechanism, times=(1.0, 4.0))
+    tiers = MultilevelRelease(base=mechanism, times=(1.0, 4.0))
     assert tiers.accountant == mechanism.accountant
     release = tiers.release([1.0, 2.0], rng=np.random.default_rng(2))
     assert release["statistic"].shape == (3, 2)
@@ -85,11 +85,11 @@ def test_a_hierarchy_is_one_path(mechanism):
     assert tiers.validate([1.0, 2.0]).facts == {}
     for times in ((0.5,), (0.1, 1.0), (1.0, 1.0), (2.0, 1.0)):
         with pytest.raises(ValueError, match="run forward"):
-            Hierarchy(base=mechanism, times=times)
+            MultilevelRelease(base=mechanism, times=times)
     with pytest.raises(ValueError, match=r"times\[0\]"):
-        Hierarchy(base=mechanism, times=(np.nan,))
+        MultilevelRelease(base=mechanism, times=(np.nan,))
     with pytest.raises(TypeError, match="base"):
-        Hierarchy(base=GaussianMechanism(sensitivity=1, noise_std=1), times=(1.0,))
+        MultilevelRelease(base=GaussianMechanism(sensitivity=1, noise_std=1), times=(1.0,))
     with pytest.raises(ValueError, match="already processed elsewhere"):
         tiers.tiers(apart[0])
 
@@ -98,11 +98,11 @@ def test_a_hierarchy_is_one_path(mechanism):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.15, False)])
 @each
 def test_a_path_has_the_law_of_its_diffusion(mechanism, factor, accepted, rng, alpha):
-    """The tiers' joint law: normal, with the covariances of the diffusion."""
-    start, n = mechanism.law, 20_000
+    """The tiers' joint distribution: normal, with the covariances of the diffusion."""
+    start, n = mechanism.distribution, 20_000
     many = mechanism.at(0.5)
     wide = type(many)(**{name: getattr(many, name) for name in many.__dataclass_fields__} | {"shape": (n,)})
-    first, last = Hierarchy(base=wide, times=(1.5,)).release(np.full(n, 2.0), rng=rng)["statistic"]
+    first, last = MultilevelRelease(base=wide, times=(1.5,)).release(np.full(n, 2.0), rng=rng)["statistic"]
     step = (last - factor * start.shrink(1.0) * first) / np.sqrt(start.variance(1.0))
     begin = (first - 2.0 * start.shrink(0.5)) / np.sqrt(start.variance(0.5))
     whole = (last - 2.0 * start.shrink(1.5)) / np.sqrt(start.variance(1.5))
@@ -125,11 +125,11 @@ def test_the_error_meets_theorem_8(dimension, factor, accepted, rng, alpha):
     assert made.mean_squared_error(radius) == pytest.approx(claim, rel=1e-9)
     truth = rng.normal(size=dimension)
     truth *= radius / np.linalg.norm(truth)
-    kept = made.law.shrink(1.0)
+    kept = made.distribution.shrink(1.0)
     if dimension == 1000:  # whole releases, one by one
         drawn = np.array([made.release(truth, rng=rng)["statistic"][0] for _ in range(runs)])
     else:
-        drawn = made.law.step(np.broadcast_to(truth, (runs, dimension)), 1.0, rng)
+        drawn = made.distribution.step(np.broadcast_to(truth, (runs, dimension)), 1.0, rng)
     drawn = kept * truth + factor * (drawn - kept * truth)
     errors = ((drawn - truth) ** 2).sum(axis=1)
     away = abs(errors.mean() - claim) / (errors.std() / np.sqrt(runs))

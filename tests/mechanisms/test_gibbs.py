@@ -17,9 +17,9 @@ ROWS = np.random.default_rng(3).integers(0, [3, 2], (15, 2))
 
 
 def test_accounts():
-    assert NOISY.accountant == histograms_account(features=2, n=15, noise=NOISY.law)
+    assert NOISY.accountant == histograms_account(features=2, n=15, noise=NOISY.distribution)
     assert dataclasses.replace(NOISY, sweeps=1000, states=7).accountant == NOISY.accountant
-    assert TEMPERED.law is None
+    assert TEMPERED.distribution is None
     assert TEMPERED.accountant == sweeps_account(
         categories=(3, 2), entries=ENTRIES, states=2, prior=1.0, temperature=3.0, truncation=0.2, sweeps=6
     )

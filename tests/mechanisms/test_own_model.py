@@ -50,8 +50,8 @@ class Fuller(GammaErlang):
         return True
 
     def absorb(self, statistic, n):
-        law = self.posterior(statistic, n)
-        return replace(self, shape=law.shape, rate=law.rate)
+        distribution = self.posterior(statistic, n)
+        return replace(self, shape=distribution.shape, rate=distribution.rate)
 
     def simulate(self, theta, n, rng):
         return np.minimum(rng.gamma(self.stages, 1 / float(theta), n), self.upper)

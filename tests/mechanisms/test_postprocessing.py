@@ -1,4 +1,6 @@
-"""Random steps after a release: accounts wrap accounts, draws follow their laws, and wrong releases are refused."""
+"""Random steps after a release: accounts wrap accounts, draws follow their distributions, and wrong releases are
+refused.
+"""
 
 import numpy as np
 import pytest
@@ -12,13 +14,13 @@ from privsample import (
     KernelAccountant,
     LaplaceMechanism,
     MarkovKernel,
-    NoiseAfter,
+    PostNoise,
     RandomizedResponse,
     Release,
     ReplaceOne,
 )
 from privsample.accounting.postprocessing.convolution import noise_after
-from privsample.distributions.laws.laplace_sum import LaplaceSum
+from privsample.distributions.parametric.laplace_sum import LaplaceSum
 from privsample.errors import SchemaError, UnreachableTarget
 
 ANSWERS = RandomizedResponse(log_odds=2.0, relation=ReplaceOne(n=4), categories=3)
@@ -26,7 +28,7 @@ ROWS = np.array([[0.6, 0.4, 0.0], [0.0, 0.5, 0.5], [0.2, 0.2, 0.6]])
 KERNEL = MarkovKernel(base=ANSWERS, matrix=ROWS)
 NORMAL = GaussianMechanism(sensitivity=1.0, noise_std=2.0, shape=(3,), draws=2)
 LAPLACE = LaplaceMechanism(sensitivity=1.0, scale=1.0)
-STEPS = [KERNEL, KERNEL.after(3), NoiseAfter(base=NORMAL, noise=1.5), NoiseAfter(base=LAPLACE, noise=0.4)]
+STEPS = [KERNEL, KERNEL.after(3), PostNoise(base=NORMAL, noise=1.5), PostNoise(base=LAPLACE, noise=0.4)]
 each = pytest.mark.parametrize("step", STEPS, ids=lambda s: type(s).__name__)
 
 
@@ -70,13 +72,13 @@ def test_a_step_follows_a_release(step):
 
 def test_accounts_wrap_accounts():
     assert KERNEL.accountant == KernelAccountant(base=ANSWERS.accountant, matrix=ROWS)
-    twice = NoiseAfter(base=NoiseAfter(base=NORMAL, noise=1.5), noise=2.0)
+    twice = PostNoise(base=PostNoise(base=NORMAL, noise=1.5), noise=2.0)
     assert twice.accountant == noise_after(noise_after(NORMAL.accountant, 1.5), 2.0)
     assert twice.accountant.epsilon(1e-6) == pytest.approx(
         (2 * ps.GaussianAccountant(sensitivity=1, noise_std=np.sqrt(4 + 2.25 + 4))).epsilon(1e-6)
     )
     vector = LaplaceMechanism(sensitivity=1.0, scale=1.0, shape=(2, 3))
-    assert NoiseAfter(base=vector, noise=0.4).accountant == noise_after(vector.accountant, 0.4, coordinates=6)
+    assert PostNoise(base=vector, noise=0.4).accountant == noise_after(vector.accountant, 0.4, coordinates=6)
 
 
 @pytest.mark.statistical
@@ -85,8 +87,8 @@ def test_codes_move_by_the_matrix(rows, accepted, rng, alpha):
     n = 30_000
     base = RandomizedResponse(log_odds=2.0, relation=ReplaceOne(n=n), categories=3)
     drawn = MarkovKernel(base=base, matrix=rows).release(np.ones(n), rng=rng)["answers"]
-    law = np.array([1.0, np.exp(2.0), 1.0]) / (2 + np.exp(2.0)) @ ROWS
-    p = stats.chisquare(np.bincount(drawn.ravel(), minlength=3), n * law).pvalue
+    distribution = np.array([1.0, np.exp(2.0), 1.0]) / (2 + np.exp(2.0)) @ ROWS
+    p = stats.chisquare(np.bincount(drawn.ravel(), minlength=3), n * distribution).pvalue
     assert (p > alpha) == accepted
 
 
@@ -95,11 +97,11 @@ def test_codes_move_by_the_matrix(rows, accepted, rng, alpha):
 def test_two_noises_have_the_law_of_the_sum(factor, accepted, rng, alpha):
     n = 20_000
     base = LaplaceMechanism(sensitivity=1.0, scale=1.0, shape=(n,))
-    draws = NoiseAfter(base=base, noise=0.7 * factor).release(np.zeros(n), rng=rng)["statistic"].ravel()
-    law, x = LaplaceSum(scale=1.0, further_scale=0.7), np.linspace(-40, 40, 200_001)
-    mass = np.cumsum(np.exp(law.log_density(x))) * (x[1] - x[0])
+    draws = PostNoise(base=base, noise=0.7 * factor).release(np.zeros(n), rng=rng)["statistic"].ravel()
+    distribution, x = LaplaceSum(scale=1.0, further_scale=0.7), np.linspace(-40, 40, 200_001)
+    mass = np.cumsum(np.exp(distribution.log_density(x))) * (x[1] - x[0])
     assert (stats.kstest(draws, lambda at: np.interp(at, x, mass)).pvalue > alpha) == accepted
-    assert stats.kstest(law.sample((n,), rng), lambda at: np.interp(at, x, mass)).pvalue > alpha
+    assert stats.kstest(distribution.sample((n,), rng), lambda at: np.interp(at, x, mass)).pvalue > alpha
 
 
 def test_the_law_of_a_row_without_a_shadow():
@@ -117,7 +119,7 @@ def test_calibration():
     with pytest.raises(UnreachableTarget, match="forget"):
         MarkovKernel.calibrate(base=ANSWERS, matrix=np.eye(3), target=target)
     assert KERNEL.constants.dobrushin == pytest.approx(0.6)
-    noisy = NoiseAfter.calibrate(base=GaussianMechanism(sensitivity=1, noise_std=1), target=ps.ZCDP(rho=0.1))
+    noisy = PostNoise.calibrate(base=GaussianMechanism(sensitivity=1, noise_std=1), target=ps.ZCDP(rho=0.1))
     assert noisy.noise == pytest.approx(2.0, rel=1e-6)
 
 
@@ -143,10 +145,10 @@ def test_what_a_kernel_takes():
     with pytest.raises(ValueError, match="row 2 of matrix"):
         MarkovKernel(base=ANSWERS, matrix=ROWS * [[1], [1], [0.9]])
     with pytest.raises(TypeError, match="Gaussian or Laplace"):
-        NoiseAfter(base=ANSWERS, noise=1.0)
+        PostNoise(base=ANSWERS, noise=1.0)
     for bad in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="noise"):
-            NoiseAfter(base=NORMAL, noise=bad)
+            PostNoise(base=NORMAL, noise=bad)
 
 
 def test_slots_under_add_remove():

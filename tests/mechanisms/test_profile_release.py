@@ -67,14 +67,14 @@ def test_the_sampler_follows_the_matrix_to_the_last_bit():
 def test_what_is_released_has_the_laws_that_are_accounted_for(shift, accepted, rng, alpha):
     made, n = ps.SmoothCategorical(graph=CHAIN, epsilon=0.4), 200_000
     names = np.repeat(["a", "b", "c"], n)
-    observed = np.concatenate([rng.choice(4, n, p=law) for law in CHAIN.laws])
+    observed = np.concatenate([rng.choice(4, n, p=distribution) for distribution in CHAIN.distributions])
     drawn = made.release({"profile": names, "symbol": observed}, rng=rng)["symbols"][0].reshape(3, n)
-    laws = made.laws + shift * np.array([1.0, -1.0, 0.0, 0.0])
+    distributions = made.distributions + shift * np.array([1.0, -1.0, 0.0, 0.0])
     tests = []
-    for law, symbols in zip(laws, drawn, strict=True):
-        seen, present = np.bincount(symbols, minlength=4), law > 0
+    for distribution, symbols in zip(distributions, drawn, strict=True):
+        seen, present = np.bincount(symbols, minlength=4), distribution > 0
         assert seen[~present].sum() == 0
-        tests.append(stats.chisquare(seen[present], n * law[present] / law.sum()).pvalue)
+        tests.append(stats.chisquare(seen[present], n * distribution[present] / distribution.sum()).pvalue)
     assert (min(tests) > alpha / 3) == accepted
 
 

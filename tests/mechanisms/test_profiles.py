@@ -27,26 +27,26 @@ CLASSES = (ps.SmoothCategorical, ps.SmoothOneBit, ps.OneBitCluster, ps.LocalResp
 
 
 def broken_edges(mechanism):
-    """Edges and symbols at which one end's law exceeds e^epsilon times the other's, in rational numbers."""
-    laws = []
-    for (_, law), matrix in zip(mechanism.graph.profiles, mechanism.matrices, strict=True):
-        p, columns = [Fraction(x) for x in law], range(len(law))
-        laws.append([sum(p[x] * Fraction(matrix[x, y]) for x in columns) / sum(p) for y in columns])
+    """Edges and symbols at which one end's distribution exceeds e^epsilon times the other's, in rational numbers."""
+    distributions = []
+    for (_, distribution), matrix in zip(mechanism.graph.profiles, mechanism.matrices, strict=True):
+        p, columns = [Fraction(x) for x in distribution], range(len(distribution))
+        distributions.append([sum(p[x] * Fraction(matrix[x, y]) for x in columns) / sum(p) for y in columns])
     with mp.workdps(60):
         factor = Fraction(int(mp.floor(mp.exp(mp.mpf(mechanism.epsilon)) * 10**40)), 10**40)
     both = [tuple(pair) for i, j in mechanism.graph.ends.tolist() for pair in ((i, j), (j, i))]
     symbols = range(mechanism.graph.symbols)
-    return [(a, b, y) for a, b in both for y in symbols if laws[a][y] > factor * laws[b][y]]
+    return [(a, b, y) for a, b in both for y in symbols if distributions[a][y] > factor * distributions[b][y]]
 
 
 def reference(graph, epsilon):
     """The least largest entry, and the least distortion beside it: all entries as unknowns, by another method.
 
     Program (7.7) as it is printed, every matrix entry and t as an unknown, dense, by HiGHS's dual simplex; the library
-    solves cuts over output laws and flows by its interior point method.
+    solves cuts over output distributions and flows by its interior point method.
     """
-    laws, ends = graph.laws, [*graph.ends.tolist(), *graph.ends[:, ::-1].tolist()]
-    size, symbols = laws.shape
+    distributions, ends = graph.distributions, [*graph.ends.tolist(), *graph.ends[:, ::-1].tolist()]
+    size, symbols = distributions.shape
     count = size * symbols * symbols
     entry = np.arange(count).reshape(size, symbols, symbols)
     rows, sums = [], []
@@ -54,15 +54,15 @@ def reference(graph, epsilon):
         for x in range(symbols):
             sums.append(np.isin(np.arange(count + 1), entry[i, x]).astype(float))
             for y in range(symbols):
-                if x != y and laws[i, x] > 0:
+                if x != y and distributions[i, x] > 0:
                     row = np.zeros(count + 1)
                     row[[entry[i, x, y], count]] = 1.0, -1.0
                     rows.append(row)
     for a, b in ends:
         for y in range(symbols):
             row = np.zeros(count + 1)
-            row[entry[a, :, y]] += np.exp(-epsilon) * laws[a]
-            row[entry[b, :, y]] -= laws[b]
+            row[entry[a, :, y]] += np.exp(-epsilon) * distributions[a]
+            row[entry[b, :, y]] -= distributions[b]
             rows.append(row)
     limits = {"A_ub": np.array(rows), "b_ub": np.zeros(len(rows)), "A_eq": np.array(sums), "b_eq": np.ones(len(sums))}
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -70,7 +70,7 @@ def reference(graph, epsilon):
     cost[-1] = 1.0
     first = linprog(cost, bounds=(0, 1), method="highs-ds", options=options, **limits).fun
     kept_mass = np.zeros(count + 1)
-    kept_mass[np.einsum("kxx->kx", entry)] = -laws
+    kept_mass[np.einsum("kxx->kx", entry)] = -distributions
     bounds = [(0, 1)] * count + [(0, first + 1e-9)]
     second = linprog(kept_mass, bounds=bounds, method="highs-ds", options=options, **limits)
     return first, size + second.fun
@@ -81,16 +81,16 @@ def graphs(draw, symbols=None, least=2):
     d = symbols or draw(st.integers(2, 4))
     m = draw(st.integers(least, 5))
     mass = st.sampled_from([0.0, 1e-7, 0.01, 0.3]) | st.floats(0.01, 1.0)
-    laws = []
+    distributions = []
     for _ in range(m):
-        law = np.array(draw(st.lists(mass, min_size=d, max_size=d))) + 0.0
-        law[draw(st.integers(0, d - 1))] += 0.25
-        laws.append(law / law.sum())
+        distribution = np.array(draw(st.lists(mass, min_size=d, max_size=d))) + 0.0
+        distribution[draw(st.integers(0, d - 1))] += 0.25
+        distributions.append(distribution / distribution.sum())
     if draw(st.booleans()):
-        laws[1] = laws[0]
+        distributions[1] = distributions[0]
     pairs = [(i, j) for i in range(m) for j in range(i + 1, m)]
     edges = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
-    return ps.ProfileGraph(profiles=np.array(laws), edges=edges)
+    return ps.ProfileGraph(profiles=np.array(distributions), edges=edges)
 
 
 epsilons = st.sampled_from([1e-3, 0.03, 0.5, 2.0, 7.0, 20.0]) | st.floats(1e-3, 20.0)
@@ -132,8 +132,10 @@ def test_one_bit_in_closed_form_against_bisection(p, q, epsilon):
     graph = ps.ProfileGraph(profiles=[p, q], edges=[(0, 1)])
 
     def hidden(flip):
-        laws = [np.array([x + flip * (1 - 2 * x), 1 - x - flip * (1 - 2 * x)]) for x in (p, q)]
-        return np.all(laws[0] <= np.exp(epsilon) * laws[1]) and np.all(laws[1] <= np.exp(epsilon) * laws[0])
+        distributions = [np.array([x + flip * (1 - 2 * x), 1 - x - flip * (1 - 2 * x)]) for x in (p, q)]
+        return np.all(distributions[0] <= np.exp(epsilon) * distributions[1]) and np.all(
+            distributions[1] <= np.exp(epsilon) * distributions[0]
+        )
 
     low, high = 0.0, 0.5
     for _ in range(60):
@@ -145,8 +147,8 @@ def test_one_bit_in_closed_form_against_bisection(p, q, epsilon):
 
 
 def test_flips_that_a_solver_gives_below_zero_are_none():
-    laws = [[0.9999999999864172, 1.3582862207898038e-11], [1.0, 4.100695492947186e-46]]
-    made = ps.SmoothOneBit(graph=ps.ProfileGraph(profiles=laws, edges=[(0, 1)]), epsilon=0.05)
+    distributions = [[0.9999999999864172, 1.3582862207898038e-11], [1.0, 4.100695492947186e-46]]
+    made = ps.SmoothOneBit(graph=ps.ProfileGraph(profiles=distributions, edges=[(0, 1)]), epsilon=0.05)
     assert broken_edges(made) == []
 
 
@@ -162,7 +164,7 @@ def test_the_positive_parts_matter():
 @pytest.mark.parametrize("made", CLASSES)
 def test_identical_and_disjoint_profiles(made, epsilon):
     same = made(graph=ps.ProfileGraph(profiles=[[0.3, 0.7]] * 3, edges=[(0, 1), (1, 2)]), epsilon=epsilon)
-    assert same.accountant.max_loss < 1e-14
+    assert same.accountant.max_divergence < 1e-14
     if made is not ps.LocalResponse:
         assert np.array_equal(same.matrices, np.tile(np.eye(2), (3, 1, 1)))
     apart = made(graph=ps.ProfileGraph(profiles=np.eye(2), edges=[(0, 1)]), epsilon=epsilon)
@@ -171,9 +173,9 @@ def test_identical_and_disjoint_profiles(made, epsilon):
 
 
 def test_disjoint_profiles_of_many_symbols_need_randomized_response():
-    laws = np.eye(6)
+    distributions = np.eye(6)
     edges = [(i, j) for i in range(6) for j in range(i + 1, 6)]
-    made = ps.SmoothCategorical(graph=ps.ProfileGraph(profiles=laws, edges=edges), epsilon=1.0)
+    made = ps.SmoothCategorical(graph=ps.ProfileGraph(profiles=distributions, edges=edges), epsilon=1.0)
     assert made.largest_change == pytest.approx(1 / (np.e + 5), abs=1e-11)
     assert broken_edges(made) == []
 
@@ -183,7 +185,7 @@ def test_any_local_mechanism_keeps_every_edge():
     for _ in range(20):
         graph = ps.ProfileGraph(profiles=rng.dirichlet(np.full(5, 0.3), 4), edges=[(0, 1), (1, 2), (0, 3)])
         local = ps.LocalResponse(graph=graph, epsilon=0.7)
-        assert local.accountant.max_loss < 0.7
+        assert local.accountant.max_divergence < 0.7
         assert local.matrices[0, 0, 1] == pytest.approx(1 / (np.exp(0.7) + 4), abs=1e-12)
 
 
@@ -198,16 +200,16 @@ def test_components_are_apart():
 
 def test_complete_graphs_by_an_envelope():
     rng = np.random.default_rng(5)
-    laws = rng.dirichlet(np.ones(4), 6)
-    groups = ps.ProfileGraph(profiles=laws, edges={"all": range(6)})
+    distributions = rng.dirichlet(np.ones(4), 6)
+    groups = ps.ProfileGraph(profiles=distributions, edges={"all": range(6)})
     made = ps.SmoothCategorical(graph=groups, epsilon=0.3)
     assert broken_edges(made) == []
     assert made.largest_change == pytest.approx(reference(groups, 0.3)[0], abs=1e-7)
 
 
 def test_weights_decide_among_the_optima():
-    laws = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
-    graph = ps.ProfileGraph(profiles=laws, edges=[(0, 1), (1, 2)])
+    distributions = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
+    graph = ps.ProfileGraph(profiles=distributions, edges=[(0, 1), (1, 2)])
     even = ps.SmoothCategorical(graph=graph, epsilon=0.5)
     other = ps.SmoothCategorical(graph=graph, epsilon=0.5, weights=[0.01, 1.0, 1.0])
     assert other.largest_change == pytest.approx(even.largest_change, abs=1e-8)
@@ -225,7 +227,7 @@ def test_a_cost_of_ones_own_is_least():
     steps = np.abs(np.subtract.outer(np.arange(3), np.arange(3))).astype(float)
 
     def expected(made):
-        return np.einsum("kx,kxy,xy->", graph.laws, made.matrices, steps)
+        return np.einsum("kx,kxy,xy->", graph.distributions, made.matrices, steps)
 
     ordinal = ps.SmoothCategorical(graph=graph, epsilon=0.5, cost=steps)
     plain = ps.SmoothCategorical(graph=graph, epsilon=0.5)
@@ -267,10 +269,10 @@ def test_accounts_of_several_observations():
     one = ps.OneBit(graph=BITS, epsilon=0.5)
     three = ps.OneBit(graph=BITS, epsilon=0.5, observations=3)
     assert one.accountant == ps.ProfileAccountant(
-        relation=ps.ProfileEdge(graph=BITS), laws=one.laws, stated_epsilon=0.5
+        relation=ps.ProfileEdge(graph=BITS), distributions=one.distributions, stated_epsilon=0.5
     )
     assert three.accountant == one.accountant.independent_observations(3)
-    assert three.accountant.max_loss == pytest.approx(1.5)
+    assert three.accountant.max_divergence == pytest.approx(1.5)
     with pytest.raises(ValueError, match="one observation twice"):
         one.accountant + one.accountant
 
@@ -294,14 +296,14 @@ def test_an_answer_worse_than_randomized_response_gives_way_to_it(monkeypatch):
 
 
 def test_a_solver_that_calls_a_feasible_program_infeasible_is_asked_again():
-    laws = [
+    distributions = [
         [0.017594058834939377, 9.006698330539584e-05, 0.9823158741817553],
         [0.0, 1.9489432809986273e-09, 0.9999999980510568],
         [1.0, 0.0, 0.0],
         [0.9999999222758021, 7.772419781126353e-08, 0.0],
         [2.1738532265868807e-15, 0.9999999999999978, 0.0],
     ]
-    graph = ps.ProfileGraph(profiles=laws, edges=[(0, 1), (0, 3), (1, 2), (2, 3), (2, 4), (3, 4)])
+    graph = ps.ProfileGraph(profiles=distributions, edges=[(0, 1), (0, 3), (1, 2), (2, 3), (2, 4), (3, 4)])
     made = ps.SmoothCategorical(graph=graph, epsilon=5.0)
     assert broken_edges(made) == []
     assert made.largest_change == pytest.approx(reference(graph, 5.0)[0], abs=1e-7)
@@ -321,13 +323,13 @@ def test_a_solver_that_fails_on_a_cost_is_reported(monkeypatch):
 
 
 def test_repair_mends_what_a_solver_leaves_and_refuses_what_is_beyond():
-    laws, ends = CHAIN.laws, CHAIN.ends
+    distributions, ends = CHAIN.distributions, CHAIN.ends
     solved = ps.SmoothCategorical(graph=CHAIN, epsilon=0.5).matrices
     rng = np.random.default_rng(2)
     for size in (1e-12, 1e-9, 1e-6):
         noisy = np.abs(solved + size * rng.standard_normal(solved.shape))
         noisy /= noisy.sum(-1, keepdims=True)
-        assert not kept(np.einsum("kx,kxy->ky", laws, noisy), ends, 0.5)
+        assert not kept(np.einsum("kx,kxy->ky", distributions, noisy), ends, 0.5)
         mended = repaired(programs(CHAIN, 0.5)[0], noisy, even=False)
         made = ps.SmoothCategorical(graph=CHAIN, epsilon=0.5, matrices=mended)
         assert broken_edges(made) == []

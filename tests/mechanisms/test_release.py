@@ -194,8 +194,8 @@ def test_posterior_draws_follow_the_posterior(factor, accepted, rng, alpha):
     """Beta(6 + r s, 12 + r (n - s)), with r read from the mechanism; the twin has a tenth more or less prior."""
     made = DiffusedPosterior(model=BetaBernoulli(alpha=6 * factor, beta=12), n=N, data_weight=0.5, draws=100_000)
     draws = made.release(np.arange(N) < 5, rng=rng)["theta"]
-    law = stats.beta(6 + 0.5 * 5, 12 + 0.5 * (N - 5))
-    assert (stats.kstest(draws, law.cdf).pvalue > alpha) == accepted
+    distribution = stats.beta(6 + 0.5 * 5, 12 + 0.5 * (N - 5))
+    assert (stats.kstest(draws, distribution.cdf).pvalue > alpha) == accepted
 
 
 def test_a_query_is_the_posterior_of_the_scaled_column():

@@ -1,4 +1,4 @@
-"""The best of a random number of runs: the law of the winner, ranking, and what may not leak."""
+"""The best of a random number of runs: the distribution of the winner, ranking, and what may not leak."""
 
 import warnings
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample._value import value
-from privsample.distributions.runs import Runs
+from privsample._value import frozen_value
+from privsample.distributions.runs import RepetitionDistribution
 from privsample.errors import NumericalFailure, SchemaError, UnreachableTarget
 from privsample.mechanisms.base import Mechanism
 
@@ -17,7 +17,7 @@ NOISE = ps.GaussianMechanism(sensitivity=1, noise_std=1)
 LOGARITHMIC = ps.TruncatedNegativeBinomial.logarithmic(mean=4)
 
 
-@value
+@frozen_value
 class Scripted(Mechanism):
     """Releases what `script` says, run by run: numbers, or exceptions that it raises."""
 
@@ -42,7 +42,7 @@ class Scripted(Mechanism):
         return {"score": np.array([found]), "run": list(self.at)}
 
 
-class Exactly(Runs):
+class Exactly(RepetitionDistribution):
     """A number of runs that a test chooses; no account would take it for private."""
 
     __slots__ = ("count",)
@@ -51,7 +51,7 @@ class Exactly(Runs):
         self.count = count
 
     mean, maximum = 1.0, 100
-    log_mass = log_success = log_slope = bend = log_raised = thinned = None
+    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
 
     def sample(self, rng):
         return self.count
@@ -156,7 +156,7 @@ def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
 
 
 def test_releases_are_values():
-    made = ps.RepeatedSelection(base=NOISE, runs=ps.TruncatedRuns(law=ps.Poisson(mean=5), maximum=9))
+    made = ps.RepeatedSelection(base=NOISE, runs=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9))
     release = made.release(0.0)
     assert ps.Release.from_json(release.to_json()) == release
     assert ps.Assumption.TIMING in release.account.assumptions

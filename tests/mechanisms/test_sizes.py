@@ -24,7 +24,7 @@ from privsample import (
     ReplaceOne,
     SGDAccountant,
 )
-from privsample._checks import LARGEST_INTEGER, holdable, positive_integer
+from privsample._checks import LARGEST_INTEGER, check_memory, positive_integer
 from privsample.mechanisms.base import Mechanism
 from tests.counting import counted
 from tests.mechanisms.examples import EXAMPLES
@@ -84,9 +84,9 @@ def test_sizes_begin_at_one(count):
 
 
 def test_what_can_be_held_is_made():
-    holdable(400_000_000, lower="draws")
+    check_memory(400_000_000, lower="draws")
     with pytest.raises(ValueError, match=r"400,000,001 numbers would have to be held .* lower draws"):
-        holdable(400_000_001, lower="draws")
+        check_memory(400_000_001, lower="draws")
     made = NoisyStatistics(model=DirichletCategorical(alpha=(1, 1)), n=9, scale=1.0, draws=200_000_000)
     assert made.accountant.draws == 200_000_000
     with pytest.raises(ValueError, match="lower draws"):

@@ -32,14 +32,14 @@ def test_the_default_noise_fits_the_statistic(model):
     mechanism = NoisyStatistics(model=model, n=50, scale=2)
     whole = model.differences.whole
     assert mechanism.noise == ("discrete laplace" if whole else "laplace")
-    assert mechanism.law == (DiscreteLaplaceNoise(scale=2) if whole else LaplaceNoise(scale=2))
+    assert mechanism.distribution == (DiscreteLaplaceNoise(scale=2) if whole else LaplaceNoise(scale=2))
     statistics = private(mechanism)
     assert statistics.observed.shape == (1, *np.shape(model.empty))
     assert not whole or (statistics.observed == np.rint(statistics.observed)).all()
-    assert statistics.noise == mechanism.law
+    assert statistics.noise == mechanism.distribution
     assert (statistics.n, statistics.model) == (50, model)
     if not whole:
-        with pytest.raises(ValueError, match="a noise law that does not fit the statistic"):
+        with pytest.raises(ValueError, match="a noise distribution that does not fit the statistic"):
             NoisyStatistics(model=model, n=50, scale=2, noise="discrete gaussian")
 
 
@@ -105,8 +105,8 @@ def test_the_account_is_that_of_the_differences_of_records():
 def test_a_release_is_the_statistic_and_its_noise(noise, factor, accepted, rng, alpha):
     data = np.array([9.0, -1.0, np.nan, 0.5])
     mechanism = NoisyStatistics(model=TIMES, n=4, scale=2 * factor, noise=noise, draws=100_000)
-    law = stats.laplace(2.0, 2.0) if noise == "laplace" else stats.norm(2.0, 2.0)
-    assert (stats.kstest(mechanism.release(data, rng=rng)["statistic"], law.cdf).pvalue > alpha) == accepted
+    distribution = stats.laplace(2.0, 2.0) if noise == "laplace" else stats.norm(2.0, 2.0)
+    assert (stats.kstest(mechanism.release(data, rng=rng)["statistic"], distribution.cdf).pvalue > alpha) == accepted
 
 
 def test_rows_are_released_and_validated():

@@ -40,10 +40,10 @@ def test_any_prior_and_nothing_but_the_prior(model):
 def test_the_plug_in_posterior_stays_feasible():
     mechanism = NoisyStatistics(model=BINARY, n=50, scale=1e6)
     for seed in range(10):
-        law = private(mechanism, rng=np.random.default_rng(seed)).posterior()
-        assert law.a >= 1
-        assert law.b >= 1
-        assert law.a + law.b == 52
+        distribution = private(mechanism, rng=np.random.default_rng(seed)).posterior()
+        assert distribution.a >= 1
+        assert distribution.b >= 1
+        assert distribution.a + distribution.b == 52
 
 
 def test_counts_beside_enormous_noise_are_brought_to_the_simplex():
@@ -59,9 +59,9 @@ def test_without_noise_and_clipping_both_posteriors_are_the_exact_one():
     for model in (BINARY, *wide):
         statistics = private(NoisyStatistics(model=model, n=50, scale=1e-6))
         truth = model.posterior(model.summarize(YES)[0], 50)
-        for law in (statistics.posterior(), statistics.noise_aware()):
-            assert law.mean == pytest.approx(truth.mean, rel=1e-4)
-            assert law.variance == pytest.approx(truth.variance, rel=1e-4)
+        for distribution in (statistics.posterior(), statistics.noise_aware()):
+            assert distribution.mean == pytest.approx(truth.mean, rel=1e-4)
+            assert distribution.variance == pytest.approx(truth.variance, rel=1e-4)
 
 
 def test_what_has_no_noise_aware_posterior_in_closed_form():
@@ -110,16 +110,16 @@ def ranks(model, n, noise, scale, rng, *, plug_in, pairs=1000):
     prior = model.prior.sample(pairs, rng)
     total = np.array([model.statistic(model.simulate(theta, n, rng)) for theta in prior])
     mechanism = NoisyStatistics(model=model, n=n, scale=scale, noise=noise)
-    noisy = total[:, None] + mechanism.law.sample((pairs, 1), rng)
+    noisy = total[:, None] + mechanism.distribution.sample((pairs, 1), rng)
     found = np.empty(pairs)
     for i, (theta, seen) in enumerate(zip(prior, noisy, strict=True)):
         release = Release(mechanism=mechanism, draws={"statistic": seen}, account=mechanism.accountant)
-        law = PrivateStatistics(release=release)
+        distribution = PrivateStatistics(release=release)
         if plug_in:
-            plain = law.posterior()
+            plain = distribution.posterior()
             found[i] = stats.beta.cdf(theta, plain.a, plain.b)
         else:
-            aware = law.noise_aware()
+            aware = distribution.noise_aware()
             found[i] = (
                 aware.below(theta) if hasattr(aware, "below") else stats.norm.cdf(theta, aware.location, aware.scale)
             )
@@ -170,10 +170,14 @@ def test_noise_aware_posteriors_of_sums_are_calibrated(name, noise, bounds, acce
     model = replace(SUMS[name], **prior)
     assumed = model if bounds == "modelled" else replace(WIDE[name], **prior)
     found = []
-    law = NoisyStatistics(model=model, n=200, scale=4.0, noise=noise).law
+    distribution = NoisyStatistics(model=model, n=200, scale=4.0, noise=noise).distribution
     for theta in model.prior.sample(40, rng):
         total = model.statistic(model.simulate(theta, 200, rng))
-        found.append(float(assumed.noise_aware(200, law, total + law.sample((1,), rng)).law.below(theta)))
+        found.append(
+            float(
+                assumed.noise_aware(200, distribution, total + distribution.sample((1,), rng)).distribution.below(theta)
+            )
+        )
     assert (stats.kstest(found, "uniform").pvalue > alpha) == accepted
 
 
@@ -181,7 +185,7 @@ def test_noise_aware_posteriors_of_sums_are_calibrated(name, noise, bounds, acce
 @pytest.mark.parametrize(("bounds", "accepted"), [("modelled", True), ("ignored", False)])
 @each_sum
 def test_intervals_hold_the_truth_where_a_quarter_of_the_records_clip(name, bounds, accepted, rng, alpha):
-    """Ninety per cent intervals of 60 releases of 400 records at epsilon = 1, against their binomial law."""
+    """Ninety per cent intervals of 60 releases of 400 records at epsilon = 1, against their binomial distribution."""
     theta, clipped = {"times": (0.5, {"upper": 2.8}), "normal": (0.325, {"bounds": (-4, 1)}), "counts": (2.0, {})}[name]
     model = replace(SUMS[name], **clipped)
     assumed = model if bounds == "modelled" else WIDE[name]
@@ -191,7 +195,7 @@ def test_intervals_hold_the_truth_where_a_quarter_of_the_records_clip(name, boun
     held = 0
     for _ in range(60):
         seen = mechanism.release(model.simulate(np.array(theta), 400, rng), rng=rng)["statistic"]
-        held += 0.05 <= float(assumed.noise_aware(400, mechanism.law, seen).law.below(theta)) <= 0.95
+        held += 0.05 <= float(assumed.noise_aware(400, mechanism.distribution, seen).distribution.below(theta)) <= 0.95
     assert (stats.binomtest(held, 60, 0.9).pvalue > alpha) == accepted
 
 
@@ -203,15 +207,17 @@ def test_draws_of_chains_are_those_of_the_exact_route(name, rng):
     theta = {"times": 0.5, "normal": 0.325}[name]
     mechanism = NoisyStatistics.calibrate(model=model, n=400, target=DP(epsilon=1, delta=0.0))
     statistics = private(mechanism, model.simulate(np.array(theta), 400, rng), rng)
-    law = statistics.noise_aware()
+    distribution = statistics.noise_aware()
     drawn = statistics.mcmc(500, tune=500, chains=2, rng=rng)[model.parameter]
-    spread = float(law.variance) ** 0.5
-    assert np.quantile(drawn, [0.05, 0.95]) == pytest.approx(law.quantile(np.array([0.05, 0.95])), abs=0.35 * spread)
-    ignored = WIDE[name].noise_aware(400, mechanism.law, statistics.observed).law
+    spread = float(distribution.variance) ** 0.5
+    assert np.quantile(drawn, [0.05, 0.95]) == pytest.approx(
+        distribution.quantile(np.array([0.05, 0.95])), abs=0.35 * spread
+    )
+    ignored = WIDE[name].noise_aware(400, mechanism.distribution, statistics.observed).distribution
     assert abs(float(ignored.mean) - drawn.mean()) > spread
     exact = statistics.draw(20_000, rng=rng)
     assert "sum of clipped records" in exact.method
-    assert exact[model.parameter].mean() == pytest.approx(float(law.mean), abs=0.05 * spread)
+    assert exact[model.parameter].mean() == pytest.approx(float(distribution.mean), abs=0.05 * spread)
     plain = statistics.draw(5, plug_in=True, rng=rng)
     assert plain.method == "plug-in: the noise, and that records were clipped, were left out of account"
 
@@ -220,10 +226,10 @@ def test_the_examples_of_clipped_releases():
     """Central releases of the two models whose intervals missed the truth when the bound was ignored."""
     times = GammaExponential(shape=2, rate=2, upper=3)
     seen = np.array([400 * (1 - np.exp(-1.5)) / 0.5])
-    low, high = times.noise_aware(400, LaplaceNoise(scale=3.0), seen).law.quantile(np.array([0.05, 0.95]))
+    low, high = times.noise_aware(400, LaplaceNoise(scale=3.0), seen).distribution.quantile(np.array([0.05, 0.95]))
     assert 0.44 < low < 0.5 < high < 0.56
     normal = NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 1))
     mean = -stats.norm.cdf(-2) + 0.5 + stats.norm.cdf(0) - stats.norm.cdf(-2) + stats.norm.pdf(-2) - stats.norm.pdf(0)
-    law = normal.noise_aware(400, LaplaceNoise(scale=2.0), np.array([400 * mean])).law
-    low, high = law.quantile(np.array([0.05, 0.95]))
+    distribution = normal.noise_aware(400, LaplaceNoise(scale=2.0), np.array([400 * mean])).distribution
+    low, high = distribution.quantile(np.array([0.05, 0.95]))
     assert 0.88 < low < 1.0 < high < 1.12

@@ -129,18 +129,18 @@ def test_a_sampled_sum_follows_its_law(rate, accepted, rng, alpha):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("scheme", "law"), [
+@pytest.mark.parametrize(("scheme", "distribution"), [
     (WithoutReplacement(n=6, m=3), stats.hypergeom(6, 3, 3)),
     (WithReplacement(n=6, m=3), stats.binom(3, 0.5)),
 ])  # fmt: skip
 @pytest.mark.parametrize(("ones", "accepted"), [(3, True), (2, False), (4, False)])
-def test_sampled_sums_of_fixed_size(scheme, law, ones, accepted, rng, alpha):
+def test_sampled_sums_of_fixed_size(scheme, distribution, ones, accepted, rng, alpha):
     base = GaussianSum(bounds=(0, 1), noise_std=0.05, relation=ReplaceOne(n=3))
     data = np.arange(6) < ones
     made = Subsampled(base=base, scheme=scheme)
     drawn = [made.release(data, rng=rng)["sum"][0] for _ in range(1000)]
     seen = np.bincount(np.rint(np.clip(drawn, 0, 3)).astype(int), minlength=4)
-    assert (stats.chisquare(seen, 1000 * law.pmf(np.arange(4))).pvalue > alpha) == accepted
+    assert (stats.chisquare(seen, 1000 * distribution.pmf(np.arange(4))).pvalue > alpha) == accepted
 
 
 @pytest.mark.statistical

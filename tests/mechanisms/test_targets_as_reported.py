@@ -50,7 +50,7 @@ def misses(target, account):
         case DP(epsilon=epsilon, delta=delta):
             reported = {"epsilon": (account.epsilon(delta), epsilon), "delta": (account.delta(epsilon), delta)}
             if delta == 0:
-                reported["max_loss"] = (account.max_loss, epsilon)
+                reported["max_divergence"] = (account.max_divergence, epsilon)
         case RDP(order=order, epsilon=epsilon):
             reported = {"rdp": (account.rdp(order), epsilon), "rdps": (account.rdp([order, 2.0])[0], epsilon)}
         case ZCDP(rho=rho):
@@ -222,11 +222,11 @@ def test_comparisons_calibrate_to_what_is_reported(monkeypatch):
     own = comparing._calibrated
 
     def seen(name, model, n, target, draws):
-        row, law = own(name, model, n, target, draws)
+        row, distribution = own(name, model, n, target, draws)
         if row.parameter and np.isfinite(row.amount):
             cls, parameter, options = comparing._CANDIDATES[name]
             made.append(cls(model=model, n=n, **options, **{parameter: row.amount}))
-        return row, law
+        return row, distribution
 
     monkeypatch.setattr(comparing, "_calibrated", seen)
     target = DP(epsilon=0.9, delta=1e-5)

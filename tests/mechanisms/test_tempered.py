@@ -1,4 +1,4 @@
-"""Tempered posteriors: the account beside the draw, the law of the draws, calibration, public rules."""
+"""Tempered posteriors: the account beside the draw, the distribution of the draws, calibration, public rules."""
 
 import dataclasses
 

@@ -23,19 +23,19 @@ from privsample import (
     GaussianAccountant,
     GaussianMechanism,
     GaussianSum,
-    Hierarchy,
     LaplaceAccountant,
     LaplaceMechanism,
     LaplaceSum,
     LogisticLoss,
     MarkovKernel,
-    NoiseAfter,
+    MultilevelRelease,
     NoisyContraction,
     NoisyProjectedSGD,
     NoisyStatistics,
     NoisyStep,
     NormalKnownVariance,
     OrnsteinUhlenbeck,
+    PostNoise,
     PureAccountant,
     RandomizedResponse,
     Release,
@@ -167,11 +167,11 @@ def test_no_sum_of_records_overflows(build):
 @pytest.mark.parametrize("statistic", [5, 2**70, np.longdouble("1e400"), np.inf, -np.inf, np.nan, None, 1.7e308])
 def test_noise_takes_any_statistic(statistic):
     loud = GaussianMechanism(sensitivity=1, noise_std=1e307)
-    path = Hierarchy(base=BrownianMotion(sensitivity=1, time=0.5), times=(1.0, 9.0))
+    path = MultilevelRelease(base=BrownianMotion(sensitivity=1, time=0.5), times=(1.0, 9.0))
     reverting = OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1e306, time=2)
-    back = Hierarchy(base=reverting, times=(3.0, 4.0))
+    back = MultilevelRelease(base=reverting, times=(3.0, 4.0))
     chain = NoisyContraction(base=loud, steps=[NoisyStep(map=Scaling(factor=3.0), noise_std=1e307)])
-    for mechanism in (loud, NoiseAfter(base=loud, noise=1e307), chain, path, reverting, back):
+    for mechanism in (loud, PostNoise(base=loud, noise=1e307), chain, path, reverting, back):
         release = mechanism.release(statistic)
         assert np.isfinite(release["statistic"]).all()
         assert Release.from_json(release.to_json()) == release

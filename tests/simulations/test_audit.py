@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
@@ -49,7 +49,7 @@ def test_true_accounts_stand_and_half_of_them_falls(mechanism, rng, alpha):
     assert broken.outcome == "VIOLATED", broken.words
 
 
-@value
+@frozen_value
 class Careless(PosteriorMechanism):
     """Counts every record half as much again as its account says."""
 

@@ -78,8 +78,8 @@ def test_no_law_that_the_claim_allows_is_refuted_more_often_than_the_level_says(
     found = np.array([excess_p_value(hits, draws, factor, excess) for hits in every])
     for p in grid:
         q = max(p - excess, 0) / factor
-        law = np.outer(stats.binom.pmf(range(n + 1), n, p), stats.binom.pmf(range(m + 1), m, q)).ravel()
-        assert all(law[found <= level].sum() <= level for level in (0.01, 0.05, 0.2, 0.5))
+        distribution = np.outer(stats.binom.pmf(range(n + 1), n, p), stats.binom.pmf(range(m + 1), m, q)).ravel()
+        assert all(distribution[found <= level].sum() <= level for level in (0.01, 0.05, 0.2, 0.5))
 
 
 def test_limits_of_an_event_are_as_often_wrong_as_they_say():

@@ -57,18 +57,18 @@ def test_the_numbers_against_quadrature():
     assert weight < 0.6
     row = compare(model=model, n=1, target=target, simulations=4000, rng=np.random.default_rng(5))[1]
     chance = 6 / 18
-    laws = [(stats.beta(6 + x, 13 - x), stats.beta(6 + weight * x, 12 + weight * (1 - x))) for x in (0, 1)]
+    distributions = [(stats.beta(6 + x, 13 - x), stats.beta(6 + weight * x, 12 + weight * (1 - x))) for x in (0, 1)]
     grid = (np.arange(20_000) + 0.5) / 20_000
     gap = sum(
         p * np.mean(np.log(t.pdf(grid) / r.pdf(grid)) * t.pdf(grid))
-        for p, (t, r) in zip((1 - chance, chance), laws, strict=True)
+        for p, (t, r) in zip((1 - chance, chance), distributions, strict=True)
     )
     assert row.relative_entropy == pytest.approx(gap, rel=0.05)
     draws = np.random.default_rng(0)
-    theta = [t.rvs(100_000, random_state=draws) for t, _ in laws]  # the parameter given the record
+    theta = [t.rvs(100_000, random_state=draws) for t, _ in distributions]  # the parameter given the record
     error = sum(
         p * np.abs(r.rvs(100_000, random_state=draws) - th).mean()
-        for p, th, (_, r) in zip((1 - chance, chance), theta, laws, strict=True)
+        for p, th, (_, r) in zip((1 - chance, chance), theta, distributions, strict=True)
     )
     assert row.error == pytest.approx(error, rel=0.05)
 

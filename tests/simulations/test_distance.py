@@ -72,10 +72,10 @@ MOTION = ps.BrownianMotion(sensitivity=1, time=0.5, shape=(2,))
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ps.NoiseAfter(base=ps.NoiseAfter(base=G2, noise=1), noise=1),
+        ps.PostNoise(base=ps.PostNoise(base=G2, noise=1), noise=1),
         ps.NoisyContraction(base=G2, steps=(ps.NoisyStep(map=ps.Scaling(factor=0.8), noise_std=1),)),
         MOTION,
-        ps.Hierarchy(base=MOTION, times=(1.0, 2.0)),
+        ps.MultilevelRelease(base=MOTION, times=(1.0, 2.0)),
     ],
     ids=lambda one: type(one).__name__,
 )

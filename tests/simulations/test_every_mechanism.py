@@ -47,7 +47,7 @@ def test_the_four_bugs_that_matter_most_are_among_the_mutants():
         assert getattr(whole.scheme, "rate", 1) == 1
         assert getattr(whole.scheme, "n", 3) == getattr(whole.scheme, "m", 3)
     program, bold = fields("smooth-categorical")
-    assert bold.accountant.max_loss == pytest.approx(1.1 * program.accountant.max_loss, rel=1e-6)
+    assert bold.accountant.max_divergence == pytest.approx(1.1 * program.accountant.max_divergence, rel=1e-6)
 
 
 TWO, HIDDEN = ps.ReplaceOne(n=2), ps.LogisticLoss(features=1, norm=1, radius=5)
@@ -77,8 +77,8 @@ OTHERS = [
     ps.MarkovKernel(base=ps.MarkovKernel(base=ANSWER, matrix=STIR), matrix=STIR),
     ps.MarkovKernel(base=ps.OneBit(graph=GRAPH, epsilon=0.3), matrix=STIR),
     ps.OneBit(graph=GRAPH, epsilon=0.3, observations=3),
-    ps.NoiseAfter(
-        base=ps.NoiseAfter(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,)), noise=1), noise=1
+    ps.PostNoise(
+        base=ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, shape=(2,)), noise=1), noise=1
     ),
     ps.LogisticPosterior(n=3, features=2, norm=1, prior_std=1, intercept_std=1),
     ps.NoisyProjectedSGD(
@@ -110,7 +110,7 @@ def test_groups_of_two(name, rng, alpha):
 
 
 def weighs(losses, others):
-    """One law is e^loss times the other wherever the loss is not large: as far as draws from either tell."""
+    """One distribution is e^loss times the other wherever the loss is not large: as far as draws from either tell."""
     top = np.quantile(losses, 0.8)
     here, there = losses <= top, np.where(others <= top, np.exp(np.minimum(others, top)), 0.0)
     return abs(here.mean() - there.mean()) < 6 * np.hypot(here.std(), there.std()) / np.sqrt(len(losses)) + 1e-9

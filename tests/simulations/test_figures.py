@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.distributions.laws.conjugate import Beta
+from privsample.distributions.parametric.conjugate import Beta
 from privsample.simulations.audit.plots import plot_audit
 from privsample.simulations.report import figures
 
 PANEL = figures.Panel(
     axis="share of $_{ones",
-    laws=(("true posterior", Beta(a=2, b=3)), ("law of the draws", Beta(a=3, b=3))),
+    distributions=(("true posterior", Beta(a=2, b=3)), ("distribution of the draws", Beta(a=3, b=3))),
     draws=np.array([0.2, 0.4]),
     ends=(5.0, 30.0),
 )

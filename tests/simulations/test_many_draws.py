@@ -31,9 +31,9 @@ IN_BULK = [
     (ANSWER, np.array([1, 0])),
     (ps.MarkovKernel(base=ANSWER, matrix=STIR), np.array([1, 0])),
     (ps.OneBit(graph=GRAPH, epsilon=0.5, observations=2), {"profile": "a", "symbol": np.array([1, 0])}),
-    (ps.NoiseAfter(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=2), noise=1), 1.0),
+    (ps.PostNoise(base=ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=2), noise=1), 1.0),
     (MOTION, [0.0, 2.0]),
-    (ps.Hierarchy(base=MOTION, times=(2.0,)), np.array([0.0, 2.0])),
+    (ps.MultilevelRelease(base=MOTION, times=(2.0,)), np.array([0.0, 2.0])),
 ]
 ONE_BY_ONE = [
     ps.BernoulliSampling(base=ps.GaussianMechanism(sensitivity=1, noise_std=1), margin=0.1, draws=2),

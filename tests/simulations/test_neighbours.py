@@ -108,13 +108,13 @@ def test_no_small_dataset_is_worse_for_a_posterior(prior, n, weight, group):
     mechanism = ps.DiffusedPosterior(model=model, n=n, data_weight=weight)
     logit = np.linspace(-60.0, 60.0, 40_001)
 
-    def law(ones):
+    def distribution(ones):
         a, b = prior[0] + weight * ones, prior[1] + weight * (n - ones)
         cell = logit[1] - logit[0]
         return cell * np.exp(a * special.log_expit(logit) + b * special.log_expit(-logit) - special.betaln(a, b))
 
     def worst(pairs, epsilon):
-        return max(np.maximum(law(a) - np.exp(epsilon) * law(b), 0.0).sum() for a, b in pairs)
+        return max(np.maximum(distribution(a) - np.exp(epsilon) * distribution(b), 0.0).sum() for a, b in pairs)
 
     every = [(a, b) for a, b in itertools.product(range(n + 1), repeat=2) if abs(a - b) <= group]
     offered = [tuple(int(data().sum()) for data in case.datasets) for case in mechanism.worst_neighbours(group)]
@@ -128,11 +128,11 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
     mechanism = ps.TemperedPosterior(model=BETA, n=30, temperature=2, truncation=0.1)
     at = np.linspace(0.1, 0.9, 20_001)
 
-    def law(ones):
+    def distribution(ones):
         logs = mechanism._law(np.asarray(float(ones))).log_density(at)
         return np.exp(logs - special.logsumexp(logs))
 
-    variations = [np.abs(law(ones) - law(ones + 1)).sum() / 2 for ones in range(30)]
+    variations = [np.abs(distribution(ones) - distribution(ones + 1)).sum() / 2 for ones in range(30)]
     found = [min(int(data().sum()) for data in case.datasets) for case in mechanism.worst_neighbours()]
     assert max(variations[ones] for ones in found) == pytest.approx(max(variations), rel=1e-3)
     assert max(variations[0], variations[29]) < 0.85 * max(variations)
@@ -254,7 +254,10 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
         seen = 0.0
         for first, second in answers:
             for answer in (0.0, 1.0):
-                a, b = (np.mean((law[:, 0] == answer) & (law[:, 1] == 1.0)) for law in (first, second))
+                a, b = (
+                    np.mean((distribution[:, 0] == answer) & (distribution[:, 1] == 1.0))
+                    for distribution in (first, second)
+                )
                 seen = max(seen, a - np.exp(epsilon) * b, b - np.exp(epsilon) * a)
         assert seen == pytest.approx(curve(epsilon), abs=6 * np.exp(epsilon) / np.sqrt(draws))
         assert seen > 0.1
@@ -313,7 +316,7 @@ def test_losses_of_tempered_posteriors_hold_where_the_law_is_a_needle_inside_its
     first, second = (case.loss(drawn(case, data, 5_000, rng)) for data in case.datasets)
     low, high = np.quantile(first, [0.2, 0.8])
     here, there = ((low < losses) & (losses < high) for losses in (first, second))
-    weighed = np.where(there, np.exp(np.clip(second, low, high)), 0.0)  # one law is e^loss times the other
+    weighed = np.where(there, np.exp(np.clip(second, low, high)), 0.0)  # one distribution is e^loss times the other
     spread = np.hypot(here.std(), weighed.std()) / np.sqrt(len(first))
     assert here.mean() == pytest.approx(weighed.mean(), abs=7 * spread)
     assert here.mean() > 0.5

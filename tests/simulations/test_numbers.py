@@ -52,8 +52,8 @@ def test_every_number_of_a_release(sections, at):
         near_above(shown, float(account.epsilon(level)))
         assert float(account.delta(float(shown))) <= level
     assert "zCDP: rho" not in facts or facts["zCDP: rho"]
-    if np.isfinite(account.max_loss):
-        near_above(facts["epsilon with no failure at all"], account.max_loss)
+    if np.isfinite(account.max_divergence):
+        near_above(facts["epsilon with no failure at all"], account.max_divergence)
     else:
         assert facts["epsilon with no failure at all"] == "infinite"
     assert ("zCDP: rho" in facts) == np.isfinite(account.zcdp)
@@ -158,34 +158,37 @@ def test_the_true_posterior_is_grey_and_the_law_of_the_draws_is_not(drawn):
     data, releases = drawn
     (diffused,), (concentrated,), (query,), (count,), wines = (panels for _, panels in demo_page.sheet(data, releases))
     for panel in (diffused, concentrated, count):
-        (grey, real), (label, law) = panel.laws
+        (grey, real), (label, distribution) = panel.distributions
         assert grey == "true posterior"
         assert (real.a, real.b) == (6 + 212, 12 + 357)
-        assert law.variance > real.variance or panel is concentrated
-        assert label == ("belief given the noisy count" if panel is count else "law of the draws")
+        assert distribution.variance > real.variance or panel is concentrated
+        assert label == ("belief given the noisy count" if panel is count else "distribution of the draws")
     weight, divisor = releases[0].mechanism.data_weight, releases[1].mechanism.prior_divisor
-    assert diffused.laws[1][1].a == pytest.approx(6 + weight * 212)
-    assert concentrated.laws[1][1].a == pytest.approx(6 / divisor + 212)
-    assert concentrated.laws[1][1].b == pytest.approx(12 / divisor + 357)
+    assert diffused.distributions[1][1].a == pytest.approx(6 + weight * 212)
+    assert concentrated.distributions[1][1].a == pytest.approx(6 / divisor + 212)
+    assert concentrated.distributions[1][1].b == pytest.approx(12 / divisor + 357)
     total = ((data.radius - 5) / 25).sum()
-    assert query.laws[0][1].a == pytest.approx(2 + total)
-    assert query.laws[1][1].a < query.laws[0][1].a or query.laws[1][1].b > query.laws[0][1].b
+    assert query.distributions[0][1].a == pytest.approx(2 + total)
+    assert (
+        query.distributions[1][1].a < query.distributions[0][1].a
+        or query.distributions[1][1].b > query.distributions[0][1].b
+    )
     for k, times in enumerate([59, 71, 48]):
-        (_, real), (_, law) = wines[k].laws
+        (_, real), (_, distribution) = wines[k].distributions
         assert (real.a, real.b) == (2 + times, 6 + 178 - (2 + times))
-        assert law.a == pytest.approx(2 + releases[4].mechanism.data_weight * times)
+        assert distribution.a == pytest.approx(2 + releases[4].mechanism.data_weight * times)
     for panel, release in zip((diffused, concentrated, query), releases, strict=False):
         assert np.array_equal(panel.draws, next(iter(release.draws.values())))
 
 
 def test_belief_given_a_noisy_count_is_wider_than_the_true_posterior():
-    law = demo_page.belief(MODEL, 100, 40.0, 5.0)
+    distribution = demo_page.belief(MODEL, 100, 40.0, 5.0)
     rng = np.random.default_rng(2)
     theta = rng.beta(6, 12, 400_000)
     kept = theta[np.abs(rng.binomial(100, theta) + rng.normal(0, 5, theta.size) - 40) < 0.5]
-    assert float(law.mean) == pytest.approx(kept.mean(), abs=0.003)
-    assert float(law.variance) == pytest.approx(kept.var(), rel=0.08)
-    assert law.variance > MODEL.posterior(np.asarray(40.0), 100).variance
+    assert float(distribution.mean) == pytest.approx(kept.mean(), abs=0.003)
+    assert float(distribution.variance) == pytest.approx(kept.var(), rel=0.08)
+    assert distribution.variance > MODEL.posterior(np.asarray(40.0), 100).variance
     edge = demo_page.belief(MODEL, 100, -20.0, 5.0)
     assert 0 < edge.mean < 0.1
 

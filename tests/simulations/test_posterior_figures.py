@@ -9,18 +9,18 @@ from scipy import integrate, special, stats
 from scipy.special import betaln
 
 import privsample as ps
-from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.noise import DiscreteGaussianNoise
+from privsample.distributions.parametric.conjugate import Beta
 from privsample.mechanisms.release import Release
 from privsample.simulations.experiments import (
     experiment,
+    posterior_distributions,
     posterior_entropy,
     posterior_held_out,
-    posterior_laws,
     posterior_levels,
     posterior_plots,
 )
-from privsample.simulations.experiments.posterior_laws import Setting
+from privsample.simulations.experiments.posterior_distributions import Setting
 from privsample.simulations.report.figures import renyi_data
 
 
@@ -29,7 +29,7 @@ def rows(path):
 
 
 def divergence(order, first, second):
-    """Renyi divergence of two Betas by its formula; cancels for orders near 1."""
+    """Rényi divergence of two Betas by its formula; cancels for orders near 1."""
     (a, b), (c, d) = first, second
     blend = order * a + (1 - order) * c, order * b + (1 - order) * d
     if min(blend) <= 0:
@@ -107,10 +107,10 @@ def test_entropy_of_noisy_counts_against_the_integral_over_the_noise():
         ends = low * stats.beta.pdf(theta, 3, 17) + high * stats.beta.pdf(theta, 15, 5)
         return ends + integrate.quad(part, 0, 12)[0]
 
-    found = posterior_laws.gaussian(SMALL, epsilon)
+    found = posterior_distributions.gaussian(SMALL, epsilon)
     assert found.amount == pytest.approx(deviation)
     assert found.relative_entropy(LAW, 4) == pytest.approx(apart(density), rel=1e-6)
-    assert posterior_laws.gaussian_as_printed(SMALL, 2 * epsilon).amount == pytest.approx(deviation)
+    assert posterior_distributions.gaussian_as_printed(SMALL, 2 * epsilon).amount == pytest.approx(deviation)
 
 
 def test_entropy_of_the_noise_aware_posterior_against_a_loop_over_the_noise():
@@ -130,7 +130,7 @@ def test_entropy_of_the_noise_aware_posterior_against_a_loop_over_the_noise():
 
     points = np.linspace(0.05, 0.8, 4)
     expected = np.array([density(theta) for theta in points])
-    found = posterior_laws.noise_aware(SMALL, 0.05)
+    found = posterior_distributions.noise_aware(SMALL, 0.05)
     made = [found.weights[4] @ stats.beta.pdf(theta, found.a, found.b) for theta in points]
     assert made == pytest.approx(expected, rel=1e-9)
 
@@ -140,9 +140,9 @@ def test_the_noise_costs_what_the_figures_say():
     for order in (2.0, 15.0):
         setting = Setting(alpha=6, beta=12, n=100, order=order)
         for noise, made, epsilon in (
-            ("gaussian", posterior_laws.gaussian, 0.1),
-            ("gaussian", posterior_laws.gaussian_as_printed, 0.05),
-            ("discrete gaussian", posterior_laws.noise_aware, 0.1),
+            ("gaussian", posterior_distributions.gaussian, 0.1),
+            ("gaussian", posterior_distributions.gaussian_as_printed, 0.05),
+            ("discrete gaussian", posterior_distributions.noise_aware, 0.1),
         ):
             mechanism = ps.NoisyStatistics(model=setting.model, n=100, noise=noise, scale=made(setting, 0.1).amount)
             assert mechanism.accountant.rdp(order) == pytest.approx(epsilon, rel=1e-9)
@@ -150,14 +150,16 @@ def test_the_noise_costs_what_the_figures_say():
 
 def test_the_noise_aware_law_is_the_mean_of_what_analysts_find():
     setting = Setting(alpha=3, beta=5, n=12, order=2)
-    law = posterior_laws.noise_aware(setting, 0.3)
-    mechanism = ps.NoisyStatistics(model=setting.model, n=12, noise="discrete gaussian", scale=law.amount)
+    distribution = posterior_distributions.noise_aware(setting, 0.3)
+    mechanism = ps.NoisyStatistics(model=setting.model, n=12, noise="discrete gaussian", scale=distribution.amount)
     noisy = np.arange(-25.0, 36.0)
     found = 0.0
-    for y, share in zip(noisy, np.exp(mechanism.law.log_mass(noisy - 4)), strict=True):
+    for y, share in zip(noisy, np.exp(mechanism.distribution.log_mass(noisy - 4)), strict=True):
         release = Release(mechanism=mechanism, draws={"statistic": np.array([y])}, account=mechanism.accountant)
         found += share * ps.PrivateStatistics(release=release).noise_aware().mean
-    assert found == pytest.approx(law.weights[4] @ (law.a / (law.a + law.b)), rel=1e-9)
+    assert found == pytest.approx(
+        distribution.weights[4] @ (distribution.a / (distribution.a + distribution.b)), rel=1e-9
+    )
 
 
 def test_the_relative_entropies_that_our_mechanisms_tend_to():
@@ -180,12 +182,15 @@ def test_every_law_is_whole_and_tends_to_the_posterior_or_away(name):
 
 
 def test_entropy_of_weighted_posteriors_against_the_closed_form():
-    for made, field in ((posterior_laws.diffused, "data_weight"), (posterior_laws.concentrated, "prior_divisor")):
+    for made, field in (
+        (posterior_distributions.diffused, "data_weight"),
+        (posterior_distributions.concentrated, "prior_divisor"),
+    ):
         found = made(SMALL, 0.03)
         closed = SMALL.model.posterior(np.asarray(4.0), 12, **{"data_weight": 1.0, field: found.amount})
         assert found.relative_entropy(LAW, 4) == pytest.approx(LAW.relative_entropy(closed), rel=1e-9)
         assert found.amount < 1
-    assert posterior_laws.diffused(SMALL, SMALL.direct * 1.0001).amount == 1.0
+    assert posterior_distributions.diffused(SMALL, SMALL.direct * 1.0001).amount == 1.0
 
 
 @pytest.mark.statistical
@@ -195,22 +200,24 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
     """The mechanisms run 200,000 times, as the thesis runs them 10,000 times; the twin's population is another one."""
     repeats, setting = 200_000, Setting(alpha=6, beta=12, n=100, order=15)
     ones, new = rng.binomial(100, 0.5, repeats), rng.binomial(100, 0.5, repeats)
-    law = posterior_plots.MADE[name](setting, 0.1)
+    distribution = posterior_plots.MADE[name](setting, 0.1)
     if name in ("diffused", "concentrated"):
-        r, m = (law.amount, 1.0) if name == "diffused" else (1.0, law.amount)
+        r, m = (distribution.amount, 1.0) if name == "diffused" else (1.0, distribution.amount)
         theta = rng.beta(6 / m + r * ones, 12 / m + r * (100 - ones))
     elif name == "Gaussian noise":
-        noisy = np.clip(rng.normal(ones, law.amount), 0, 100)
+        noisy = np.clip(rng.normal(ones, distribution.amount), 0, 100)
         theta = rng.beta(6 + noisy, 112 - noisy)
     else:
-        noisy = ones + DiscreteGaussianNoise(noise_std=law.amount).sample((repeats,), rng).astype(int)
+        noisy = ones + DiscreteGaussianNoise(noise_std=distribution.amount).sample((repeats,), rng).astype(int)
         counts, values = np.arange(101), np.unique(noisy)
-        log_weights = stats.betabinom.logpmf(counts, 100, 6, 12) - 0.5 * ((values[:, None] - counts) / law.amount) ** 2
+        log_weights = (
+            stats.betabinom.logpmf(counts, 100, 6, 12) - 0.5 * ((values[:, None] - counts) / distribution.amount) ** 2
+        )
         share = np.cumsum(special.softmax(log_weights, axis=1), axis=1)[np.searchsorted(values, noisy)]
         believed = np.minimum((rng.random(repeats)[:, None] > share).sum(axis=1), 100)
         theta = rng.beta(6 + believed, 112 - believed)
     scores = -(new * np.log(theta) + (100 - new) * np.log1p(-theta))
-    mean, deviation = law.held_out(rho)
+    mean, deviation = distribution.held_out(rho)
     z = (scores.mean() - mean) / (scores.std() / repeats**0.5)
     squares = (scores - mean) ** 2
     spread = (squares.mean() - deviation**2) / (squares.std() / repeats**0.5)

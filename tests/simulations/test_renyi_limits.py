@@ -1,4 +1,4 @@
-"""Lower limits of Renyi divergences from draws and from curves."""
+"""Lower limits of Rényi divergences from draws and from curves."""
 
 import numpy as np
 import pytest

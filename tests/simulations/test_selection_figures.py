@@ -56,8 +56,8 @@ def test_the_mean_accuracy_of_the_winner_by_a_sum_over_the_number_of_runs(monkey
 def test_the_standard_error_of_one_run_is_that_of_a_mean(monkeypatch):
     monkeypatch.setattr(data, "BUDGETS", np.ones(1))
     rng = np.random.default_rng(3)
-    laws = tuple(ps.TruncatedNegativeBinomial.geometric(mean=1 + excess) for excess in (1e-9, 1.0))
-    cost = data.Cost(label="", whose="", laws=laws, epsilon=np.array([1.0, 2.0]))
+    distributions = tuple(ps.TruncatedNegativeBinomial.geometric(mean=1 + excess) for excess in (1e-9, 1.0))
+    cost = data.Cost(label="", whose="", distributions=distributions, epsilon=np.array([1.0, 2.0]))
     for runs in (50, 800):
         pool = rng.uniform(size=runs)
         (curve,) = data.figure_7([cost], pool, resamples=2000)
@@ -75,17 +75,17 @@ def test_both_divergences_of_the_three_points(order):
 
 
 def test_corollary_4_on_both_sides_of_its_turn():
-    law = ps.TruncatedNegativeBinomial(eta=0.5, gamma=0.01)
+    distribution = ps.TruncatedNegativeBinomial(eta=0.5, gamma=0.01)
     count, length = np.log(0.5 * 0.99 / (0.01 * (1 - 0.1))), np.log(100.0)
     turn = 1 + (count / 0.1) ** 0.5
     flat = 2 * (0.1 * count) ** 0.5 + 2 * 1.5 * (0.1 * length) ** 0.5 - 0.05
     steep = 0.1 * 19 + count / 19 + 2 * 1.5 * (0.1 * length) ** 0.5 - 0.05
     assert turn < 20
-    assert data.printed(law)(np.array([2.0, turn, 20.0])) == pytest.approx([flat, flat, steep])
+    assert data.printed(distribution)(np.array([2.0, turn, 20.0])) == pytest.approx([flat, flat, steep])
 
 
 def test_by_the_printed_bounds_one_half_overtakes_poisson_where_the_paper_says(monkeypatch):
-    monkeypatch.setattr(data, "ours", lambda law: GaussianAccountant(sensitivity=1.0, noise_std=1.0))
+    monkeypatch.setattr(data, "ours", lambda distribution: GaussianAccountant(sensitivity=1.0, noise_std=1.0))
     curves = data.figure_5(data.costs.__wrapped__(tuple(np.geomspace(3.0, 1000.0, 25))))
     table = table_of(*curves)
     assert selection_use._crossing(table, "printed", "y") == "from ε = 4.2 on"

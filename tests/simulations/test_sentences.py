@@ -29,7 +29,7 @@ CLOSE = 5e-3  # relative difference of a computed number between two grids: less
 FAR = 6.0  # standard errors between a simulated number and that with another seed
 SLOW = {  # smaller runs of what takes longest; every comparison that they make must stand all the same
     "t-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
-    **{name: ((gibbs, "SWEEPS", 60),) for name in ("t-4.3", "t-4.4", "t-4.5", "t-4.7")},
+    **dict.fromkeys(("t-4.3", "t-4.4", "t-4.5", "t-4.7"), ((gibbs, "SWEEPS", 60),)),
     "t-4.6": (
         (gibbs_likelihood, "SPLITS", 4),
         (gibbs_likelihood, "EPSILONS", [0.3, 1.0]),
@@ -160,11 +160,11 @@ def test_the_tempered_draw_is_not_called_better_at_ten_records():
 def test_the_error_of_a_tempered_draw_against_draws(rng, alpha, factor, accepted):
     from scipy import stats
 
-    from privsample.distributions.laws.truncated import heated, held
+    from privsample.distributions.parametric.truncated import heated, held
 
     a, b, repeats = 1 + 20 / 7.0, 1 + 180 / 7.0, 40_000
-    law = held(heated(tempered.MODEL.posterior(np.asarray(20.0), 200), 7.0), 0.05, 0.95)
-    errors = np.abs(law.sample(repeats, rng) - tempered.SHARE)
+    distribution = held(heated(tempered.MODEL.posterior(np.asarray(20.0), 200), 7.0), 0.05, 0.95)
+    errors = np.abs(distribution.sample(repeats, rng) - tempered.SHARE)
     stated = factor * float(tempered.error_of_beta(np.array(a), np.array(b), 0.05))
     z = (errors.mean() - stated) / (errors.std() / repeats**0.5)
     assert (abs(z) < stats.norm.isf(alpha / 2)) == accepted

@@ -17,11 +17,15 @@ EPSILON = np.array([-0.7, 0.0, 0.2, 1.3])
 @pytest.mark.parametrize("name", ["laplace", "gauss"])
 def test_profiles_by_quadrature(name):
     """The loss falls along the line: integrate up to where it is epsilon."""
-    law = {"laplace": lambda z: mp.exp(-abs(z)) / 2, "gauss": mp.npdf}[name]
+    distribution = {"laplace": lambda z: mp.exp(-abs(z)) / 2, "gauss": mp.npdf}[name]
     for e, found in zip(EPSILON, getattr(printed, name)(0.8)(EPSILON), strict=True):
         end = {"laplace": np.clip((0.8 - e) / 2, -40, 40 if e < -0.8 else 0.8), "gauss": 0.4 - e / 0.8}[name]
         places = [-40, *(x for x in (-8, -2, 0) if x < end), end]
-        truth = mp.quad(lambda z, e=e: law(z) - mp.exp(e) * law(z - 0.8), places) if e < 0.8 or name == "gauss" else 0
+        truth = (
+            mp.quad(lambda z, e=e: distribution(z) - mp.exp(e) * distribution(z - 0.8), places)
+            if e < 0.8 or name == "gauss"
+            else 0
+        )
         assert found == pytest.approx(float(truth), abs=1e-12)
 
 

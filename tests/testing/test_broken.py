@@ -292,8 +292,8 @@ class WrongPair(ps.LossPair):
         return super().least_epsilon(log_delta) * (0.5 if self.wrong == "inverse" else 1.0)
 
     @property
-    def max_loss(self):
-        return np.inf if self.wrong == "curve" else TIE.max_loss
+    def max_divergence(self):
+        return np.inf if self.wrong == "curve" else TIE.max_divergence
 
     def reverse(self):
         return self if self.wrong == "reverse" else TIE.reverse()

@@ -1,4 +1,4 @@
-"""The mechanism obeys every law, and its probabilities are those of permute-and-flip."""
+"""The mechanism obeys every distribution, and its probabilities are those of permute-and-flip."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from privsample.testing import check_mechanism
 
 
 def test_the_mechanism_obeys_every_law():
-    assert all(law.applied for law in check_mechanism(PrivateMajority))
+    assert all(distribution.applied for distribution in check_mechanism(PrivateMajority))
 
 
 def test_draws_are_paid_for_one_by_one():
     mechanism = PrivateMajority(rate=0.3, draws=4)
     assert mechanism.accountant == 4 * MajorityAccountant(rate=0.3)
-    assert mechanism.accountant.max_loss == pytest.approx(1.2)
+    assert mechanism.accountant.max_divergence == pytest.approx(1.2)
     assert mechanism.release([0, 1])["majority"].shape == (4,)
 
 

@@ -1,1 +1,1 @@
-"""From the law of a loss to its curves: integrals without cancellation, dominating masses, conversions."""
+"""From the distribution of a loss to its curves: integrals without cancellation, dominating masses, conversions."""

@@ -72,13 +72,13 @@ class CurveChords:
     log_delta: FloatArray
 
     @staticmethod
-    def of(curve: Curve, max_loss: float, count: int) -> "CurveChords":
+    def of(curve: Curve, max_divergence: float, count: int) -> "CurveChords":
         """From about `count` values: first where the curve falls, then close to each other there."""
-        if max_loss == 0.0:
+        if max_divergence == 0.0:
             return CurveChords(np.zeros(1), np.full(1, -np.inf))
-        coarse = np.append(0.0, _LOSSES[max_loss > _LOSSES])
-        if np.isfinite(max_loss):
-            coarse = np.append(coarse, max_loss)
+        coarse = np.append(0.0, _LOSSES[max_divergence > _LOSSES])
+        if np.isfinite(max_divergence):
+            coarse = np.append(coarse, max_divergence)
         known = np.asarray(curve(coarse), dtype=np.float64)
         left = max(count - len(coarse), 8)
         near, far = (_end(coarse, known, goal) for goal in (_NEAR, _FAR))

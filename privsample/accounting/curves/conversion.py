@@ -1,4 +1,4 @@
-"""From Renyi curves to (epsilon, delta), minimised over a continuous order, and roots that end on the safe side."""
+"""From Rényi curves to (epsilon, delta), minimised over a continuous order, and roots that end on the safe side."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
     values = np.full_like(x, np.inf)
     values[inside] = objective(orders[inside])
     if np.isnan(values).any():
-        raise NumericalFailure("a Renyi curve came out as NaN; no guarantee is claimed")
+        raise NumericalFailure("a Rényi curve came out as NaN; no guarantee is claimed")
     return values
 
 
@@ -70,13 +70,13 @@ def epsilon_at(orders: FloatArray, renyi: FloatArray, log_delta: float) -> Float
 
 
 def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
-    """log delta at epsilon of a mechanism with this Renyi curve, by its best order. Kind: upper bound."""
+    """log delta at epsilon of a mechanism with this Rényi curve, by its best order. Kind: upper bound."""
     e = float(np.clip(epsilon, -1e250, 1e250))  # its product with an order stays finite
     return min(least(lambda orders: log_delta_at(orders, curve(orders), e), order_limit), 0.0)
 
 
 def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> float:
-    """The least epsilon at which a mechanism with this Renyi curve has this log delta. Kind: upper bound."""
+    """The least epsilon at which a mechanism with this Rényi curve has this log delta. Kind: upper bound."""
     return max(least(lambda orders: epsilon_at(orders, curve(orders), log_delta), order_limit), 0.0)
 
 
@@ -100,8 +100,10 @@ class HigherOrders:
         return HigherOrders(orders, np.minimum.accumulate(np.append(bound(orders), np.inf)[::-1])[::-1])
 
 
-def closed(bound: Curve, orders: FloatArray, order_limit: float, max_loss: float, higher: HigherOrders) -> FloatArray:
-    """The bound at each order or, where less, `higher` at some higher one; at most `max_loss`.
+def closed(
+    bound: Curve, orders: FloatArray, order_limit: float, max_divergence: float, higher: HigherOrders
+) -> FloatArray:
+    """The bound at each order or, where less, `higher` at some higher one; at most `max_divergence`.
 
     +inf from `order_limit` on. Source: Rényi divergences do not decrease in the order (Van Erven and Harremos 2014,
     Theorem 3; Papernot and Steinke 2022, Remark 5).
@@ -109,7 +111,7 @@ def closed(bound: Curve, orders: FloatArray, order_limit: float, max_loss: float
     at = np.ravel(orders)
     inside = at < order_limit
     result = np.full(at.shape, np.inf)
-    result[inside] = np.minimum(bound(at[inside]), max_loss)
+    result[inside] = np.minimum(bound(at[inside]), max_divergence)
     result[inside] = np.minimum(result[inside], higher.least[np.searchsorted(higher.orders, at[inside])])
     return result.reshape(orders.shape)
 
@@ -161,9 +163,12 @@ def safe_side(holds: Callable[[float], bool], start: float, *, upward: bool) -> 
     return np.inf if upward else 0.0
 
 
-def least_epsilon(log_curve: Curve, draft: Curve, log_delta: float) -> float:
-    """The least epsilon >= 0 at which a falling log privacy curve is at most this; `draft`, close below, guides."""
-    if draft(np.zeros(1))[0] <= log_delta and log_curve(np.zeros(1))[0] <= log_delta:
+def least_epsilon(log_curve: Curve, approx_log_delta: Curve, log_delta: float) -> float:
+    """The least epsilon >= 0 at which a decreasing log privacy curve is at most `log_delta`.
+
+    The search starts from the root of `approx_log_delta`, which lies slightly below the curve.
+    """
+    if approx_log_delta(np.zeros(1))[0] <= log_delta and log_curve(np.zeros(1))[0] <= log_delta:
         return 0.0
-    root = crossing(lambda e: float(draft(np.array([e]))[0] - log_delta), start=1.0)
+    root = crossing(lambda e: float(approx_log_delta(np.array([e]))[0] - log_delta), start=1.0)
     return safe_side(lambda e: bool(log_curve(np.array([e]))[0] <= log_delta), root, upward=True)

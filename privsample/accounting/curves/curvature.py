@@ -1,4 +1,4 @@
-"""Renyi divergences as integrals of the log normalizer's curvature along one coordinate, without cancellation.
+"""Rényi divergences as integrals of the log normalizer's curvature along one coordinate, without cancellation.
 
 With G(t) the log normalizer on the line from Q (t = 0) to P (t = 1), the divergence of order a is the integral of
 t G''(t) over [0, 1] plus that of (a - t)/(a - 1) G''(t) over [1, a]. Proof: docs/notes/posterior.md, section 1.
@@ -53,7 +53,7 @@ def _along(
         unit = np.minimum(base / step, _LONGEST)
         most = float(np.max(length / unit))
     if not most <= _LONGEST:
-        raise NumericalFailure("a prior is so small beside a record's step that no Renyi curve is known")
+        raise NumericalFailure("a prior is so small beside a record's step that no Rényi curve is known")
     count = int(np.ceil(np.log2(most + 1.0))) + 1
     edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
     half = np.diff(edges, axis=1)[:, :, None] / 2

@@ -1,4 +1,4 @@
-"""Renyi divergence of a pair that is known by its two privacy curves. Kind: exact up to rounding upwards.
+"""Rényi divergence of a pair that is known by its two privacy curves. Kind: exact up to rounding upwards.
 
 Source: Balle, Barthe and Gaboardi 2018, Theorem 6: with s = a - 1, e^(s R_a(P || Q)) is
 1 + s (s+1) int_0^inf [e^(s e) D_(e^e)(P || Q) + e^(-(s+1) e) D_(e^e)(Q || P)] de.
@@ -23,20 +23,20 @@ _STEPS = np.array([1.0, 1 / 8, 8.0])
 
 
 def renyi_from_curves(
-    curves: tuple[Curve, Curve], ceiling: Curve, max_loss: float, order_limit: float, orders: FloatArray
+    curves: tuple[Curve, Curve], ceiling: Curve, max_divergence: float, order_limit: float, orders: FloatArray
 ) -> FloatArray:
     """R_a(P || Q) at `orders`, any shape, > 1: never below the truth, +inf at and above `order_limit`.
 
-    Parameters: curves, log delta of (P, Q) and of (Q, P), rounded up, at any epsilon >= 0; ceiling, a Renyi curve that
+    Parameters: curves, log delta of (P, Q) and of (Q, P), rounded up, at any epsilon >= 0; ceiling, a Rényi curve that
     (P, Q) never exceeds, for the tail of the integral; max_loss, of (P, Q).
     """
     a = np.asarray(orders, dtype=np.float64)
     result = np.full(a.shape, np.inf)
     inside = a < order_limit
-    if max_loss <= 0.0 or not inside.any():
+    if max_divergence <= 0.0 or not inside.any():
         return np.where(inside, 0.0, result)
     s = a[inside] - 1.0
-    log_integral = _Integral(curves, ceiling, max_loss, order_limit, s).log_value()
+    log_integral = _Integral(curves, ceiling, max_divergence, order_limit, s).log_value()
     grown = np.logaddexp(0.0, np.log(s) + np.log1p(s) + log_integral)
     result[inside] = np.minimum(grown / s * (1 + _ROUNDING), ceiling(a[inside]))
     return result
@@ -50,16 +50,16 @@ class _Integral:
     """
 
     def __init__(
-        self, curves: tuple[Curve, Curve], ceiling: Curve, max_loss: float, limit: float, s: FloatArray
+        self, curves: tuple[Curve, Curve], ceiling: Curve, max_divergence: float, limit: float, s: FloatArray
     ) -> None:
         self.curve, self.reverse = curves
         self.s = s
         edges = np.exp2(np.arange(-_OCTAVES_BELOW, _OCTAVES_ABOVE + 1.0))
-        if np.isfinite(max_loss):
-            below = max_loss * np.exp2(np.arange(-_OCTAVES_BELOW, 1.0))
-            edges = np.append(below, edges[edges > max_loss])
+        if np.isfinite(max_divergence):
+            below = max_divergence * np.exp2(np.arange(-_OCTAVES_BELOW, 1.0))
+            edges = np.append(below, edges[edges > max_divergence])
         self.edges = np.append(0.0, edges)
-        self.tail = self._tails(ceiling, max_loss, limit)
+        self.tail = self._tails(ceiling, max_divergence, limit)
 
     def log_value(self) -> FloatArray:
         """log of the integrals, (rows,)."""
@@ -121,11 +121,11 @@ class _Integral:
     def _add(self, rows: NDArray[np.intp], log_piece: FloatArray) -> None:
         np.logaddexp.at(self.total, rows, log_piece)
 
-    def _tails(self, ceiling: Curve, max_loss: float, limit: float) -> FloatArray:
+    def _tails(self, ceiling: Curve, max_divergence: float, limit: float) -> FloatArray:
         """log of the integral beyond each edge: D_(e^e) <= e^(t (R_(t+1) - e)) for any t in (s, limit - 1)."""
         s = self.s[:, None]
-        first = np.broadcast_to(np.where(self.edges < max_loss, np.inf, -np.inf), (len(s), len(self.edges)))
-        if np.isinf(max_loss):
+        first = np.broadcast_to(np.where(self.edges < max_divergence, np.inf, -np.inf), (len(s), len(self.edges)))
+        if np.isinf(max_divergence):
             steps = np.minimum(np.maximum(s, 1.0) * _STEPS, (limit - 1.0 - s) / 2)
             t = s + steps
             level = t * ceiling(t + 1.0) - np.log(steps)

@@ -193,7 +193,7 @@ class PrivacyBounds:
         pairs = tuple(pair for group in directions for pair in group)
         if not all(isinstance(pair, LossPair) for pair in pairs):
             raise TypeError(f"groups must hold values of LossPair, got {groups!r}")
-        pure = known.get("pure_epsilon", max(pair.max_loss for pair in pairs))
+        pure = known.get("pure_epsilon", max(pair.max_divergence for pair in pairs))
         filled: dict[str, Any] = {
             "renyi": lambda orders: worst_renyi(pairs, orders),
             "order_limit": min(pair.order_limit for pair in pairs),

@@ -50,7 +50,7 @@ def compose(members: Members) -> PrivacyBounds:
         tabulated_renyi=lambda orders: _sum_of_curves(_by_tables(members), orders),
         tabulated=any(bounds.tabulated for bounds, _ in members),
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
-        curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
+        curve_is_least=bool(groups) and not any(pair.is_envelope for pair in pairs),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
     )
@@ -135,13 +135,13 @@ def _member(bounds: PrivacyBounds, times: int, side: int) -> tuple[LossPair, int
 def _affordable(members: list[tuple[LossPair, int]]) -> list[tuple[LossPair, int]]:
     """The members, the most expensive ones as tables until a grid, which asks each for many values, is affordable."""
     while len(members) > 0:
-        costs = [_DISCRETIZED * pair.curve_cost if pair.dear else 0.0 for pair, _ in members]
+        costs = [_DISCRETIZED * pair.curve_cost if pair.is_expensive else 0.0 for pair, _ in members]
         if sum(costs) <= BUDGET or _product(members).smooth:
             break
         worst = int(np.argmax(costs))
         pair, times = members[worst]
         parts = ProductPair.of(pair, times).members
-        tables = [(TabulatedPair(pair=part) if part.dear else part, own) for part, own in parts]
+        tables = [(TabulatedPair(pair=part) if part.is_expensive else part, own) for part, own in parts]
         members = [*members[:worst], *tables, *members[worst + 1 :]]
     return members
 
@@ -164,7 +164,9 @@ def side_by_side(parts: Sequence[PrivacyBounds]) -> PrivacyBounds:
     """Bounds of releases from disjoint parts of the records: the largest of the parts' in every view."""
     found = [part.pairs if not any(isinstance(pair, Envelope) for pair in part.pairs) else () for part in parts]
     listed = tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
-    pairs = _undominated([pair for pair in listed if pair.max_loss > 0.0] or listed[:1])  # zero loss: any dominates
+    pairs = _undominated(
+        [pair for pair in listed if pair.max_divergence > 0.0] or listed[:1]
+    )  # zero loss: any dominates
 
     def renyi(orders: FloatArray) -> FloatArray:
         result: FloatArray = np.max([part.renyi(orders) for part in parts], axis=0)

@@ -3,13 +3,13 @@
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import Envelope, delta_below_zero
 
 
-@value
+@frozen_value
 class BoundsEnvelope(Envelope):
     """Dominates every ordered pair of neighbours of an account with these bounds, in either order.
 
@@ -20,7 +20,7 @@ class BoundsEnvelope(Envelope):
     bounds: PrivacyBounds
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The account's pure guarantee; +inf where it has an infinity mass."""
         return self.bounds.pure_epsilon if self.bounds.infinity_mass == 0.0 else np.inf
 
@@ -30,9 +30,9 @@ class BoundsEnvelope(Envelope):
         return self.bounds.order_limit if self.bounds.infinity_mass == 0.0 else 1.0
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Where a pair of the account is, or where something else than single pairs stands behind its curve."""
-        return not self.bounds.pairs or any(pair.dear for pair in self.bounds.pairs)
+        return not self.bounds.pairs or any(pair.is_expensive for pair in self.bounds.pairs)
 
     @property
     def curve_cost(self) -> float:
@@ -61,7 +61,7 @@ class BoundsEnvelope(Envelope):
         above = np.minimum(curve(self.bounds, each), 0.0)[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Of the account's worst pairs, without a certificate."""
         if not self.bounds.has_curve:
             return self.log_delta(epsilon)

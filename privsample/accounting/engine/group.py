@@ -4,7 +4,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample._value import cached, value
+from privsample._value import cached, frozen_value
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.tables import tabulated, within_budget
@@ -30,7 +30,7 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
     )
 
 
-@value
+@frozen_value
 class GroupEnvelope(Envelope):
     """Dominates all neighbours that are `size` steps apart, each step bounded by `base`.
 
@@ -55,14 +55,14 @@ class GroupEnvelope(Envelope):
         return _limit(self.base.order_limit, self.size) if self._chains else 1.0
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """size times the base's pure guarantee."""
         return self.size * self.base.pure_epsilon if self._chains else np.inf
 
     @cached
     def _pure(self) -> DiscretePair | None:
         """What the pure guarantee alone implies, where there is one."""
-        return binary_pair(self.max_loss) if np.isfinite(self.max_loss) else None
+        return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) else None
 
     @property
     def curve_cost(self) -> float:

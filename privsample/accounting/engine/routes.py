@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import epsilon_at, epsilon_from_renyi, epsilon_of_curve
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import Kind, PrivacyBounds, RenyiBound
@@ -17,7 +17,7 @@ _TRIED, _ORDERS = 60.0, 90.0  # values that a search for an epsilon takes, and f
 FROM_TABLE = ", of tabulated curves (the exact ones are too expensive)"
 
 
-@value
+@frozen_value
 class Route:
     """One valid way to an epsilon: its name, the epsilon it gives at the delta asked for, and whether it is exact."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, cached, value
+from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
 from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.engine import views
@@ -85,7 +85,7 @@ def _with_renyi(bounds: PrivacyBounds, renyi: "RenyiOf") -> PrivacyBounds:
     return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts, own_renyi_cost=0.5)
 
 
-@value
+@frozen_value
 class RenyiOf(Memo):
     """The Rényi curve of bounds by chords, filled at the first question."""
 
@@ -105,14 +105,14 @@ class RenyiOf(Memo):
         return np.where(a < self.bounds.order_limit, found, np.inf)
 
 
-@value
+@frozen_value
 class _Whole(Envelope):
     """All neighbours of an account by its least privacy curve, conversions of its Rényi curve included."""
 
     bounds: PrivacyBounds
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The account's pure guarantee; +inf where it has an infinity mass."""
         return self.bounds.pure_epsilon if self.bounds.infinity_mass == 0.0 else np.inf
 
@@ -135,7 +135,7 @@ class _Whole(Envelope):
         return views.log_delta(self.bounds, epsilon)
 
 
-@value
+@frozen_value
 class TabulatedPair(LossPair):
     """Dominates `pair`: its privacy curves joined by chords. An envelope stays its own reverse."""
 
@@ -144,7 +144,7 @@ class TabulatedPair(LossPair):
     @cached
     def _chords(self) -> CurveChords:
         shared = _PER_GRID if isinstance(self.pair, ProductPair) else 1.0
-        return CurveChords.of(self.pair.log_delta, self.pair.max_loss, table_size(self.pair.curve_cost / shared))
+        return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.pair.curve_cost / shared))
 
     @property
     def by_curve(self) -> bool:
@@ -152,9 +152,9 @@ class TabulatedPair(LossPair):
         return hasattr(self.pair, "ceiling")
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The pair's."""
-        return self.pair.max_loss
+        return self.pair.max_divergence
 
     @property
     def order_limit(self) -> float:
@@ -162,9 +162,9 @@ class TabulatedPair(LossPair):
         return self.pair.order_limit
 
     @property
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """Where the pair is."""
-        return self.pair.joint
+        return self.pair.is_envelope
 
     @property
     def from_table(self) -> bool:
@@ -180,12 +180,12 @@ class TabulatedPair(LossPair):
         return np.where(e >= 0, self._above_zero(np.abs(e)), delta_below_zero(e, back._above_zero(np.abs(e))))
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
-        return np.where(epsilon >= self.max_loss, -np.inf, self._chords(epsilon))
+        return np.where(epsilon >= self.max_divergence, -np.inf, self._chords(epsilon))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """By chords of the pair's own curve, or of the integral over its chords where it is such an integral."""
         a = np.asarray(orders, dtype=np.float64)
-        return np.where(a < self.order_limit, np.fmin(self._renyi_chords(a), self.max_loss), np.inf)
+        return np.where(a < self.order_limit, np.fmin(self._renyi_chords(a), self.max_divergence), np.inf)
 
     @cached
     def _renyi_chords(self) -> RenyiChords:
@@ -195,7 +195,7 @@ class TabulatedPair(LossPair):
         ceiling = self.pair.ceiling  # type: ignore[attr-defined]
 
         def integral(orders: FloatArray) -> FloatArray:
-            return renyi_from_curves(curves, ceiling, self.max_loss, self.order_limit, orders)
+            return renyi_from_curves(curves, ceiling, self.max_divergence, self.order_limit, orders)
 
         return RenyiChords.of(integral, self.order_limit, table_size(_INTEGRAL))
 

@@ -14,7 +14,7 @@ from privsample.accounting.loss.pair import Envelope, checked_divergence, delta_
 from privsample.errors import NumericalFailure
 
 _LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
-BY_ORDER = "Renyi curve at its best order"
+BY_ORDER = "Rényi curve at its best order"
 
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
@@ -54,7 +54,9 @@ def approx_privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArr
         return privacy_curve(bounds, epsilon)
     envelopes = [pair for pair in bounds.pairs if isinstance(pair, Envelope)]
     single = [pair for pair in bounds.pairs if not isinstance(pair, Envelope)]
-    found = [pair.draft(epsilon) for pair in envelopes] + ([worst_log_delta(single, epsilon)] if single else [])
+    found = [pair.approx_log_delta(epsilon) for pair in envelopes] + (
+        [worst_log_delta(single, epsilon)] if single else []
+    )
     return np.minimum(np.max(found, axis=0), 0.0)
 
 

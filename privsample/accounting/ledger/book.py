@@ -7,16 +7,16 @@ from typing import Any
 
 from privsample._checks import positive_integer
 from privsample._serial import decode, storable
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant, Composed, composable
-from privsample.accounting.ledger.filters import Charge, CurveFilter, Filter, filter_for
+from privsample.accounting.ledger.filters import CurveFilter, Filter, PrivacyCost, filter_for
 from privsample.accounting.ledger.log import Event
 from privsample.accounting.targets import Target
 from privsample.errors import RelationMismatch
 from privsample.relations import Relation
 
 
-@value
+@frozen_value
 class Item:
     """An account and how often it was entered; a plan's item also has its mechanism (as JSON text) and its draws."""
 
@@ -31,11 +31,11 @@ class Item:
         return self.times - self.used
 
 
-@value
+@frozen_value
 class Entry:
     """What was entered at once. kind: "spend", "release" or "plan"; at: UTC; version: of privsample, which wrote it.
 
-    delta: None where the charge is by Renyi curve, otherwise the part of delta at which a plan counts tightly.
+    delta: None where the charge is by Rényi curve, otherwise the part of delta at which a plan counts tightly.
     """
 
     number: int
@@ -59,7 +59,7 @@ def whole(items: Sequence[Item]) -> Accountant:
     return Composed(entries=tuple((item.account, item.times) for item in items))
 
 
-@value
+@frozen_value
 class Settings:
     """What was fixed at creation."""
 
@@ -75,14 +75,14 @@ class Settings:
         return filter_for(self.budget, approximate_share=self.approximate_share, weights=self.weights)
 
 
-@value
-class Book:
+@frozen_value
+class LedgerState:
     """The state after some events. `filter` is the creation's, but for what a first plan has taken of delta."""
 
     settings: Settings
     filter: Filter
     entries: tuple[Entry, ...]
-    total: Charge
+    total: PrivacyCost
     last: Event
 
     @property
@@ -92,18 +92,20 @@ class Book:
             return 0.0
         return self.filter.budget.delta if not self.entries else self.filter.set_aside_left(self.total)
 
-    def charge(self, items: Sequence[Item], delta: float | None) -> Charge:
+    def charge(self, items: Sequence[Item], delta: float | None) -> PrivacyCost:
         """What an entry of these items adds."""
         return _charge(self.filter, items, delta, {})
 
-    def fits(self, charge: Charge, delta: float | None = None) -> bool:
+    def fits(self, charge: PrivacyCost, delta: float | None = None) -> bool:
         """Whether an entry with this charge keeps the promise of the budget."""
         found, total = _entered(self.filter, self.total, charge, delta, first=not self.entries)
         return found.fits(total)
 
 
-def _charge(found: Filter, items: Sequence[Item], delta: float | None, known: dict[Accountant, Charge]) -> Charge:
-    """By Renyi curve, or at `delta` as one (epsilon, delta). known: charges of one release, filled here."""
+def _charge(
+    found: Filter, items: Sequence[Item], delta: float | None, known: dict[Accountant, PrivacyCost]
+) -> PrivacyCost:
+    """By Rényi curve, or at `delta` as one (epsilon, delta). known: charges of one release, filled here."""
     if delta is not None:
         if not isinstance(found, CurveFilter):
             raise ValueError(f"a plan has taken a part of delta, and {found.budget.words} has none")
@@ -117,8 +119,8 @@ def _charge(found: Filter, items: Sequence[Item], delta: float | None, known: di
 
 
 def _entered(
-    found: Filter, total: Charge, charge: Charge, delta: float | None, *, first: bool
-) -> tuple[Filter, Charge]:
+    found: Filter, total: PrivacyCost, charge: PrivacyCost, delta: float | None, *, first: bool
+) -> tuple[Filter, PrivacyCost]:
     """Filter and total after an entry. Only the first may still choose how delta is split: no answer was seen yet."""
     if first and delta is not None and isinstance(found, CurveFilter) and delta > found.set_aside:
         found = replace(found, set_aside=delta)
@@ -186,14 +188,14 @@ def declared(account: Accountant, times: int, relation: Relation, mechanism: str
     return item
 
 
-def read(path: object, book: Book | None, events: Sequence[Event]) -> Book:
+def read(path: object, book: LedgerState | None, events: Sequence[Event]) -> LedgerState:
     """The state after more events. Raises: ValueError, for an event that this version does not understand."""
     at = 1
     try:
         if book is None:
             book, events = _created(json.loads(events[0].document), events[0]), events[1:]
         entries, found, total, last = list(book.entries), book.filter, book.total, book.last
-        accounts, charges = dict[str, Accountant](), dict[Accountant, Charge]()
+        accounts, charges = dict[str, Accountant](), dict[Accountant, PrivacyCost]()
         for last in events:
             at, document = last.number, json.loads(last.document)
             if document["event"] == "draw":
@@ -211,7 +213,7 @@ def read(path: object, book: Book | None, events: Sequence[Event]) -> Book:
     return replace(book, entries=tuple(entries), filter=found, total=total, last=last)
 
 
-def _created(document: dict[str, Any], event: Event) -> Book:
+def _created(document: dict[str, Any], event: Event) -> LedgerState:
     if document["event"] != "create":
         raise ValueError(f"the first event is {document['event']!r}")
     weights = document["weights"]
@@ -223,7 +225,7 @@ def _created(document: dict[str, Any], event: Event) -> Book:
         weights=None if weights is None else dict(weights),
     )
     made = settings.filter
-    return Book(settings=settings, filter=made, entries=(), total=made.nothing, last=event)
+    return LedgerState(settings=settings, filter=made, entries=(), total=made.nothing, last=event)
 
 
 def _entry(document: dict[str, Any], number: int, known: dict[str, Accountant], relation: Relation) -> Entry:

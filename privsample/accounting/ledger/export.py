@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from privsample._serial import encode
-from privsample.accounting.ledger.book import Book, Entry
+from privsample.accounting.ledger.book import Entry, LedgerState
 from privsample.accounting.ledger.filters import CurveFilter
 
 FORMAT = 2
 
 
-def document(book: Book) -> dict[str, Any]:
+def document(book: LedgerState) -> dict[str, Any]:
     """Settings, totals by this version's formulas, and every entry with its account."""
     from privsample._version import __version__
 

@@ -21,7 +21,7 @@ from privsample._checks import (
     real_array,
     renyi_orders,
 )
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.guarantees import ApproximateAccountant
@@ -34,7 +34,7 @@ _SHOWN_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _NOTHING, _ENDLESS = Decimal(0), Decimal("Infinity")
 _TWO_ROUNDINGS = 2.0**-51
 _CALIBRATED = 1e-9  # of the budget: within this a plan takes it whole
-_MARGIN = 1e-9  # of a share's Renyi curve: more than adding up one release at a time can lose
+_MARGIN = 1e-9  # of a share's Rényi curve: more than adding up one release at a time can lose
 _ROUNDS = 64  # halvings of the interval around the worst loss
 
 
@@ -64,8 +64,8 @@ def _float_up(number: Decimal) -> float:
     return 0.0 - _float_down(number.copy_negate())
 
 
-@value
-class Charge:
+@frozen_value
+class PrivacyCost:
     """What a filter adds up. Sums are rounded upwards.
 
     loss: the budget's own measure in nats; for (epsilon, delta) the pure epsilon. renyi: nats at the filter's orders,
@@ -76,18 +76,18 @@ class Charge:
     renyi: FloatArray
     failure: Decimal
 
-    def __add__(self, other: "Charge") -> "Charge":
-        return Charge(
+    def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
+        return PrivacyCost(
             loss=_UP.add(self.loss, other.loss),
             renyi=np.nextafter(self.renyi + other.renyi, np.inf),
             failure=_UP.add(self.failure, other.failure),
         )
 
-    def __mul__(self, times: int) -> "Charge":
+    def __mul__(self, times: int) -> "PrivacyCost":
         with np.errstate(over="ignore"):
             renyi = np.nextafter(float(times) * self.renyi, np.inf)
         count = Decimal(times)
-        return Charge(loss=_UP.multiply(self.loss, count), renyi=renyi, failure=_UP.multiply(self.failure, count))
+        return PrivacyCost(loss=_UP.multiply(self.loss, count), renyi=renyi, failure=_UP.multiply(self.failure, count))
 
     __rmul__ = __mul__
 
@@ -100,7 +100,7 @@ class Filter(ABC):
 
     @property
     def orders(self) -> FloatArray:
-        """The orders at which Renyi curves are added, shape (orders,); none for budgets of one number."""
+        """The orders at which Rényi curves are added, shape (orders,); none for budgets of one number."""
         return np.empty(0)
 
     @property
@@ -109,27 +109,27 @@ class Filter(ABC):
         return self.budget.rho if isinstance(self.budget, ZCDP) else self.budget.epsilon  # type: ignore[attr-defined]
 
     @property
-    def nothing(self) -> Charge:
+    def nothing(self) -> PrivacyCost:
         """Where every ledger begins."""
-        return Charge(loss=_NOTHING, renyi=np.zeros(self.orders.shape), failure=_NOTHING)
+        return PrivacyCost(loss=_NOTHING, renyi=np.zeros(self.orders.shape), failure=_NOTHING)
 
     @abstractmethod
-    def charge(self, account: Accountant) -> Charge:
+    def charge(self, account: Accountant) -> PrivacyCost:
         """What one release with this account adds; what cannot be computed counts as +inf."""
 
     @abstractmethod
-    def excess(self, total: Charge) -> float:
+    def excess(self, total: PrivacyCost) -> float:
         """At most zero exactly where the total fits; grows with every charge."""
 
     @abstractmethod
-    def spent(self, total: Charge) -> float:
+    def spent(self, total: PrivacyCost) -> float:
         """The smallest budget of this kind, in nats, in which this filter would let the total pass, rounded up."""
 
-    def fits(self, total: Charge) -> bool:
+    def fits(self, total: PrivacyCost) -> bool:
         """Whether all releases in the total keep the promise of the budget."""
         return self.excess(total) <= 0.0
 
-    def left(self, total: Charge) -> float:
+    def left(self, total: PrivacyCost) -> float:
         """The budget less `spent`, in nats, rounded down; a pure release of that epsilon still fits (rho: that rho)."""
         spent = decimal(self.spent(total))
         return max(_float_down(_DOWN.subtract(decimal(self.amount), spent)), 0.0)
@@ -143,11 +143,11 @@ def _computed(measure: Callable[[], float], whole: float) -> Decimal:
         return _ENDLESS
 
 
-@value
+@frozen_value
 class SumFilter(Filter):
-    """Budgets of one number that simply adds up: pure epsilon, zCDP's rho, Renyi privacy at one order.
+    """Budgets of one number that simply adds up: pure epsilon, zCDP's rho, Rényi privacy at one order.
 
-    Source: Feldman and Zrnic 2021, Theorem 3.1 (Renyi filter); docs/notes/ledger.md, section 1.
+    Source: Feldman and Zrnic 2021, Theorem 3.1 (Rényi filter); docs/notes/ledger.md, section 1.
     """
 
     budget: Target
@@ -156,7 +156,7 @@ class SumFilter(Filter):
         if not isinstance(self.budget, (DP, ZCDP, RDP)) or getattr(self.budget, "delta", 0.0) > 0.0:
             raise TypeError(f"budget must be DP, ZCDP or RDP, got {type(self.budget).__name__}")
 
-    def charge(self, account: Accountant) -> Charge:
+    def charge(self, account: Accountant) -> PrivacyCost:
         """max_loss, zcdp or rdp(order); +inf where the release may fail outright."""
         if account.failure > 0:
             return replace(self.nothing, loss=_ENDLESS, failure=decimal(account.failure))
@@ -166,21 +166,21 @@ class SumFilter(Filter):
             case RDP(order=order):
                 loss = _computed(lambda: float(account.rdp(order)), self.amount)
             case _:
-                loss = _computed(lambda: account.max_loss, self.amount)
+                loss = _computed(lambda: account.max_divergence, self.amount)
         return replace(self.nothing, loss=loss)
 
-    def excess(self, total: Charge) -> float:
+    def excess(self, total: PrivacyCost) -> float:
         """The total over the budget, less one."""
         return float(_UP.subtract(_UP.divide(total.loss, decimal(self.amount)), Decimal(1)))
 
-    def spent(self, total: Charge) -> float:
+    def spent(self, total: PrivacyCost) -> float:
         """The sum."""
         return _float_up(total.loss)
 
 
-@value
+@frozen_value
 class CurveFilter(Filter):
-    """(epsilon, delta) by Renyi curves at fixed orders a with fixed weights w, mixed into one martingale.
+    """(epsilon, delta) by Rényi curves at fixed orders a with fixed weights w, mixed into one martingale.
 
     With D = delta - set_aside and S the sums of the curves, go on while
         1 - e^-x <= D * sum_a w_a e^((a-1)(epsilon + x - S_a))  for all x > 0,
@@ -205,7 +205,7 @@ class CurveFilter(Filter):
             raise ValueError(
                 f"the part of delta set aside must lie in [0, {self.budget.delta:g}], got {self.set_aside!r}"
             )
-        put(self, at=tuple(orders.tolist()), weights=tuple(weights.tolist()), set_aside=float(self.set_aside))
+        set_fields(self, at=tuple(orders.tolist()), weights=tuple(weights.tolist()), set_aside=float(self.set_aside))
 
     @property
     def orders(self) -> FloatArray:
@@ -214,24 +214,24 @@ class CurveFilter(Filter):
 
     @property
     def own_delta(self) -> float:
-        """The part of delta that pays for Renyi curves, rounded down."""
+        """The part of delta that pays for Rényi curves, rounded down."""
         return _float_down(_DOWN.subtract(decimal(self.budget.delta), decimal(self.set_aside)))
 
-    def set_aside_left(self, total: Charge) -> float:
+    def set_aside_left(self, total: PrivacyCost) -> float:
         """What no failure has used yet of the part set aside, rounded down."""
         return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.failure)))), 0.0)
 
-    def charge(self, account: Accountant) -> Charge:
-        """The account's Renyi curve beside its failures, its pure guarantee, and its failures."""
+    def charge(self, account: Accountant) -> PrivacyCost:
+        """The account's Rényi curve beside its failures, its pure guarantee, and its failures."""
         renyi = np.full(len(self.at), np.inf)
         with suppress(ArithmeticError), np.errstate(all="ignore"):  # NaN is seen below
             usable = self.orders < account.bounds.order_limit
             renyi[usable] = account.bounds.renyi(self.orders[usable])
         renyi = np.where(renyi >= 0.0, renyi, np.inf)
-        loss = _computed(lambda: account.max_loss, self.amount)
-        return Charge(loss=loss, renyi=renyi, failure=decimal_of(account.failure, self.set_aside))
+        loss = _computed(lambda: account.max_divergence, self.amount)
+        return PrivacyCost(loss=loss, renyi=renyi, failure=decimal_of(account.failure, self.set_aside))
 
-    def tight(self, account: Accountant, delta: float) -> Charge:
+    def tight(self, account: Accountant, delta: float) -> PrivacyCost:
         """The account as its own (epsilon, delta), the best over all routes: for plans declared whole."""
         try:
             epsilon, most = float(account.epsilon(delta)), self.budget.epsilon
@@ -240,21 +240,23 @@ class CurveFilter(Filter):
         except ArithmeticError:
             epsilon = math.inf
         if not 0.0 <= epsilon < math.inf:
-            return Charge(loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), failure=decimal_of(delta, self.set_aside))
+            return PrivacyCost(
+                loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), failure=decimal_of(delta, self.set_aside)
+            )
         return self.charge(ApproximateAccountant(stated_epsilon=epsilon, stated_delta=delta))
 
     def _keeps(self, account: Accountant, delta: float) -> bool:
         """Whether the account meets the budget by any of its views, whatever a search lost in the last digit."""
         return DP(epsilon=self.budget.epsilon, delta=delta).met_by(account)
 
-    def excess(self, total: Charge) -> float:
+    def excess(self, total: PrivacyCost) -> float:
         """How far the better of the two rules is from passing; +inf where too much may fail."""
         if total.failure > decimal(self.set_aside):
             return math.inf
         pure = SumFilter(budget=DP(epsilon=self.budget.epsilon)).excess(total)
         return pure if pure <= 0.0 else min(pure, self._curve_excess(total.renyi, self.budget.epsilon))
 
-    def spent(self, total: Charge) -> float:
+    def spent(self, total: PrivacyCost) -> float:
         """The least epsilon at this delta; +inf where too much may fail."""
         if total.failure > decimal(self.set_aside):
             return math.inf
@@ -329,18 +331,18 @@ def default_weights(budget: DP) -> dict[float, float]:
     return chosen
 
 
-@value
+@frozen_value
 class Share(Target):
     """One of `releases` equal parts of what a filter has left: met where that many such releases still fit."""
 
     filter: Filter
-    total: Charge
+    total: PrivacyCost
     releases: int
 
     def __post_init__(self) -> None:
-        put(self, releases=positive_integer(releases=self.releases))
+        set_fields(self, releases=positive_integer(releases=self.releases))
 
-    def _after(self, account: Accountant) -> Charge:
+    def _after(self, account: Accountant) -> PrivacyCost:
         more = self.releases * self.filter.charge(account)
         return self.total + replace(more, renyi=more.renyi * (1.0 + _MARGIN))
 

@@ -10,9 +10,19 @@ from typing import Any, final
 
 from privsample._checks import flag, listed, positive, positive_integer, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.ledger.book import Book, Entry, Item, Settings, creation, declared, drawing, entering, read
+from privsample.accounting.ledger.book import (
+    Entry,
+    Item,
+    LedgerState,
+    Settings,
+    creation,
+    declared,
+    drawing,
+    entering,
+    read,
+)
 from privsample.accounting.ledger.export import document, write_new
-from privsample.accounting.ledger.filters import Charge, Share
+from privsample.accounting.ledger.filters import PrivacyCost, Share
 from privsample.accounting.ledger.log import Log, Writer, chained
 from privsample.accounting.ledger.plan import (
     Draws,
@@ -139,7 +149,7 @@ class Ledger:
     def reserve(self, plan: Plan, *, delta: float | None = None, label: str = "") -> "Reservation":
         """Spend a whole plan at once: mechanisms or accounts, alone or as (mechanism, times), fixed before any draw.
 
-        The plan is charged by its Renyi curve; where that does not fit, or with `delta`, by the epsilon of its tight
+        The plan is charged by its Rényi curve; where that does not fit, or with `delta`, by the epsilon of its tight
         composition at a part of the budget's delta: at most what is set aside and left, or all of delta while
         the ledger is empty. That part stays taken. The draws may come later, in any order and between other releases,
         and from another process.
@@ -151,10 +161,10 @@ class Ledger:
         if not items:
             raise ValueError("the plan must name at least one mechanism or account")
         if delta is not None and not probability(delta=delta) > 0:
-            raise ValueError(f"delta must be > 0, got {delta!r}; leave it out to count the plan by its Renyi curve")
-        known: dict[float | None, Charge] = {}
+            raise ValueError(f"delta must be > 0, got {delta!r}; leave it out to count the plan by its Rényi curve")
+        known: dict[float | None, PrivacyCost] = {}
 
-        def fitting(book: Book) -> float | None:
+        def fitting(book: LedgerState) -> float | None:
             for part in [delta] if delta is not None else [None, *filter(None, [book.reservable])]:
                 if part not in known:
                     known[part] = book.charge(items, part)
@@ -206,10 +216,10 @@ class Ledger:
             write_new(_path(path), json.dumps(made, allow_nan=False, indent=2))
         return made
 
-    def _now(self) -> Book:
+    def _now(self) -> LedgerState:
         return self._caught_up(self._log)
 
-    def _caught_up(self, log: Log | Writer) -> Book:
+    def _caught_up(self, log: Log | Writer) -> LedgerState:
         """The state with what others have added. Raises: ValueError, where the file is not the same any more."""
         book = self._book
         events = log.after(book.last)
@@ -222,14 +232,14 @@ class Ledger:
     def _spend(self, kind: str, item: Item, label: str) -> Entry:
         charge = self._book.charge((item,), None)
 
-        def event(book: Book) -> str:
+        def event(book: LedgerState) -> str:
             if not book.fits(charge):
                 raise refused(book, self.path, charge, label or type(item.account).__name__, delta=None, plan=False)
             return entering(kind, (item,), label, None, _stamp())
 
         return self._enter(event)
 
-    def _enter(self, event: Callable[[Book], str]) -> Entry:
+    def _enter(self, event: Callable[[LedgerState], str]) -> Entry:
         """Write an event that the current state allows, and sync it."""
         with self._log.writing() as writer:
             book = self._caught_up(writer)
@@ -240,7 +250,7 @@ class Ledger:
     def _use(self, number: int, position: int) -> None:
         """Mark one draw of a plan's item as made, and sync it."""
 
-        def event(book: Book) -> str:
+        def event(book: LedgerState) -> str:
             if not book.filter.fits(book.total):
                 raise closed(book, self.path)
             item = book.entries[number - 1].items[position]

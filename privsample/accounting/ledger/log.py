@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from privsample._value import value
+from privsample._value import frozen_value
 
 APPLICATION, SCHEMA = 0x70725362, 2  # "prSb"; schema 1 has the same tables, and older tags in its documents
 _TABLES = """
@@ -27,7 +27,7 @@ _NOTHING_SPENT = "nothing was spent or drawn"
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
-@value
+@frozen_value
 class Event:
     """One line of the log: its number from 1 on, its JSON text, and the digest that ends with it."""
 
@@ -49,7 +49,7 @@ def _next(before: Event | None, document: str) -> Event:
     )
 
 
-@value
+@frozen_value
 class Writer:
     """The log while nobody else can write."""
 
@@ -68,7 +68,7 @@ class Writer:
         return made
 
 
-@value
+@frozen_value
 class Log:
     """A file of events. Each call opens it anew, so that threads, forks and other processes need no care."""
 

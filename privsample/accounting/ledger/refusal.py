@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from privsample._decimals import round_down, round_up
-from privsample.accounting.ledger.book import Book
-from privsample.accounting.ledger.filters import Charge, CurveFilter
+from privsample.accounting.ledger.book import LedgerState
+from privsample.accounting.ledger.filters import CurveFilter, PrivacyCost
 from privsample.accounting.targets import DP, RDP, ZCDP
 from privsample.errors import BudgetExceeded
 
 
-def refused(book: Book, path: Path, charge: Charge, what: str, *, delta: float | None, plan: bool) -> BudgetExceeded:
+def refused(
+    book: LedgerState, path: Path, charge: PrivacyCost, what: str, *, delta: float | None, plan: bool
+) -> BudgetExceeded:
     """The error for an entry that does not fit; `delta` is the part of delta that a plan asked for."""
     if not book.filter.fits(book.total):
         return closed(book, path)
@@ -20,7 +22,7 @@ def refused(book: Book, path: Path, charge: Charge, what: str, *, delta: float |
     return BudgetExceeded(f"{head}: {reason}; nothing was spent or drawn; {advice}")
 
 
-def closed(book: Book, path: Path) -> BudgetExceeded:
+def closed(book: LedgerState, path: Path) -> BudgetExceeded:
     """The error where the entries themselves are over the budget."""
     spent = book.filter.spent(book.total)
     return BudgetExceeded(
@@ -29,7 +31,7 @@ def closed(book: Book, path: Path) -> BudgetExceeded:
     )
 
 
-def _failing(book: Book, charge: Charge, delta: float | None) -> tuple[str, str] | None:
+def _failing(book: LedgerState, charge: PrivacyCost, delta: float | None) -> tuple[str, str] | None:
     if not charge.failure:
         return None
     if not isinstance(book.filter, CurveFilter):
@@ -44,7 +46,7 @@ def _failing(book: Book, charge: Charge, delta: float | None) -> tuple[str, str]
     )
 
 
-def _endless(book: Book, charge: Charge) -> tuple[str, str] | None:
+def _endless(book: LedgerState, charge: PrivacyCost) -> tuple[str, str] | None:
     finite = charge.loss.is_finite() or bool((charge.renyi < float("inf")).any())
     if finite:
         return None
@@ -55,18 +57,18 @@ def _endless(book: Book, charge: Charge) -> tuple[str, str] | None:
             return "it has no finite rho", "a budget of kind RDP or DP may take it"
         case RDP(order=order):
             return (
-                f"its Renyi divergence is not finite at order {order:g}",
+                f"its Rényi divergence is not finite at order {order:g}",
                 "use a lower order (see account.order_limit)",
             )
         case _:
             low = float(book.filter.orders.min())
             return (
-                f"its Renyi divergence is not finite at any order of the ledger, from {low:.4g} on",
+                f"its Rényi divergence is not finite at any order of the ledger, from {low:.4g} on",
                 "use a mechanism with a higher order_limit, or a ledger made with weights at lower orders",
             )
 
 
-def _too_much(book: Book, charge: Charge) -> tuple[str, str]:
+def _too_much(book: LedgerState, charge: PrivacyCost) -> tuple[str, str]:
     before, after = book.filter.spent(book.total), book.filter.spent(book.total + charge)
     left = book.filter.left(book.total)
     name = "rho" if isinstance(book.settings.budget, ZCDP) else "epsilon"

@@ -5,17 +5,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.pair import LossPair, worst_log_delta, worst_renyi
 
 _BLOCK = 4096  # epsilons that are held at once
 
 
-@value
+@frozen_value
 class OneOfPairs(LossPair):
     """Dominating pairs `members`: every ordered pair of neighbours is dominated by one of them.
 
-    Its privacy curve and its Renyi curve are the largest of the members' own. Products keep the members apart as long
+    Its privacy curve and its Rényi curve are the largest of the members' own. Products keep the members apart as long
     as the choices are few (`ProductPair.alternatives`): a product of the largest curves is an upper bound only.
     Source: docs/notes/stated.md, section 2. Kind: exact.
     """
@@ -26,7 +26,7 @@ class OneOfPairs(LossPair):
         members = tuple(dict.fromkeys(pair for member in self.members for pair in member.alternatives))
         if not members:
             raise ValueError("members must name at least one pair")
-        put(self, members=members)
+        set_fields(self, members=members)
 
     @property
     def alternatives(self) -> tuple[LossPair, ...]:
@@ -34,9 +34,9 @@ class OneOfPairs(LossPair):
         return self.members
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The largest."""
-        return max(pair.max_loss for pair in self.members)
+        return max(pair.max_divergence for pair in self.members)
 
     @property
     def order_limit(self) -> float:
@@ -44,14 +44,14 @@ class OneOfPairs(LossPair):
         return min(pair.order_limit for pair in self.members)
 
     @property
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """It stands for several pairs."""
         return True
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Where a member is."""
-        return any(pair.dear for pair in self.members)
+        return any(pair.is_expensive for pair in self.members)
 
     @property
     def curve_cost(self) -> float:
@@ -74,9 +74,9 @@ class OneOfPairs(LossPair):
         parts = np.array_split(e.ravel(), e.size // _BLOCK + 1)
         return np.concatenate([worst_log_delta(self.members, part) for part in parts]).reshape(e.shape)
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The largest of the members' drafts."""
-        return np.max([pair.draft(np.asarray(epsilon, dtype=np.float64)) for pair in self.members], axis=0)
+        return np.max([pair.approx_log_delta(np.asarray(epsilon, dtype=np.float64)) for pair in self.members], axis=0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest."""

@@ -5,25 +5,25 @@ from scipy import special
 
 from privsample._checks import FloatArray, positive
 from privsample._logspace import log1mexp, resolved
-from privsample._value import put, value
-from privsample.accounting.curves.dots import density_dots, joined
+from privsample._value import frozen_value, set_fields
+from privsample.accounting.curves.discretize import density_dots, joined
 from privsample.accounting.loss.pair import ComplexArray, LossPair, SmoothPair, delta_below_zero
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _UP = 1.0 + 2 * float(np.finfo(np.float64).eps)  # more than three roundings take away
 
 
-@value
+@frozen_value
 class GaussianPair(SmoothPair):
     """N(mu, 1) against N(0, 1): a shift of mu noise standard deviations. Its own reverse."""
 
     mu: float
 
     def __post_init__(self) -> None:
-        put(self, mu=resolved(positive(mu=self.mu)))
+        set_fields(self, mu=resolved(positive(mu=self.mu)))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded."""
         return np.inf
 
@@ -55,7 +55,7 @@ class GaussianPair(SmoothPair):
         below = delta_below_zero(e, above)
         return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """By quadrature of the density in each cell, where the cells are narrow."""
         gap, far = float(np.diff(nodes).max()), float(np.abs(nodes).max()) / self.mu + self.mu
         wide = gap / self.mu

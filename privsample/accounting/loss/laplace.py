@@ -4,24 +4,24 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import expm1_excess, log1mexp, resolved
-from privsample._value import put, value
-from privsample.accounting.curves.dots import exponential_dots, shared_out
+from privsample._value import frozen_value, set_fields
+from privsample.accounting.curves.discretize import exponential_dots, split_mass
 from privsample.accounting.loss.pair import LossPair, checked_divergence
 
 _ULP = float(np.finfo(np.float64).eps)
 
 
-@value
+@frozen_value
 class LaplacePair(LossPair):
     """Laplace noise of scale one, shifted by `shift`. Its own reverse."""
 
     shift: float
 
     def __post_init__(self) -> None:
-        put(self, shift=resolved(positive(shift=self.shift)))
+        set_fields(self, shift=resolved(positive(shift=self.shift)))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """shift."""
         return self.shift
 
@@ -42,10 +42,10 @@ class LaplacePair(LossPair):
         """Itself."""
         return self
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """P has masses 1/2 at shift and e^-shift / 2 at -shift, and density e^((l - shift)/2) / 4 between."""
         ends, share = self.shift * np.array([1.0, -1.0]), self.shift / 2 + np.log(4.0)
-        atoms, at_infinity = shared_out((ends - self.shift) / 2 - np.log(2.0), ends, nodes)
+        atoms, at_infinity = split_mass((ends - self.shift) / 2 - np.log(2.0), ends, nodes)
         between, beyond = exponential_dots(nodes, self.shift)
         return np.logaddexp(atoms, between - share), float(np.logaddexp(at_infinity, beyond - share))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable
+from privsample._checks import FloatArray, check_memory
 from privsample._logspace import log1mexp
 from privsample.accounting.loss.lattice_plan import (
     NEGLIGIBLE,
@@ -161,7 +161,7 @@ class _Dotted:
     def of(cls, member: Range, step: float, c: float) -> "_Dotted":
         first, last = int(np.floor(member.low(c) / step)), int(np.ceil(member.nodes[-1] / step - 1e-9))
         nodes = np.arange(first, max(last, first + 1) + 1) * np.float64(step)
-        log_p, log_infinite = member.pair.dots(nodes)
+        log_p, log_infinite = member.pair.discretize(nodes)
         height = log_p + c * nodes
         top = height.max()
         spread = np.minimum(top - height, 1e3)
@@ -184,7 +184,7 @@ def _convolved(dotted: Sequence[_Dotted], size: int, first: int) -> tuple[FloatA
     from scipy.fft import irfft, rfft
 
     noise = 8 * _EPS * np.log2(size)
-    holdable(size, lower="how many draws or releases are put together")
+    check_memory(size, lower="how many draws or releases are put together")
     log_total = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_noisy = np.zeros(size // 2 + 1)
     for member in dotted:

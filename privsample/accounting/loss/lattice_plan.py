@@ -35,7 +35,7 @@ class Range:
         goal = log_delta - float(np.log(times)) - NEGLIGIBLE
         reverse, high = pair.reverse(), reach(pair, goal)
         nodes = np.linspace(-high if reverse == pair else -reach(reverse, goal), high, _NODES)
-        return cls(pair=pair, times=times, nodes=nodes, log_p=pair.sketch(nodes))
+        return cls(pair=pair, times=times, nodes=nodes, log_p=pair.approx_discretize(nodes))
 
     def height(self, tilts: FloatArray) -> FloatArray:
         """log M at each tilt, about."""
@@ -62,7 +62,7 @@ class Range:
 
 def infinite(pair: LossPair) -> float:
     """About the log mass of infinite losses."""
-    return float(pair.draft(_LOSSES[-1:])[0])
+    return float(pair.approx_log_delta(_LOSSES[-1:])[0])
 
 
 def reach(pair: LossPair, goal: float) -> float:
@@ -70,11 +70,11 @@ def reach(pair: LossPair, goal: float) -> float:
     losses, floor = _LOSSES, infinite(pair)
     enough = max(goal, floor - 30.0)
     for _ in range(4):
-        curve = pair.draft(losses)
+        curve = pair.approx_log_delta(losses)
         left = curve + log1mexp(np.minimum(np.maximum(floor, -1e300) - curve, 0.0)) > enough
         at = int(np.argmin(np.append(left, False)))
         losses = np.linspace(losses[max(at - 1, 0)], losses[min(at, len(losses) - 1)], 9)
-    return float(min(losses[-1], pair.max_loss))
+    return float(min(losses[-1], pair.max_divergence))
 
 
 def height(ranges: Sequence[Range], tilts: FloatArray) -> FloatArray:
@@ -127,7 +127,9 @@ def lattice_step(ranges: Sequence[Range], c: float, deviation: float, width: flo
     least = longest / _MOST_NODES
     step = max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least)
     enough = max(step / 16, least)
-    anchor = max(ranges, key=lambda own: (own.times * (enough <= own.pair.max_loss < np.inf), -own.pair.max_loss)).pair
+    anchor = max(
+        ranges, key=lambda own: (own.times * (enough <= own.pair.max_divergence < np.inf), -own.pair.max_divergence)
+    ).pair
     above = 1.0 + 8 * _EPS  # so that rounding leaves no atom above its node
     if isinstance(anchor, DiscretePair):  # its atoms fall on nodes: where all are multiples of one, nothing is lost
         losses = np.abs(anchor.loss[np.isfinite(anchor.loss) & (anchor.loss != 0.0)])
@@ -135,8 +137,8 @@ def lattice_step(ranges: Sequence[Range], c: float, deviation: float, width: flo
         others = [member.pair for member in ranges]
         if least <= unit < np.inf and all(isinstance(pair, DiscretePair) and _multiples(pair, unit) for pair in others):
             return unit * above
-    if enough <= anchor.max_loss < np.inf:
-        step = anchor.max_loss / np.ceil(anchor.max_loss / step) * above
+    if enough <= anchor.max_divergence < np.inf:
+        step = anchor.max_divergence / np.ceil(anchor.max_divergence / step) * above
     return float(step)
 
 

@@ -1,4 +1,4 @@
-"""The primitive: the law of the privacy loss of a dominating pair."""
+"""The primitive: the distribution of the privacy loss of a dominating pair."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from privsample._checks import FloatArray, real_array
 from privsample._logspace import expm1_excess, log1mexp, resolved
-from privsample._value import Memo, put, value
+from privsample._value import Memo, frozen_value, set_fields
 from privsample.accounting.curves.conversion import least_epsilon
-from privsample.accounting.curves.dots import joined_at, shared_out
+from privsample.accounting.curves.discretize import connect_the_dots, split_mass
 from privsample.errors import NumericalFailure
 
 _FEW = 512
@@ -36,11 +36,11 @@ class LossPair(Memo, ABC):
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Renyi divergence R_a(P || Q) in nats, orders > 1; +inf at and above `order_limit`."""
+        """Rényi divergence R_a(P || Q) in nats, orders > 1; +inf at and above `order_limit`."""
 
     @property
     @abstractmethod
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Essential supremum of L under P, in nats: the max-divergence."""
 
     @property
@@ -50,7 +50,7 @@ class LossPair(Memo, ABC):
 
     def least_epsilon(self, log_delta: float) -> float:
         """The least epsilon >= 0 with at most this log delta."""
-        return least_epsilon(self.log_delta, self.draft, log_delta)
+        return least_epsilon(self.log_delta, self.approx_log_delta, log_delta)
 
     @abstractmethod
     def reverse(self) -> "LossPair":
@@ -66,13 +66,13 @@ class LossPair(Memo, ABC):
         return (self,)
 
     @property
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """Whether this stands for several pairs at once: their Rényi curves may then compose to less than its own."""
         return False
 
     @property
-    def dear(self) -> bool:
-        """Whether one value of the privacy curve takes more than a formula: `dots` then asks for few."""
+    def is_expensive(self) -> bool:
+        """Whether one value of the privacy curve takes more than a formula: `discretize` then asks for few."""
         return False
 
     @property
@@ -82,7 +82,7 @@ class LossPair(Memo, ABC):
         Costs say beforehand which route is affordable. They depend on the parameters alone, never on a clock, so that
         every machine takes the same route.
         """
-        return 50.0 if self.dear else 0.5
+        return 50.0 if self.is_expensive else 0.5
 
     @property
     def renyi_cost(self) -> float:
@@ -94,23 +94,27 @@ class LossPair(Memo, ABC):
         """Whether a curve was tabulated because its exact values are too expensive."""
         return False
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """About `log_delta`, where that is dear: to find one's way by, never to answer with."""
         return self.log_delta(epsilon)
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """A discrete pair that dominates this one: log P masses at increasing losses `nodes`, and at an infinite loss.
 
         Its privacy curve joins this one's values at the nodes by straight lines in e^epsilon; the Q mass at a node is
         the P mass times e^-node. The masses may add up to more than one by rounding upwards, never to less.
         Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1.
         """
-        count = _FEW if self.dear else len(nodes)
-        return joined_at(self.log_delta, self.reverse().log_delta, nodes, count)
+        count = _FEW if self.is_expensive else len(nodes)
+        return connect_the_dots(self.log_delta, self.reverse().log_delta, nodes, count)
 
-    def sketch(self, nodes: FloatArray) -> FloatArray:
-        """About the log masses of `dots`, from `draft` where that is dear."""
-        return joined_at(self.draft, self.reverse().draft, nodes, _FEW // 4)[0] if self.dear else self.dots(nodes)[0]
+    def approx_discretize(self, nodes: FloatArray) -> FloatArray:
+        """About the log masses of `discretize`, from `approx_log_delta` where that is dear."""
+        return (
+            connect_the_dots(self.approx_log_delta, self.reverse().approx_log_delta, nodes, _FEW // 4)[0]
+            if self.is_expensive
+            else self.discretize(nodes)[0]
+        )
 
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
@@ -140,12 +144,12 @@ class Envelope(LossPair):
         return ()
 
     @property
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """It stands for several pairs."""
         return True
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Each value searches for the worst member."""
         return True
 
@@ -246,7 +250,7 @@ def checked_divergence(divergence: FloatArray) -> FloatArray:
     return np.maximum(divergence, 0.0)
 
 
-@value
+@frozen_value
 class DiscretePair(LossPair):
     """Two distributions on the same finite set, given by their log masses. Everything is exact.
 
@@ -264,7 +268,7 @@ class DiscretePair(LossPair):
     >>> import numpy as np
     >>> import privsample as ps
     >>> pair = ps.DiscretePair(log_p=np.log([0.5, 0.5]), log_q=np.log([0.25, 0.75]))
-    >>> round(pair.max_loss, 6), round(pair.reverse().max_loss, 6)
+    >>> round(pair.max_divergence, 6), round(pair.reverse().max_divergence, 6)
     (0.693147, 0.405465)
     """
 
@@ -282,7 +286,7 @@ class DiscretePair(LossPair):
             if loss.shape != p.shape or not np.all((loss == computed) | (np.abs(loss - computed) <= 1e-9)):
                 raise ValueError("loss must be log_p - log_q")
         loss.flags.writeable = False
-        put(self, log_p=p, log_q=q, loss=loss)
+        set_fields(self, log_p=p, log_q=q, loss=loss)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Sum of [p - e^eps q]_+."""
@@ -314,7 +318,7 @@ class DiscretePair(LossPair):
         return checked_divergence(np.where(near < 1.0, near, far) / s[..., 0] * (1.0 + 16 * _ULP))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The largest loss."""
         return float(self.loss.max())
 
@@ -329,19 +333,19 @@ class DiscretePair(LossPair):
         return 0.3 + len(self.loss) / 20
 
     def reverse(self) -> "DiscretePair":
-        """The two laws exchanged."""
+        """The two distributions exchanged."""
         return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss)
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Each outcome shared out between the two nodes around it, so that both its masses are kept."""
-        return shared_out(self.log_p, self.loss, nodes)
+        return split_mass(self.log_p, self.loss, nodes)
 
 
 def _log_masses(**named: ArrayLike) -> FloatArray:
     ((name, _),) = named.items()
     result = real_array(**named).copy()
     if result.ndim != 1 or not abs(np.logaddexp.reduce(result)) <= 1e-9:
-        raise ValueError(f"{name} must be the log masses of one law, shape (outcomes,), adding up to one")
+        raise ValueError(f"{name} must be the log masses of one distribution, shape (outcomes,), adding up to one")
     result.flags.writeable = False
     return result
 

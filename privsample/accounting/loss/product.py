@@ -8,7 +8,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
-from privsample._value import cached, value
+from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
 from privsample.accounting.loss import lattice
 from privsample.accounting.loss.contour import summed_log_deltas
@@ -22,11 +22,11 @@ _CONTOUR, _GRID, _DISCRETIZED = 3e3, 1e5, 1300  # costs: of a value, and how oft
 SURE = -150.0  # log delta below which a contour may be looser than the best order
 
 
-@value
+@frozen_value
 class ProductPair(LossPair):
     """Independent releases, `times` of each member: P's product against Q's product.
 
-    Its Renyi divergence is the sum. Its privacy curve is enumerated where all members are tables of few outcomes
+    Its Rényi divergence is the sum. Its privacy curve is enumerated where all members are tables of few outcomes
     (relative 1e-13). Else it inverts the product of the moment generating functions where all members have one
     (relative 1e-10), or convolves the losses on a lattice (about 1e-7 in epsilon). All are rounded up by their error;
     where none settles it, the curve is bounded by the best order.
@@ -61,9 +61,9 @@ class ProductPair(LossPair):
         return tuple(ProductPair(members=tuple(counts.items())) for counts in products)
 
     @cached
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """Where a member still stands for several pairs after its alternatives were kept apart."""
-        return any(part.joint for product in self.alternatives for part, _ in getattr(product, "members", ()))
+        return any(part.is_envelope for product in self.alternatives for part, _ in getattr(product, "members", ()))
 
     @property
     def simplified(self) -> LossPair:
@@ -81,12 +81,12 @@ class ProductPair(LossPair):
         return min(pair.order_limit for pair, _ in self.members)
 
     @cached
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The sum, rounded up."""
-        return weighted_sum_up((pair.max_loss, times) for pair, times in self.members)
+        return weighted_sum_up((pair.max_divergence, times) for pair, times in self.members)
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Each value is an integral or a convolution."""
         return True
 
@@ -99,7 +99,7 @@ class ProductPair(LossPair):
             return self._table.curve_cost
         if self.smooth:
             return _CONTOUR
-        return _GRID + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.dear)
+        return _GRID + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
 
     @property
     def renyi_cost(self) -> float:
@@ -135,19 +135,19 @@ class ProductPair(LossPair):
 
     def least_epsilon(self, log_delta: float) -> float:
         """By search along the contour, or from the one lattice that is sharp there; where it is not, by best order."""
-        if self.max_loss == 0.0:
+        if self.max_divergence == 0.0:
             return 0.0
         if len(each := self.alternatives) > 1:
             return max(pair.least_epsilon(log_delta) for pair in each)
         if self._table is not None:
-            return min(self._table.least_epsilon(log_delta), self.max_loss)
+            return min(self._table.least_epsilon(log_delta), self.max_divergence)
         if self.smooth:
-            guide = self._by_contour_alone if log_delta > SURE else self.draft
+            guide = self._by_contour_alone if log_delta > SURE else self.approx_log_delta
             return least_epsilon(self.log_delta, guide, log_delta)
         found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)
         if np.isinf(found):
             found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
-        return min(found, self.max_loss)
+        return min(found, self.max_divergence)
 
     def reverse(self) -> "ProductPair":
         """(Q, P)."""
@@ -161,18 +161,18 @@ class ProductPair(LossPair):
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0; (epsilons,)."""
         if self._table is not None:
-            return np.where(epsilon >= self.max_loss, -np.inf, self._table.log_delta(epsilon))
+            return np.where(epsilon >= self.max_divergence, -np.inf, self._table.log_delta(epsilon))
         sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
         unsure = ~np.isneginf(sharp) & ~(sharp > SURE) | np.isposinf(sharp)
         if unsure.any():
             renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
             sharp[unsure] = np.fmin(sharp[unsure], renyi)
-        return np.where(epsilon >= self.max_loss, -np.inf, np.minimum(sharp, 0.0))
+        return np.where(epsilon >= self.max_divergence, -np.inf, np.minimum(sharp, 0.0))
 
     def _by_contour_alone(self, epsilon: FloatArray) -> FloatArray:
         """log delta at epsilon >= 0, by the best order nowhere: it guides a search for a value above `SURE`."""
         sharp = np.minimum(self._by_contour(epsilon), 0.0)
-        return sharp if (sharp < 0.0).all() and (epsilon < self.max_loss).all() else self._above_zero(epsilon)
+        return sharp if (sharp < 0.0).all() and (epsilon < self.max_divergence).all() else self._above_zero(epsilon)
 
     def _by_contour(self, epsilon: FloatArray) -> FloatArray:
         return summed_log_deltas(self._smooth, np.full(len(epsilon), self.order_limit), epsilon)
@@ -184,7 +184,7 @@ class ProductPair(LossPair):
     def _on_lattice(self, epsilon: FloatArray) -> FloatArray:
         """One lattice serves the epsilons near the one that it was made for."""
         result = np.full(len(epsilon), np.nan)
-        while (left := np.isnan(result) & (epsilon < self.max_loss)).any():
+        while (left := np.isnan(result) & (epsilon < self.max_divergence)).any():
             centre = float(epsilon[left].min())
             made = lattice.at_epsilon(self.members, centre)
             near = left & (epsilon <= centre + made.reach)

@@ -4,12 +4,12 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._logspace import expm1_excess, log1mexp
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.pair import LossPair, checked_divergence
 
 _UNIT = float(np.finfo(np.float64).eps)
 _BLOCK = 1 << 16
-_EVALUATION = 32 * _UNIT  # relative error of a Renyi divergence as it is computed here
+_EVALUATION = 32 * _UNIT  # relative error of a Rényi divergence as it is computed here
 
 
 def _parts(points: FloatArray, masses: int) -> list[FloatArray]:
@@ -17,13 +17,13 @@ def _parts(points: FloatArray, masses: int) -> list[FloatArray]:
     return np.array_split(points.reshape(-1, 1, 1), points.size * masses // _BLOCK + 1)
 
 
-@value
+@frozen_value
 class WorstPair(LossPair):
-    """Many pairs of laws on one finite set as one: at each order and each epsilon the worst of them.
+    """Many pairs of distributions on one finite set as one: at each order and each epsilon the worst of them.
 
     log_p, log_q: log masses, shape (pairs, outcomes), each within a relative `slack` of the truth, which every number
     here is rounded up by. The privacy curve is that of one pair which dominates all (Zhu, Dong and Wang 2022,
-    Proposition 10); the Renyi curve is the largest of the pairs' own. Kind: exact.
+    Proposition 10); the Rényi curve is the largest of the pairs' own. Kind: exact.
     """
 
     log_p: FloatArray
@@ -36,9 +36,9 @@ class WorstPair(LossPair):
             raise ValueError(f"log_p and log_q must have one shape (pairs, outcomes), got {p.shape} and {q.shape}")
         for masses in (p, q):
             if not np.all(np.abs(np.logaddexp.reduce(masses, axis=1)) <= 1e-9):
-                raise ValueError("log_p and log_q must be log masses of laws, each adding up to one")
+                raise ValueError("log_p and log_q must be log masses of distributions, each adding up to one")
             masses.flags.writeable = False
-        put(self, log_p=p, log_q=q)
+        set_fields(self, log_p=p, log_q=q)
 
     @property
     def loss(self) -> FloatArray:
@@ -48,17 +48,19 @@ class WorstPair(LossPair):
 
     @property
     def _error(self) -> FloatArray:
-        """How far `loss` may lie from the truth: by the slack of both laws, and by rounding of the logarithms."""
+        """How far `loss` may lie from the truth: by the slack of both distributions, and by rounding of the
+        logarithms.
+        """
         finite = [np.where(np.isneginf(masses), 0.0, -masses) for masses in (self.log_p, self.log_q)]
         return np.where(self.slack > 0, 2 * self.slack + _UNIT * (1 + finite[0] + finite[1]), 0.0)
 
     @property
-    def joint(self) -> bool:
+    def is_envelope(self) -> bool:
         """Where there is more than one pair beside its reverse."""
         return len(self.log_p) > 2
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The largest loss of all pairs, rounded up; never below zero."""
         return max(float((self.loss + self._error).max()), 0.0)
 
@@ -106,5 +108,5 @@ class WorstPair(LossPair):
         return largest
 
     def reverse(self) -> "WorstPair":
-        """Every pair with its laws exchanged."""
+        """Every pair with its distributions exchanged."""
         return WorstPair(log_p=self.log_q, log_q=self.log_p, slack=self.slack)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from privsample._checks import positive, positive_integer
 from privsample._logspace import half_square, ratio_up
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -15,7 +15,7 @@ from privsample.relations import AddRemove, Relation, related
 _TRUSTED = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
 
-@value
+@frozen_value
 class GaussianAccountant(SizeFreeAccountant):
     """Gaussian noise of standard deviation `noise_std` on a statistic of L2 sensitivity `sensitivity`. Kind: exact."""
 
@@ -25,8 +25,10 @@ class GaussianAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _TRUSTED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, sensitivity=positive(sensitivity=self.sensitivity), noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, relation=related(self.relation))
+        set_fields(
+            self, sensitivity=positive(sensitivity=self.sensitivity), noise_std=positive(noise_std=self.noise_std)
+        )
         positive(**{"sensitivity / noise_std": ratio_up(self.sensitivity, self.noise_std)})
 
     @property
@@ -45,7 +47,7 @@ class GaussianAccountant(SizeFreeAccountant):
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
 
 
-@value
+@frozen_value
 class LaplaceAccountant(SizeFreeAccountant):
     """Laplace noise of scale `scale` on a statistic of L1 sensitivity `sensitivity`. Kind: exact.
 
@@ -58,8 +60,8 @@ class LaplaceAccountant(SizeFreeAccountant):
     assumptions: frozenset[Assumption] = _TRUSTED
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation))
-        put(self, sensitivity=positive(sensitivity=self.sensitivity), scale=positive(scale=self.scale))
+        set_fields(self, relation=related(self.relation))
+        set_fields(self, sensitivity=positive(sensitivity=self.sensitivity), scale=positive(scale=self.scale))
         positive(**{"sensitivity / scale": ratio_up(self.sensitivity, self.scale)})
 
     @property

@@ -8,8 +8,8 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import expm1_excess, log1mexp, ratio_up
-from privsample._value import put, value
-from privsample.accounting.curves.dots import shared_out
+from privsample._value import frozen_value, set_fields
+from privsample.accounting.curves.discretize import split_mass
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, checked_divergence, delta_below_zero
 from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
@@ -19,10 +19,10 @@ _FEW = 1 << 16  # outcomes that are listed one by one
 _WIDE = 1 << 13  # noise_std from which the privacy curve is a bound in closed form
 _PLACES = np.arange(1.0, 10.0)
 _COUNTED = 1e15  # beyond it outcomes cannot be told apart
-_LEFT_OUT = -100.0  # log of the mass beyond the outcomes listed, in `dots`
+_LEFT_OUT = -100.0  # log of the mass beyond the outcomes listed, in `discretize`
 
 
-@value
+@frozen_value
 class DiscreteLaplacePair(LossPair):
     """P(k) proportional to e^(-|k| / scale), moved by the whole number `shift`, against itself. Its own reverse.
 
@@ -33,17 +33,17 @@ class DiscreteLaplacePair(LossPair):
     scale: float
 
     def __post_init__(self) -> None:
-        put(self, shift=positive_integer(shift=self.shift), scale=DiscreteLaplaceNoise(scale=self.scale).scale)
+        set_fields(self, shift=positive_integer(shift=self.shift), scale=DiscreteLaplaceNoise(scale=self.scale).scale)
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """shift / scale."""
         return ratio_up(self.shift, self.scale)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """log of (A e^((a-1)z) + B e^(-az))/(1+q), q = e^(-u), u = 1/scale, z = u shift: log1p of a positive sum."""
         alpha = np.asarray(orders, dtype=np.float64)
-        s, u, z = alpha - 1.0, 1.0 / self.scale, self.max_loss
+        s, u, z = alpha - 1.0, 1.0 / self.scale, self.max_divergence
         whole = -np.expm1(-(alpha + s) * u)
         up, down = -np.expm1(-2 * alpha * u) / whole, -np.exp(-u) * np.expm1(-2 * s * u) / whole  # A and B
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -57,7 +57,7 @@ class DiscreteLaplacePair(LossPair):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """[q (1 - q^(s-j)) + 1 - e^e q^j]/(1 + q): P(k >= j) - e^e Q(k >= j), j the first outcome of loss above e."""
         e = np.asarray(epsilon, dtype=np.float64)
-        u, z = 1.0 / self.scale, self.max_loss
+        u, z = 1.0 / self.scale, self.max_divergence
         inside = np.clip(e, -z, z)
         lost = 2 * _ULP * (z + np.abs(inside))
         middle = np.floor((inside * self.scale + self.shift) / 2)
@@ -74,11 +74,11 @@ class DiscreteLaplacePair(LossPair):
         """Itself."""
         return self
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Each outcome by itself, where they are few."""
         if self.shift > _FEW:
-            return LossPair.dots(self, nodes)
-        return shared_out(self.log_masses, (2 * np.arange(self.shift + 1.0) - self.shift) / self.scale, nodes)
+            return LossPair.discretize(self, nodes)
+        return split_mass(self.log_masses, (2 * np.arange(self.shift + 1.0) - self.shift) / self.scale, nodes)
 
     @property
     def log_masses(self) -> FloatArray:
@@ -99,11 +99,11 @@ def _sinh_excess(x: FloatArray) -> FloatArray:
     return (expm1_excess(x) - expm1_excess(-x)) / 2
 
 
-@value
+@frozen_value
 class DiscreteGaussianPair(LossPair):
     """P(k) proportional to e^(-k^2 / (2 noise_std^2)), moved by the whole number `shift`, against itself.
 
-    Its own reverse. The Renyi curve is exact: a shift^2 / (2 noise_std^2) where a shift is whole, a little less
+    Its own reverse. The Rényi curve is exact: a shift^2 / (2 noise_std^2) where a shift is whole, a little less
     elsewhere. The privacy curve is the sum over the outcomes; from noise_std 8192 on, a bound about 1/noise_std above.
     """
 
@@ -111,16 +111,16 @@ class DiscreteGaussianPair(LossPair):
     noise_std: float
 
     def __post_init__(self) -> None:
-        law = DiscreteGaussianNoise(noise_std=self.noise_std)
-        put(self, shift=positive_integer(shift=self.shift), noise_std=law.noise_std)
+        distribution = DiscreteGaussianNoise(noise_std=self.noise_std)
+        set_fields(self, shift=positive_integer(shift=self.shift), noise_std=distribution.noise_std)
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded."""
         return np.inf
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """A sum over outcomes."""
         return True
 
@@ -159,24 +159,24 @@ class DiscreteGaussianPair(LossPair):
         """Itself."""
         return self
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Each outcome by itself, where they are few; the outcomes far out go to an infinite loss, or move up."""
-        law = DiscreteGaussianNoise(noise_std=self.noise_std)
-        far = float(np.ceil(law.reach(_LEFT_OUT)))
+        distribution = DiscreteGaussianNoise(noise_std=self.noise_std)
+        far = float(np.ceil(distribution.reach(_LEFT_OUT)))
         if 2 * far + self.shift > _FEW:
-            return LossPair.dots(self, nodes)
+            return LossPair.discretize(self, nodes)
         k = np.arange(-far, self.shift + far + 1)
-        log_p, loss = law.log_mass(k - self.shift), self._loss(k)
-        log_p[0] = np.logaddexp(log_p[0], law.log_tail(np.array(self.shift + far)))
-        masses, infinite = shared_out(log_p, loss, nodes)
-        return masses, float(np.logaddexp(infinite, law.log_tail(np.array(far))))
+        log_p, loss = distribution.log_mass(k - self.shift), self._loss(k)
+        log_p[0] = np.logaddexp(log_p[0], distribution.log_tail(np.array(self.shift + far)))
+        masses, infinite = split_mass(log_p, loss, nodes)
+        return masses, float(np.logaddexp(infinite, distribution.log_tail(np.array(far))))
 
     def _loss(self, k: FloatArray) -> FloatArray:
         return (self.shift / self.noise_std) * ((2 * k - self.shift) / self.noise_std) / 2
 
     def _summed(self, epsilon: FloatArray) -> FloatArray:
         """log delta at each epsilon >= 0 by summation; the terms left out are below 1e-17 of the sum."""
-        law, shift, sigma = DiscreteGaussianNoise(noise_std=self.noise_std), self.shift, self.noise_std
+        distribution, shift, sigma = DiscreteGaussianNoise(noise_std=self.noise_std), self.shift, self.noise_std
         threshold = epsilon.ravel() / shift * sigma * sigma + shift / 2  # outcomes beyond it have a larger loss
         result = np.zeros(threshold.shape)
         for i, (at, e) in enumerate(zip(threshold, epsilon.ravel(), strict=True)):
@@ -184,11 +184,11 @@ class DiscreteGaussianPair(LossPair):
             if first < -12 * sigma - 1:  # all but 1e-30
                 continue
             if first > _COUNTED:
-                result[i] = law.log_tail(first)
+                result[i] = distribution.log_tail(first)
                 continue
             k = shift + np.arange(first, 2.0 + np.ceil(np.hypot(max(first, 0.0), 10 * sigma)))
             gap, lost = e - self._loss(k), 4 * _ULP * (1 + e + shift * (np.abs(k) / sigma) / sigma)
-            terms = law.log_mass(k - shift) + log1mexp(np.minimum(gap, 0.0) - lost)
+            terms = distribution.log_mass(k - shift) + log1mexp(np.minimum(gap, 0.0) - lost)
             result[i] = np.logaddexp.reduce(terms[gap <= lost])
         return np.minimum(result + 64 * _ULP * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0).reshape(epsilon.shape)
 

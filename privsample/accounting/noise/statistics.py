@@ -11,7 +11,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer
 from privsample._logspace import LEAST_LOSS, ratio_up
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
@@ -21,7 +21,7 @@ from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import together
-from privsample.distributions.geometry import Differences
+from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -32,17 +32,17 @@ from privsample.distributions.noise import (
 from privsample.relations import ReplaceOne
 
 
-@value
+@frozen_value
 class StatisticsAccountant(Accountant):
     """`draws` noisy copies of the statistic of n records, each coordinate with its own `noise`, under ReplaceOne(n).
 
     A single extreme difference costs, exactly, one shifted pair for each of its coordinates: one binary count one, a
-    one-hot record two. Where there are several the Renyi curve is their maximum, and the privacy curve is bounded by
-    the largest L1 norm (Laplace laws), the Renyi curve alone (discrete Gaussian), or given by the largest L2 norm
-    (Gaussian, exactly). With `group_size` k, k records are replaced at once.
+    one-hot record two. Where there are several the Rényi curve is their maximum, and the privacy curve is bounded by
+    the largest L1 norm (Laplace distributions), the Rényi curve alone (discrete Gaussian), or given by the largest L2
+    norm (Gaussian, exactly). With `group_size` k, k records are replaced at once.
     """
 
-    differences: Differences
+    differences: RecordSensitivity
     n: int
     noise: Noise
     draws: int = 1
@@ -52,8 +52,8 @@ class StatisticsAccountant(Accountant):
 
     def __post_init__(self) -> None:
         fitting(self.noise, self.differences)
-        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
-        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
+        set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(**{"half the squared ratio of difference and noise": self._rho})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
@@ -72,7 +72,7 @@ class StatisticsAccountant(Accountant):
         own: dict[type[Noise], str] = {
             LaplaceNoise: "Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6",
             GaussianNoise: "Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3",
-            DiscreteLaplaceNoise: "Ghosh, Roughgarden and Sundararajan 2009 (two-sided geometric law)",
+            DiscreteLaplaceNoise: "Ghosh, Roughgarden and Sundararajan 2009 (two-sided geometric distribution)",
             DiscreteGaussianNoise: "Canonne, Kamath and Steinke 2020, Theorem 7",
         }
         return f"{own[type(self.noise)]}; privsample notes, statistics.md (differences of records)"
@@ -83,7 +83,7 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _bounded_by_renyi(self) -> bool:
-        """Whether no pair is known to be worst, only a Renyi curve."""
+        """Whether no pair is known to be worst, only a Rényi curve."""
         return len(self._vectors) > 1 and isinstance(self.noise, DiscreteGaussianNoise)
 
     def _bounds(self) -> PrivacyBounds:
@@ -94,7 +94,7 @@ class StatisticsAccountant(Accountant):
             return PrivacyBounds.from_renyi(self._renyi, **known | {"exact": frozenset()})
         pair = self._pair
         numerical = isinstance(pair, ProductPair)
-        # one pair that bounds several differences: their Renyi curves may be below its own
+        # one pair that bounds several differences: their Rényi curves may be below its own
         single = len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
         return PrivacyBounds.from_pairs(
             [pair],
@@ -159,15 +159,16 @@ class StatisticsAccountant(Accountant):
         return replace(self, group_size=size * self.group_size)
 
 
-def fitting(noise: Noise, differences: Differences) -> None:
+def fitting(noise: Noise, differences: RecordSensitivity) -> None:
     """Check that the noise can hide the differences. Raises: TypeError, ValueError."""
     if not isinstance(noise, Noise):
-        raise TypeError(f"noise must be one of privsample's laws of noise, got {type(noise).__name__}")
-    if not isinstance(differences, Differences):
+        raise TypeError(f"noise must be one of privsample's distributions of noise, got {type(noise).__name__}")
+    if not isinstance(differences, RecordSensitivity):
         raise TypeError(f"differences must be Differences(vectors=...), got {type(differences).__name__}")
     if noise.whole and not differences.whole:
         raise ValueError(
-            f"{noise.name} is a noise law that does not fit the statistic: it is whole, the statistic is not, and its "
+            f"{noise.name} is a noise distribution that does not fit the statistic: it is whole, the statistic is not, "
+            "and its "
             "fraction would show through; use 'laplace' or 'gaussian'"
         )
 

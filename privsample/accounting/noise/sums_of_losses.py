@@ -4,7 +4,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive
 from privsample._logspace import resolved
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.loss.product import ProductPair
@@ -14,17 +14,17 @@ _OUTCOMES = 1 << 12
 _DEEPEST = 600.0  # the least mass is e^-600, a normal number
 
 
-@value
+@frozen_value
 class TwoLaplacePair(LossPair):
     """Two coordinates of Laplace noise of scale one, both moved by `shift`: a record counted in another category."""
 
     shift: float
 
     def __post_init__(self) -> None:
-        put(self, shift=resolved(positive(shift=self.shift)))
+        set_fields(self, shift=resolved(positive(shift=self.shift)))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Twice the shift."""
         return 2 * self.shift
 

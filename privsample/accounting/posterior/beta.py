@@ -1,6 +1,6 @@
 """The loss pair of two Beta posteriors one record apart. Exact.
 
-The Renyi divergence integrates the curvature of the log normalizer along the segment between the two posteriors; the
+The Rényi divergence integrates the curvature of the log normalizer along the segment between the two posteriors; the
 privacy curve integrates the density beyond the threshold of the loss, which is monotone. Neither cancels.
 Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md.
 """
@@ -20,7 +20,7 @@ from privsample._logspace import (
     log_gamma_growth,
     stirling_remainder,
 )
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
@@ -77,7 +77,7 @@ def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
     return np.where(turned, delta_below_zero(np.asarray(epsilon), above), above)
 
 
-@value
+@frozen_value
 class BetaPair(SmoothPair):
     """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure.
 
@@ -89,7 +89,7 @@ class BetaPair(SmoothPair):
     step: float
 
     def __post_init__(self) -> None:
-        put(self, a=positive(a=self.a), b=positive(b=self.b), step=positive(step=self.step))
+        set_fields(self, a=positive(a=self.a), b=positive(b=self.b), step=positive(step=self.step))
 
     @property
     def order_limit(self) -> float:
@@ -102,12 +102,12 @@ class BetaPair(SmoothPair):
         return 20.0
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Its privacy curve is an integral."""
         return True
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded."""
         return np.inf
 
@@ -145,7 +145,7 @@ class BetaPair(SmoothPair):
         return beta_log_delta(a, b, step, epsilon).max(axis=0)
 
 
-@value
+@frozen_value
 class BetaRows(SmoothRows):
     """BetaPair(a=a[i], b=b[i], step=step) in row i; a, b of shape (rows,), or (1,) for the same pair in all rows."""
 
@@ -160,7 +160,7 @@ class BetaRows(SmoothRows):
         bases = np.stack([self.a, self.b])[:, :, None]
         own = complex_stirling_remainder(bases.astype(np.complex128))
         whole = complex_log_gamma_growth(bases, np.full(bases.shape, self.step + 0j), own)
-        put(self, _bases=bases, _remainders=own, _whole_steps=whole)
+        set_fields(self, _bases=bases, _remainders=own, _whole_steps=whole)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
         """The first base is a + step under P, a under Q; the second is b under P, b + step under Q."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from privsample._checks import positive_integer, share
+from privsample._checks import open_unit_interval, positive_integer
 from privsample._logspace import half_square
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -45,7 +45,7 @@ _PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost b
 P = TypeVar("P", bound=LossPair)
 
 
-@value
+@frozen_value
 class PosteriorAccountant(Accountant):
     """`draws` draws from one posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
 
@@ -68,9 +68,11 @@ class PosteriorAccountant(Accountant):
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
             raise TypeError(f"model must be one of privsample's models, got {type(self.model).__name__}")
-        put(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
-        put(
-            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+        set_fields(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
+        set_fields(
+            self,
+            data_weight=open_unit_interval(data_weight=self.data_weight),
+            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
         )
         if not self.data_weight >= _LEAST_WEIGHT:
             raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
@@ -78,7 +80,7 @@ class PosteriorAccountant(Accountant):
         for prior in self.model.prior_counts:
             if not _PRIORS[0] <= prior <= _PRIORS[1]:
                 raise ValueError(f"the prior's parameters must lie in [{_PRIORS[0]:g}, {_PRIORS[1]:g}], got {prior:g}")
-        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
                 "group_size must be 1 where a prior of three or more categories is below prior_divisor, and for a "

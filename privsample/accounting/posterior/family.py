@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsample._checks import FloatArray, Real
-from privsample._value import cached, value
+from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import least_epsilon, safe_side
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, SmoothRows, worst_renyi
@@ -20,7 +20,7 @@ _TOLERANCE = 1e-9  # of the privacy curve
 _BLOCKS = 2000
 
 
-@value
+@frozen_value
 class BetaFamily:
     """All pairs Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, and their mirrors.
 
@@ -56,11 +56,11 @@ class BetaFamily:
         return largest(bounds, goal, self.n - self.moved, whole=self.whole, most=_BLOCKS)
 
 
-@value
+@frozen_value
 class BetaEnvelope(Envelope):
     """The privacy curve of a whole `family`, of which each member is drawn from `draws` times, beside `others`.
 
-    The Renyi curve is that of the `ends`, which are proven to be worst at every order; that they are worst at every
+    The Rényi curve is that of the `ends`, which are proven to be worst at every order; that they are worst at every
     epsilon is certified by the search over the family, within a relative 1e-9.
     """
 
@@ -80,8 +80,8 @@ class BetaEnvelope(Envelope):
         return ProductPair(members=((end, self.draws), *self.others))
 
     @property
-    def joint(self) -> bool:
-        """Its ends are worst at every order, so that Renyi curves never compose to less than its own."""
+    def is_envelope(self) -> bool:
+        """Its ends are worst at every order, so that Rényi curves never compose to less than its own."""
         return False
 
     @property
@@ -90,7 +90,7 @@ class BetaEnvelope(Envelope):
         return min(pair.order_limit for pair in self.members)
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded."""
         return np.inf
 
@@ -111,9 +111,9 @@ class BetaEnvelope(Envelope):
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """Certified over the family."""
         e = np.asarray(epsilon, dtype=np.float64)
-        return self.family.log_delta(e.ravel(), np.ravel(self.draft(e)), self._curve).reshape(e.shape)
+        return self.family.log_delta(e.ravel(), np.ravel(self.approx_log_delta(e)), self._curve).reshape(e.shape)
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The ends' alone."""
         e = np.asarray(epsilon, dtype=np.float64)
         return np.minimum(self._of_ends(e).max(axis=0) + self.family.slack, 0.0)
@@ -146,7 +146,7 @@ class BetaEnvelope(Envelope):
             if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
                 least = max(pair.least_epsilon(beside), least)
         if least == 0.0:
-            return least_epsilon(self.log_delta, self.draft, log_delta)
+            return least_epsilon(self.log_delta, self.approx_log_delta, log_delta)
         return safe_side(lambda e: bool(self.log_delta(np.array([e]))[0] <= log_delta), least, upward=True)
 
     def product(self, others: Sequence[tuple[LossPair, int]]) -> "BetaEnvelope":

@@ -10,7 +10,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real, positive
 from privsample._logspace import complex_log1p_excess, log1mexp, log1p_excess, log_gamma_growth, stirling_remainder
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
@@ -72,12 +72,12 @@ class _GammaPair(SmoothPair):
         return 20.0
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Its privacy curve is an integral."""
         return True
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded, unless a subclass says otherwise."""
         return np.inf
 
@@ -116,7 +116,7 @@ class _GammaPair(SmoothPair):
                 starts = threshold[~deep]
                 integral = log_integral(lambda at, u: self._log_beyond(starts[at], u), len(starts))
                 result[~deep] = rounded(integral, starts, np.full_like(starts, self._shape_of_p))
-        return np.where(epsilon[:, 0] < self.max_loss, result, -np.inf)
+        return np.where(epsilon[:, 0] < self.max_divergence, result, -np.inf)
 
     def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
@@ -124,9 +124,10 @@ class _GammaPair(SmoothPair):
         return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._gap(threshold, u))
 
 
-@value
+@frozen_value
 class GammaShapePair(_GammaPair):
-    """Gamma laws of one rate, shapes `shape` and `shape` + step; P has the larger one if `rising`, else the smaller.
+    """Gamma distributions of one rate, shapes `shape` and `shape` + step; P has the larger one if `rising`, else the
+    smaller.
 
     The loss is linear in the logarithm of the parameter: unbounded both ways.
     """
@@ -136,7 +137,7 @@ class GammaShapePair(_GammaPair):
     rising: bool
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
+        set_fields(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
 
     @property
     def _moving(self) -> float:
@@ -172,9 +173,11 @@ class GammaShapePair(_GammaPair):
         return self.step * u
 
 
-@value
+@frozen_value
 class GammaRatePair(_GammaPair):
-    """Gamma laws of one shape, rates `rate` and `rate` + step; P has the larger one if `rising`, else the smaller."""
+    """Gamma distributions of one shape, rates `rate` and `rate` + step; P has the larger one if `rising`, else the
+    smaller.
+    """
 
     shape: float
     rate: float
@@ -182,8 +185,8 @@ class GammaRatePair(_GammaPair):
     rising: bool
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), step=positive(step=self.step))
-        put(self, rising=bool(self.rising))
+        set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), step=positive(step=self.step))
+        set_fields(self, rising=bool(self.rising))
 
     @property
     def _moving(self) -> float:
@@ -216,7 +219,7 @@ class GammaRatePair(_GammaPair):
         return self.shape / u / u
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """shape log(1 + step/rate) where P has the larger rate, else unbounded."""
         return float(self.shape * np.log1p(self._ratio)) if self.rising else np.inf
 

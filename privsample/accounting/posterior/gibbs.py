@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from privsample._checks import holdable, positive, positive_integer
-from privsample._value import put, value
+from privsample._checks import check_memory, positive, positive_integer
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -20,7 +20,7 @@ from privsample.relations import ReplaceOne
 _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
 
 
-@value
+@frozen_value
 class EmissionAccountant(Accountant):
     """One tempered draw of a feature's shares in every hidden state, states and their steps known. ReplaceOne(n).
 
@@ -38,13 +38,13 @@ class EmissionAccountant(Accountant):
     assumptions: frozenset[Assumption] = _ASSUMED
 
     def __post_init__(self) -> None:
-        put(self, n=positive_integer(n=self.n), least=positive_integer(least=self.least))
-        put(self, categories=positive_integer(categories=self.categories), prior=positive(prior=self.prior))
-        holdable(self.categories, lower="categories")
+        set_fields(self, n=positive_integer(n=self.n), least=positive_integer(least=self.least))
+        set_fields(self, categories=positive_integer(categories=self.categories), prior=positive(prior=self.prior))
+        check_memory(self.categories, lower="categories")
         if not self.least <= self.n:
             raise ValueError(f"least must be at most n = {self.n}, got {self.least}")
         one = self._one
-        put(self, temperature=one.temperature, truncation=one.truncation)
+        set_fields(self, temperature=one.temperature, truncation=one.truncation)
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]

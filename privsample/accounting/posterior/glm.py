@@ -1,7 +1,8 @@
 """Accounts of draws from the posterior of a logistic regression with a Gaussian prior.
 
 Source: Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263), Gaussian
-differential privacy of strongly log-concave laws. Its proof and those of the gradient bounds are in docs/notes/glm.md.
+differential privacy of strongly log-concave distributions. Its proof and those of the gradient bounds are in
+docs/notes/glm.md.
 """
 
 import math
@@ -10,9 +11,9 @@ from typing import Self
 
 import numpy as np
 
-from privsample._checks import positive, positive_integer, share
+from privsample._checks import open_unit_interval, positive, positive_integer
 from privsample._logspace import half_square
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -23,7 +24,7 @@ SCALAR = 1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigm
 _UP = 1.0 + 2.0**-50  # more than rounding takes away from the shift
 
 
-@value
+@frozen_value
 class LogisticAccountant(Accountant):
     """`draws` draws from one posterior of n labelled rows, under ReplaceOne(n). Kind: upper bound.
 
@@ -46,15 +47,17 @@ class LogisticAccountant(Accountant):
     group_size: int = 1
 
     def __post_init__(self) -> None:
-        put(self, n=positive_integer(n=self.n), features=positive_integer(features=self.features))
-        put(self, norm=positive(norm=self.norm), prior_std=positive(prior_std=self.prior_std))
+        set_fields(self, n=positive_integer(n=self.n), features=positive_integer(features=self.features))
+        set_fields(self, norm=positive(norm=self.norm), prior_std=positive(prior_std=self.prior_std))
         if self.intercept_std is not None:
-            put(self, intercept_std=positive(intercept_std=self.intercept_std))
-        put(
-            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+            set_fields(self, intercept_std=positive(intercept_std=self.intercept_std))
+        set_fields(
+            self,
+            data_weight=open_unit_interval(data_weight=self.data_weight),
+            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
         )
-        put(self, draws=positive_integer(draws=self.draws))
-        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(self, draws=positive_integer(draws=self.draws))
+        set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(**{"norm * prior_std * data_weight * sqrt(prior_divisor)": self.shift})
 
     @property
@@ -65,7 +68,10 @@ class LogisticAccountant(Accountant):
     @property
     def source(self) -> str:
         """The theorem and the proof note."""
-        return "Gopi, Lee and Liu 2022 (strongly log-concave laws); privsample notes, glm.md (gradients, several draws)"
+        return (
+            "Gopi, Lee and Liu 2022 (strongly log-concave distributions); privsample notes, glm.md (gradients, several "
+            "draws)"
+        )
 
     @property
     def reach(self) -> float:

@@ -1,4 +1,4 @@
-"""All pairs of neighbouring Beta laws held in an interval: the privacy curve over every sum of whole records.
+"""All pairs of neighbouring Beta distributions held in an interval: the privacy curve over every sum of whole records.
 
 Source: docs/notes/tempered.md.
 """
@@ -10,7 +10,7 @@ from scipy import special
 
 from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.curves.quadrature import Rows, log_integral
 from privsample.accounting.loss.pair import delta_below_zero
 from privsample.accounting.posterior.blocks import largest
@@ -21,7 +21,7 @@ _ROUNDED = 16 * float(np.finfo(float).eps)  # what rounding takes besides, relat
 _COARSE, _BLOCKS = 24, 8000
 
 
-@value
+@frozen_value
 class HeldBetaFamily:
     """Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, both on [low, high], every s.
 
@@ -84,7 +84,7 @@ class HeldBetaFamily:
         low, high = places.reshape(2, -1)
         a, b = (self.a + self.step * sums)[:, None], (self.b + self.step * (self.n - sums))[:, None]
         a_p, b_p = a + jump, (self.b + self.step * (self.n - self.moved - sums))[:, None]
-        centre = np.clip(np.log((a + jump / 2) / (b_p + jump / 2)), -half, half)  # near the modes of both laws
+        centre = np.clip(np.log((a + jump / 2) / (b_p + jump / 2)), -half, half)  # near the modes of both distributions
 
         def log_mass(a: FloatArray, b: FloatArray) -> FloatArray:
             def log_density(at: Rows, u: FloatArray) -> FloatArray:

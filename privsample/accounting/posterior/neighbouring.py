@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, cached, value
+from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.posterior.truncated import TruncatedFamily
 from privsample.errors import NumericalFailure
 
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
     at_high: FloatArray
 
 
-@value
+@frozen_value
 class NeighbouringFamily(Memo):
     """The distributions at phi + jump against those at phi, phi = first + unit s, and the same the other way round.
 

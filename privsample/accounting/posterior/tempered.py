@@ -1,8 +1,8 @@
 """Accounts of one draw from a posterior at a temperature, its parameter held inside bounds.
 
 Sources: Wang, Fienberg and Smola 2015; Foulds, Geumlek, Welling and Chaudhuri 2016 (the mechanism); Dong, Durfee and
-Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave laws); Bubeck and Eldan 2014,
-Lemma 2 (variances along a family); docs/notes/tempered.md.
+Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave distributions); Bubeck and Eldan
+2014, Lemma 2 (variances along a family); docs/notes/tempered.md.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, number, positive, positive_integer
 from privsample._logspace import half_square, resolved
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
@@ -22,24 +22,24 @@ from privsample.accounting.loss.pair import Envelope
 from privsample.accounting.posterior.held_beta import HeldBetaFamily
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
-from privsample.distributions.laws.truncated import heated_shape
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
+from privsample.distributions.parametric.truncated import heated_shape
 from privsample.relations import ReplaceOne
 
 LISTED = 100_000  # records up to which the privacy curve ranges over every data set
 _UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
 
 
-@value
+@frozen_value
 class TemperedAccountant(Accountant):
     """One draw from the posterior of n records at `temperature`, its parameter inside `truncation`; ReplaceOne(n).
 
-    Four bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the law is
-    strongly log-concave and its neighbour's log density differs by a Lipschitz function; where the posterior is one
+    Four bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the distribution
+    is strongly log-concave and its neighbour's log density differs by a Lipschitz function; where the posterior is one
     number's, the Rényi divergence is the largest over all sums of the records, within 2 percent; for whole Bernoulli
-    records, at most 100,000 of them, the privacy curve ranges over every data set: it is exact.
-    `truncation`: the least share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
+    records, at most 100,000 of them, the privacy curve ranges over every data set: it is exact. `truncation`: the least
+    share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
     """
 
     model: Model
@@ -59,9 +59,9 @@ class TemperedAccountant(Accountant):
                 f"temperature must be finite and >= 1, got {self.temperature!r}: below 1 the draw would tell more than "
                 "the posterior does"
             )
-        put(self, n=positive_integer(n=self.n), temperature=temperature)
-        put(self, truncation=self.model.checked_truncation(self.truncation))
-        put(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
+        set_fields(self, n=positive_integer(n=self.n), temperature=temperature)
+        set_fields(self, truncation=self.model.checked_truncation(self.truncation))
+        set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(loss_range=self.loss_range)
         positive(mu=self.shift)
 
@@ -145,7 +145,7 @@ class TemperedAccountant(Accountant):
         return replace(self, group_size=self.group_size * positive_integer(size=size))
 
 
-@value
+@frozen_value
 class TemperedEnvelope(Envelope):
     """All pairs of neighbouring tempered posteriors: the least of several bounds at each order and epsilon.
 
@@ -159,7 +159,7 @@ class TemperedEnvelope(Envelope):
     family: NeighbouringFamily | None = None
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The range of the loss."""
         return self.bounded.loss_range
 
@@ -179,7 +179,7 @@ class TemperedEnvelope(Envelope):
         """The least of the privacy curves, certified over all datasets."""
         return self._curve(epsilon, certified=True)
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The same over some datasets only, ever closer to the worst of them."""
         return self._curve(epsilon, certified=False)
 

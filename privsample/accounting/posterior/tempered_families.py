@@ -15,12 +15,12 @@ from privsample.accounting.posterior.truncated import (
     SquarePotential,
     TruncatedFamily,
 )
-from privsample.distributions.laws.truncated import heated_shape
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.distributions.parametric.truncated import heated_shape
 
 _NARROWEST = 1e-5  # relative: an interval of y that is narrower is not known to enough digits
 _UP = 1.0 + 2.0**-49  # a longer step costs more

@@ -12,7 +12,7 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._logspace import expm1_excess, log1p_excess
-from privsample._value import value
+from privsample._value import frozen_value
 
 _DROP, _HALVINGS, _PANELS = 40.0, 28, 3
 _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(12)
@@ -47,7 +47,7 @@ class Potential(ABC):
         """U(y + z) - U(y) - U'(y) z, never negative, without cancellation."""
 
 
-@value
+@frozen_value
 class LogisticPotential(Potential):
     """weight log(1 + e^y): Beta distributions, y the logit of the share."""
 
@@ -75,7 +75,7 @@ class LogisticPotential(Potential):
         return self.weight * np.where(np.abs(z) > 30.0, far, np.maximum(inner, 0.0))
 
 
-@value
+@frozen_value
 class ExponentialPotential(Potential):
     """weight e^y: Gamma distributions by their shape, y the logarithm of the number."""
 
@@ -96,7 +96,7 @@ class ExponentialPotential(Potential):
         return weight * (expm1_excess(z) if np.max(weight, initial=0.0) >= _HEAVY else np.expm1(z) - z)
 
 
-@value
+@frozen_value
 class LogarithmicPotential(Potential):
     """-weight log y: Gamma distributions by their rate -phi, y the number itself."""
 
@@ -117,7 +117,7 @@ class LogarithmicPotential(Potential):
         return self.weight * (log1p_excess(share) if self.weight >= _HEAVY else share - np.log1p(share))
 
 
-@value
+@frozen_value
 class SquarePotential(Potential):
     """weight y^2/2: normal distributions, y the number itself."""
 
@@ -137,7 +137,7 @@ class SquarePotential(Potential):
         return self.weight / 2 * z * z
 
 
-@value
+@frozen_value
 class TruncatedFamily:
     """All distributions with density proportional to e^{phi y - potential(y)} on [low, high], for any real phi."""
 

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privsample._checks import FloatArray, holdable, number, positive_integer, real_array, renyi_orders
+from privsample._checks import FloatArray, check_memory, number, positive_integer, real_array, renyi_orders
 from privsample._logspace import half_square
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine import views
@@ -38,11 +38,11 @@ _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _SEARCHED = (1e-8, 500.0)  # epsilons between which the search for one coin is made
 
 
-@value
+@frozen_value
 class BernoulliAccountant(Accountant):
     """k = `draws` vectors of d = `dimension` coins, whose chances `base` released, moved into [margin, 1 - margin].
 
-    The Renyi curve is the least of: what the base costs; dk r_a(c), what any two chances can differ by; what the
+    The Rényi curve is the least of: what the base costs; dk r_a(c), what any two chances can differ by; what the
     coins keep of a power divergence, by Le Cam's divergence up to order 2 and total variation beyond; what they keep of
     a pure guarantee; and for d = k = 1 Algorithm 2, which is exact for the worst base with this cost at this order.
     The privacy curve is the base's times what the coins keep of it. At margin 0 the coins may show the base's output
@@ -63,10 +63,10 @@ class BernoulliAccountant(Accountant):
             raise TypeError(
                 f"base must be an account, got {type(self.base).__name__}; a mechanism's is its .accountant"
             )
-        put(self, margin=_margin(self.margin), draws=positive_integer(draws=self.draws))
-        put(self, dimension=positive_integer(dimension=self.dimension))
-        holdable(self.coins, lower="draws or dimension")
-        put(self, assumptions=self.assumptions | self.base.assumptions)
+        set_fields(self, margin=_margin(self.margin), draws=positive_integer(draws=self.draws))
+        set_fields(self, dimension=positive_integer(dimension=self.dimension))
+        check_memory(self.coins, lower="draws or dimension")
+        set_fields(self, assumptions=self.assumptions | self.base.assumptions)
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
@@ -84,7 +84,7 @@ class BernoulliAccountant(Accountant):
         return self.draws * self.dimension
 
     def _bounds(self) -> PrivacyBounds:
-        """By the least of the Renyi bounds and by the contracted privacy curve; at margin 0, the base's."""
+        """By the least of the Rényi bounds and by the contracted privacy curve; at margin 0, the base's."""
         base = self._base_bounds
         if self.margin == 0.0:
             return replace(base, composes_by_pairs=False)
@@ -99,7 +99,7 @@ class BernoulliAccountant(Accountant):
             own_renyi_cost=base.renyi_cost + (_SEARCH if self.coins == 1 else _CALL),
             tabulated=base.from_table,
             composes_by_pairs=False,  # each value asks the base
-            curve_is_least=self.coins == 1,  # then a Renyi value is a search, and the curve hardly ever above it
+            curve_is_least=self.coins == 1,  # then a Rényi value is a search, and the curve hardly ever above it
         )
 
     @cached
@@ -111,7 +111,7 @@ class BernoulliAccountant(Accountant):
     @cached
     def _largest_loss(self) -> float:
         """log((e^(e + x) + 1)/(e^e + e^x)) of the base's e, where it never fails, and x = dk log((1-c)/c)."""
-        base = self.base.max_loss
+        base = self.base.max_divergence
         told = self.coins * evidence(self.margin) * (1 + _UP)
         if self.base.failure > 0.0 or np.isinf(base):
             return told
@@ -131,8 +131,8 @@ class BernoulliAccountant(Accountant):
         """At one order, from what the base costs beside its failure."""
         s, top = order - 1.0, float(self.asymptote(order))
         found = min(epsilon, top, self._contracted(order, epsilon))
-        if self.base.failure == 0.0 and np.isfinite(self.base.max_loss):
-            lost, pure = rounding(self.coins), symmetric_renyi(self.base.max_loss, order, self.coins, self.margin)
+        if self.base.failure == 0.0 and np.isfinite(self.base.max_divergence):
+            lost, pure = rounding(self.coins), symmetric_renyi(self.base.max_divergence, order, self.coins, self.margin)
             found = min(found, pure * (1 + lost) + (lost / s if s * pure > 0.5 else 0.0))
         if self.coins == 1 and _SEARCHED[0] < epsilon < _SEARCHED[1]:
             found = min(found, corner_renyi(epsilon, order, 1, self.margin).high)
@@ -198,14 +198,14 @@ class BernoulliAccountant(Accountant):
         return self.lower_bound(orders)
 
 
-@value
+@frozen_value
 class BernoulliEnvelope(Envelope):
-    """All pairs of neighbours of an account of binary draws, by its contracted curve and its Renyi bounds."""
+    """All pairs of neighbours of an account of binary draws, by its contracted curve and its Rényi bounds."""
 
     account: BernoulliAccountant
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The account's."""
         return self.account._largest_loss
 

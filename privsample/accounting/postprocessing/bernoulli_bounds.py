@@ -1,4 +1,4 @@
-"""What k draws of d coins keep of a Renyi divergence between the laws of their chances: bounds in closed form.
+"""What k draws of d coins keep of a Rényi divergence between the distributions of their chances: bounds in closed form.
 
 The chances lie in [c, 1-c]^d, and N = dk coins fall. Source: Imola and Chaudhuri 2021; docs/notes/bernoulli.md.
 """
@@ -15,7 +15,8 @@ _ROUNDING = 1e-12  # more than rounding takes away from a share
 
 
 def finite_renyi(log_p: FloatArray, loss: FloatArray, s: Real) -> FloatArray:
-    """Renyi divergence of order 1 + s of laws on the last axis, given log p and log p/q; log1p of positive terms.
+    """Rényi divergence of order 1 + s of distributions on the last axis, given log p and log p/q; log1p of positive
+    terms.
 
     Shape: that of log_p without its last axis; s broadcasts against it.
     """

@@ -1,4 +1,5 @@
-"""The most that coins keep of a Renyi divergence between two laws on the two farthest corners: a certified search.
+"""The most that coins keep of a Rényi divergence between two distributions on the two farthest corners: a certified
+search.
 
 Source: Imola and Chaudhuri 2021, Algorithm 2, with the chances of the corners set right; docs/notes/bernoulli.md.
 """
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi, heads
 
 _NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 16, 65536
@@ -19,7 +20,7 @@ _LOST = 4e-15  # of a loss, absolute: it is a difference of logarithms, and near
 Masses = tuple[FloatArray, FloatArray]
 
 
-@value
+@frozen_value
 class Found:
     """The supremum lies between both."""
 
@@ -30,7 +31,7 @@ class Found:
 def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Found:
     """sup of the divergence after N coins over P, Q on two corners with both divergences at most epsilon.
 
-    For one coin this is the most for any laws on [c, 1-c] (Theorem 1); for more it is a lower bound of that.
+    For one coin this is the most for any distributions on [c, 1-c] (Theorem 1); for more it is a lower bound of that.
 
     p and q, the chances of the first corner, form a convex set, and the divergence (its exponential) is a convex
     function on it, which grows as p > q move apart. So it is largest on the upper edge of the set, and over a cell of q
@@ -66,7 +67,7 @@ def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Fou
     return Found(low=min(low, epsilon), high=min(float(root * root) * (1 + _PADDING), epsilon))
 
 
-@value
+@frozen_value
 class _Search:
     """Laws by the log odds v of q and t of p, t >= v; coins: as `heads` gives them."""
 
@@ -102,7 +103,7 @@ class _Search:
         return finite_renyi(log_p, log_p - log_q, self.s), finite_renyi(log_q, log_q - log_p, self.s)
 
     def kept(self, log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-        """The divergence after the coins, of laws given by log(1-p, p) and log(1-q, q) on the last axis."""
+        """The divergence after the coins, of distributions given by log(1-p, p) and log(1-q, q) on the last axis."""
         low, told = self.coins
         after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - told) for m in (log_p, log_q)]
         return finite_renyi(after[0], after[0] - after[1], self.s)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from privsample._checks import FloatArray, how_many, nonnegative, positive, positive_integer, real_array
+from privsample._checks import FloatArray, count_noun, nonnegative, positive, positive_integer, real_array
 from privsample._logspace import LEAST_LOSS, half_square
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.engine.bounds import PrivacyBounds
@@ -30,7 +30,7 @@ from privsample.relations import AddRemove, Relation, related
 _DOWN = 8 * float(np.finfo(np.float64).eps)
 
 
-@value
+@frozen_value
 class ContractionAccountant(Accountant):
     """A start of L2 sensitivity `sensitivity` seen through noise, Lipschitz maps and projections. Kind: exact.
 
@@ -46,14 +46,14 @@ class ContractionAccountant(Accountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation), sensitivity=positive(sensitivity=self.sensitivity))
+        set_fields(self, relation=related(self.relation), sensitivity=positive(sensitivity=self.sensitivity))
         noise_stds, constants = _nonnegatives(noise_stds=self.noise_stds), _nonnegatives(constants=self.constants)
         if len(noise_stds) != len(constants) + 1:
             raise ValueError(
                 f"noise_stds must name one deviation for the start and one for each of {len(constants)} constants, "
                 f"got {len(noise_stds)}"
             )
-        put(self, noise_stds=noise_stds, constants=constants)
+        set_fields(self, noise_stds=noise_stds, constants=constants)
         if not self.noise_std > 0.0:
             raise ValueError("noise_stds must hold a deviation above zero: without noise the end tells the start apart")
         nonnegative(**{"sensitivity / noise": self._shift})
@@ -76,7 +76,7 @@ class ContractionAccountant(Accountant):
         pair: LossPair = GaussianPair(mu=self._shift) if self._shift else binary_pair(0.0)
         expanding = sum(constant > 1.0 for constant in self.constants)
         remark = f"; no contraction in {expanding} of them" if expanding else ""
-        path = f"best path through {how_many(len(self.constants), 'step')}{remark}"
+        path = f"best path through {count_noun(len(self.constants), 'step')}{remark}"
         return PrivacyBounds.from_pairs([pair], zcdp=half_square(self._shift), curve_name=path)
 
     @property

@@ -8,7 +8,7 @@ from privsample._checks import function, nonnegative, positive
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant
-from privsample.distributions.steps.diffusions import DiffusionLaw
+from privsample.distributions.steps.diffusions import Diffusion
 from privsample.errors import NumericalFailure
 from privsample.relations import AddRemove, Relation
 
@@ -17,13 +17,15 @@ _MOST_CELLS = 1 << 16
 _LONGEST = 2.0**200
 
 
-def diffused(law: DiffusionLaw, time: float, sensitivity: float, relation: Relation = _DEFAULT) -> GaussianAccountant:
+def diffused(
+    distribution: Diffusion, time: float, sensitivity: float, relation: Relation = _DEFAULT
+) -> GaussianAccountant:
     """A statistic of L2 sensitivity `sensitivity` after it diffused for `time`. Kind: exact.
 
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Example 4 (Brownian motion), Corollary 7 (Ornstein-Uhlenbeck).
     Raises: ValueError, where the time is so long that nothing of the statistic would be left in a double.
     """
-    noise = law.noise_at_start(positive(time=time))
+    noise = distribution.noise_at_start(positive(time=time))
     if not noise < np.inf:
         raise ValueError(
             f"time = {time:g} is so long that nothing of the statistic is left: release nothing in its place"

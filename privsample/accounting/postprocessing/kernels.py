@@ -7,14 +7,14 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import half_square, log1mexp
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Composed
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound
 from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import within_budget
-from privsample.accounting.loss.codes import CodeLaws, code_laws_of
+from privsample.accounting.loss.codes import CodeDistributions, code_distributions_of
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from privsample.accounting.selection.chosen import ChosenAccountant, point_bound, pure_bounds, pure_renyi
@@ -25,14 +25,14 @@ _VALUES, _CALL = 200, 100.0  # values that an account asks its base for, and the
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
-@value
+@frozen_value
 class KernelAccountant(ChosenAccountant):
     """One code that `base` accounts for, sent through a row-stochastic `matrix`, (codes, outcomes).
 
-    Where the base's account knows the laws of the code (`code_laws`) it may stand among independent others, of which
-    each neighbour changes one, and the account is exact unless the laws are too many; `explain` names the bounds beside
-    it. Else the least of the bounds. Kind: exact, or upper bound. Source: Balle, Barthe, Gaboardi and Geumlek 2019,
-    Theorem 1, and what is sharper: docs/notes/kernels.md.
+    Where the base's account knows the distributions of the code (`code_distributions`), the code may stand among
+    independent others, of which each neighbour changes one; the account is then exact unless there are too many
+    distributions. Otherwise it is the least of several upper bounds. `explain` names all bounds. Kind: exact, or upper
+    bound. Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 1, and what is sharper: docs/notes/kernels.md.
     """
 
     base: Accountant
@@ -47,15 +47,16 @@ class KernelAccountant(ChosenAccountant):
                 f"base must be an account, got {type(self.base).__name__}; a mechanism's is its .accountant"
             )
         constants = MixingConstants(matrix=self.matrix)
-        put(self, matrix=constants.matrix, _constants=constants)
-        put(self, assumptions=self.assumptions | self.base.assumptions)
-        known = code_laws_of(self.base)
-        if known is not None and known.laws.shape[1] != len(self.matrix):
+        set_fields(self, matrix=constants.matrix, _constants=constants)
+        set_fields(self, assumptions=self.assumptions | self.base.assumptions)
+        known = code_distributions_of(self.base)
+        if known is not None and known.distributions.shape[1] != len(self.matrix):
             raise ValueError(
-                f"matrix must have one row for each of the base's {known.laws.shape[1]} codes, got {len(self.matrix)}"
+                f"matrix must have one row for each of the base's {known.distributions.shape[1]} codes, "
+                f"got {len(self.matrix)}"
             )
         forgets = constants.dobrushin == 0.0
-        put(self, _pairs=() if known is None or forgets else known.through(self.matrix).pairs)
+        set_fields(self, _pairs=() if known is None or forgets else known.through(self.matrix).pairs)
 
     @property
     def constants(self) -> MixingConstants:
@@ -74,7 +75,7 @@ class KernelAccountant(ChosenAccountant):
     def _bounds(self) -> PrivacyBounds:
         """By one pair for all ordered pairs of output distributions, where they are known; else by the least bound."""
         failure = self.base.failure if self._constants.dobrushin > 0.0 else 0.0
-        pure = self._pairs[0].max_loss if self._pairs else self._bound_on_loss
+        pure = self._pairs[0].max_divergence if self._pairs else self._bound_on_loss
         base = self._base
         known: dict[str, Any] = {
             "infinity_mass": failure,
@@ -90,7 +91,7 @@ class KernelAccountant(ChosenAccountant):
         if not self._pairs:
             known |= {"own_renyi_cost": 0.5 + base.renyi_cost, "exact": frozenset(), "curve_is_least": True}
             return PrivacyBounds.from_renyi(self._least, **known)
-        return PrivacyBounds.from_pairs(self._pairs, exact=base.exact, curve_name="output laws", **known)
+        return PrivacyBounds.from_pairs(self._pairs, exact=base.exact, curve_name="output distributions", **known)
 
     @cached
     def _base(self) -> PrivacyBounds:
@@ -99,12 +100,12 @@ class KernelAccountant(ChosenAccountant):
 
     @property
     def _bound_on_loss(self) -> float:
-        """Whatever the output laws are."""
-        return contracted_loss(self.base.max_loss, self._constants.log_range)
+        """Whatever the output distributions are."""
+        return contracted_loss(self.base.max_divergence, self._constants.log_range)
 
-    def code_laws(self) -> CodeLaws | None:
+    def code_distributions(self) -> CodeDistributions | None:
         """The distributions of the code behind the kernel, where those of the base are known."""
-        known = code_laws_of(self.base)
+        known = code_distributions_of(self.base)
         return None if known is None else known.through(self.matrix)
 
     def group(self, size: int) -> Accountant:  # type: ignore[override]
@@ -112,7 +113,7 @@ class KernelAccountant(ChosenAccountant):
 
         Where nothing is known of the codes, several may change at once: then the general bound.
         """
-        if code_laws_of(self.base) is None:
+        if code_distributions_of(self.base) is None:
             return self if positive_integer(size=size) == 1 else Accountant.group(self, size)
         match self.base.group(size):
             case Composed(entries=entries):
@@ -126,7 +127,7 @@ class KernelAccountant(ChosenAccountant):
 
     @property
     def _contracted_curve(self) -> RenyiBound:
-        """Renyi: power divergences contract by Dobrushin's constant (Raginsky 2016; Cohen et al. 1993)."""
+        """Rényi: power divergences contract by Dobrushin's constant (Raginsky 2016; Cohen et al. 1993)."""
         gamma, base = self._constants.dobrushin, self._base.renyi
 
         def contracted(orders: FloatArray) -> FloatArray:
@@ -138,7 +139,7 @@ class KernelAccountant(ChosenAccountant):
             bound = np.where(moment < 1.0, near, far) / s * (1 + 16 * _ULP)
             return np.where(gamma < 1.0, bound, base(orders))
 
-        return RenyiBound(name=f"Dobrushin {gamma:.4g}, by Renyi curve", renyi=contracted)
+        return RenyiBound(name=f"Dobrushin {gamma:.4g}, by Rényi curve", renyi=contracted)
 
     def _curves(self) -> tuple[CurveBound, ...]:
         """Theorem 1 at each epsilon of the base's whole privacy curve, in its sharper forms."""
@@ -165,7 +166,7 @@ class KernelAccountant(ChosenAccountant):
     def _by_common(self, epsilon: float, gamma: float, beyond: Any) -> float:
         """(1 - b) B + gamma b delta(e'), e^e' = 1 + (e^e - 1)/gamma, b = e^(e - e') (Theorem 1, parts 3 and 4).
 
-        B: what a row has beyond e^e times the common law, in place of 1; ultra-mixing needs no such term.
+        B: what a row has beyond e^e times the common distribution, in place of 1; ultra-mixing needs no such term.
         """
         if gamma == 0.0:
             return -np.inf
@@ -184,7 +185,7 @@ def contracted_loss(epsilon: float, log_range: float) -> float:
     """The loss that a pure guarantee of `epsilon` has behind a kernel of this `log_range`. Kind: exact for the worst.
 
     log((1 + e^(e + r))/(e^e + e^r)): a column between m and m e^r is largest in ratio for two-valued columns and two
-    laws of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
+    distributions of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
     """
     small, large = sorted((epsilon, log_range))
     if np.isinf(small):

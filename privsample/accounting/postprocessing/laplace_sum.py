@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, positive, positive_integer, renyi_orders
 from privsample._logspace import LEAST_LOSS
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.moments import renyi_from_curves
@@ -14,7 +14,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.laplace import LaplacePair, laplace_renyi
 from privsample.accounting.loss.pair import LossPair, delta_below_zero
-from privsample.distributions.laws.laplace_sum import LaplaceSum
+from privsample.distributions.parametric.laplace_sum import LaplaceSum
 from privsample.relations import AddRemove, Relation, related
 
 _ULP = float(np.finfo(np.float64).eps)
@@ -23,7 +23,7 @@ _NO_NOISE = 2.0**-1000  # of the larger scale: a smaller noise hides nothing
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 
 
-@value
+@frozen_value
 class LaplaceSumPair(LossPair):
     """The sum of two Laplace variables, shifted by `shift`. Its own reverse. Kind: exact, rounded up.
 
@@ -36,10 +36,10 @@ class LaplaceSumPair(LossPair):
     noise: LaplaceSum
 
     def __post_init__(self) -> None:
-        put(self, shift=positive(shift=self.shift))
+        set_fields(self, shift=positive(shift=self.shift))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """shift over the larger scale: never attained (Balle et al. 2019, Lemma 3)."""
         return self.shift / self.noise.wide * (1 + 2 * _ULP)
 
@@ -47,12 +47,14 @@ class LaplaceSumPair(LossPair):
         """By the threshold (docs/notes/postprocessing.md)."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)
-        rest = np.maximum(self.max_loss - size, 0.0) + 8 * _ULP * (self.max_loss + np.minimum(size, self.max_loss))
+        rest = np.maximum(self.max_divergence - size, 0.0) + 8 * _ULP * (
+            self.max_divergence + np.minimum(size, self.max_divergence)
+        )
         with np.errstate(over="ignore"):
             far = np.expm1(rest) <= self.noise.weight(self.shift)
-        near = ~far & (size < self.max_loss)
+        near = ~far & (size < self.max_divergence)
         above = np.full(e.shape, -np.inf)
-        far &= size < self.max_loss
+        far &= size < self.max_divergence
         above[far], above[near] = self._beyond_shift(rest[far]), self._below_shift(size[near])
         above = np.minimum(above, 0.0)
         return np.where(e >= 0, above, delta_below_zero(e, above))
@@ -86,7 +88,9 @@ class LaplaceSumPair(LossPair):
         """By quadrature of the privacy curve, certified from above."""
         ceiling = LaplacePair(shift=self.shift / self.noise.wide)
         curves = (self.log_delta, self.log_delta)
-        return renyi_from_curves(curves, ceiling.renyi, self.max_loss, np.inf, np.asarray(orders, dtype=np.float64))
+        return renyi_from_curves(
+            curves, ceiling.renyi, self.max_divergence, np.inf, np.asarray(orders, dtype=np.float64)
+        )
 
     @property
     def renyi_cost(self) -> float:
@@ -94,7 +98,7 @@ class LaplaceSumPair(LossPair):
         return 4e3
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Some values are searched for."""
         return True
 
@@ -103,7 +107,7 @@ class LaplaceSumPair(LossPair):
         return self
 
 
-@value
+@frozen_value
 class LaplaceSumAccountant(Accountant):
     """Laplace noise of `scale`, and more of `further_scale`, on `coordinates` numbers of L1 sensitivity `sensitivity`.
 
@@ -119,10 +123,10 @@ class LaplaceSumAccountant(Accountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
     def __post_init__(self) -> None:
-        put(self, relation=related(self.relation), coordinates=positive_integer(coordinates=self.coordinates))
-        put(self, sensitivity=positive(sensitivity=self.sensitivity))
+        set_fields(self, relation=related(self.relation), coordinates=positive_integer(coordinates=self.coordinates))
+        set_fields(self, sensitivity=positive(sensitivity=self.sensitivity))
         noise = self._noise
-        put(self, scale=noise.scale, further_scale=noise.further_scale)
+        set_fields(self, scale=noise.scale, further_scale=noise.further_scale)
         positive(**{"sensitivity / scale": self._shift / noise.wide})
 
     @property
@@ -136,7 +140,7 @@ class LaplaceSumAccountant(Accountant):
 
     def _bounds(self) -> PrivacyBounds:
         """For one coordinate by one pair, its own reverse; for several the curve is that of the larger noise alone."""
-        pure = self._wide.max_loss * (1 + 2 * _ULP)
+        pure = self._wide.max_divergence * (1 + 2 * _ULP)
         if self.coordinates == 1:
             return PrivacyBounds.from_pairs([self._pair], pure_epsilon=pure, curve_name="density of the sum")
         wide = PrivacyBounds.from_pairs([self._wide], renyi=self.shared_shift, pure_epsilon=pure)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.distributions.steps.kernels import normalised, stochastic
 
 _ULP = float(np.finfo(np.float64).eps)
@@ -19,7 +19,7 @@ _GRID = 0.125  # nats between the constants that chords join
 _BLOCK = 1 << 18
 
 
-@value
+@frozen_value
 class MixingConstants:
     """The mixing constants of a row-stochastic matrix, (states, outcomes); each in [0, 1], 0 forgets everything."""
 
@@ -27,7 +27,7 @@ class MixingConstants:
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        put(self, matrix=stochastic(self.matrix))
+        set_fields(self, matrix=stochastic(self.matrix))
 
     def _once(self, key: Any, make: Any) -> Any:
         if key not in self._cache:
@@ -57,7 +57,7 @@ class MixingConstants:
 
     @property
     def doeblin(self) -> float:
-        """1 - sum_y min_x K(x, y): the least share of K that is not one common law."""
+        """1 - sum_y min_x K(x, y): the least share of K that is not one common distribution."""
         rows = self._rows
         if len(rows) == 1:
             return 0.0
@@ -127,7 +127,9 @@ class MixingConstants:
         return best * (1.0 + error)
 
     def beyond_common(self, epsilon: float) -> float:
-        """max_x D_{e^epsilon}(K(x) || w), w the law proportional to min_x K(x, y); 1 where no law is common."""
+        """max_x D_{e^epsilon}(K(x) || w), w the distribution proportional to min_x K(x, y); 1 where no distribution is
+        common.
+        """
         if epsilon >= self.log_range or len(self._rows) == 1:
             return 0.0
         rows, error = self._rows, self._error

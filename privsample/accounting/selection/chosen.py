@@ -42,19 +42,19 @@ def point_bound(name: str, log_delta: PointCurve) -> CurveBound:
     return CurveBound(name=name, log_delta=lambda epsilon, _: log_delta(epsilon))
 
 
-def pure_bounds(name: str, max_loss: float) -> tuple[CurveBound, ...]:
+def pure_bounds(name: str, max_divergence: float) -> tuple[CurveBound, ...]:
     """What a pure guarantee implies for the privacy curve, where there is one."""
-    return (point_bound(name, pure_curve(max_loss)),) if np.isfinite(max_loss) else ()
+    return (point_bound(name, pure_curve(max_divergence)),) if np.isfinite(max_divergence) else ()
 
 
-def pure_renyi(max_loss: float, orders: FloatArray) -> FloatArray:
-    """The Renyi curve that a pure guarantee implies: randomized response's (Kairouz, Oh and Viswanath 2015)."""
-    return binary_pair(max_loss).renyi(orders) if np.isfinite(max_loss) else np.full(orders.shape, np.inf)
+def pure_renyi(max_divergence: float, orders: FloatArray) -> FloatArray:
+    """The Rényi curve that a pure guarantee implies: randomized response's (Kairouz, Oh and Viswanath 2015)."""
+    return binary_pair(max_divergence).renyi(orders) if np.isfinite(max_divergence) else np.full(orders.shape, np.inf)
 
 
-def pure_curve(max_loss: float) -> PointCurve:
+def pure_curve(max_divergence: float) -> PointCurve:
     """The privacy curve that a pure guarantee implies, by its logarithm."""
-    pair = binary_pair(max_loss)
+    pair = binary_pair(max_divergence)
     return lambda epsilon: float(pair.log_delta(np.asarray(epsilon)))
 
 

@@ -4,8 +4,8 @@ from dataclasses import field
 
 import numpy as np
 
-from privsample._checks import FloatArray, share
-from privsample._value import cached, put, value
+from privsample._checks import FloatArray, open_unit_interval
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import HigherOrders, PointCurve, closed, crossing
@@ -21,7 +21,7 @@ _HIGHER, _TRIED, _VALUES = 300, 90, 600  # orders and values that an account ask
 _SPLITS = 1.0 + np.append(0.0, np.geomspace(1e-3, 1e3, 121))  # r, the free parameter of Proposition 15
 
 
-@value
+@frozen_value
 class ConditionalAccountant(ChosenAccountant):
     """The base's output given that it lies in a public set, which has probability >= `floor` whatever the data.
 
@@ -40,7 +40,7 @@ class ConditionalAccountant(ChosenAccountant):
     )
 
     def __post_init__(self) -> None:
-        base, floor = checked_base(self.base), share(floor=self.floor)
+        base, floor = checked_base(self.base), open_unit_interval(floor=self.floor)
         if not floor > base.failure:
             raise ValueError(
                 f"floor must lie above the base's failure probability {base.failure:g}, got {floor:g}: given a rarer "
@@ -48,7 +48,7 @@ class ConditionalAccountant(ChosenAccountant):
             )
         if not isinstance(self.stops, bool):
             raise TypeError(f"stops must be True or False, got {self.stops!r}")
-        put(self, floor=floor, assumptions=self.assumptions | base.assumptions)
+        set_fields(self, floor=floor, assumptions=self.assumptions | base.assumptions)
 
     @property
     def source(self) -> str:
@@ -56,7 +56,7 @@ class ConditionalAccountant(ChosenAccountant):
         return f"Papernot and Steinke 2022, Proposition 15; docs/notes/selection.md; {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
-        """By two Renyi bounds, what higher orders give, and the base's privacy curve."""
+        """By two Rényi bounds, what higher orders give, and the base's privacy curve."""
         pure = self._largest_loss
         failure = min(self.base.failure / self.floor * (1 + 1e-15), 1 - 2.0**-53)
         curves = (
@@ -76,7 +76,7 @@ class ConditionalAccountant(ChosenAccountant):
             tabulated=self._base.from_table,
             renyi_bounds=(
                 RenyiBound(name="Proposition 15", renyi=self._proposition_15, explained_only=True),
-                RenyiBound(name="growth of the set, by Renyi curve", renyi=self._by_growth, explained_only=True),
+                RenyiBound(name="growth of the set, by Rényi curve", renyi=self._by_growth, explained_only=True),
                 RenyiBound(name="least at this order or higher", renyi=self._renyi),
             ),
         )
@@ -101,7 +101,7 @@ class ConditionalAccountant(ChosenAccountant):
     @cached
     def _largest_loss(self) -> float:
         """The base's, and by how much its pure guarantee lets the probability of the set grow."""
-        base = self.base.max_loss
+        base = self.base.max_divergence
         if np.isinf(base):
             return np.inf
         return base + min(base, self._growth(binary_pair(base), self._floor_beside)) if base else 0.0
@@ -151,7 +151,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of both, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
-        if not self._limit > 1.0:  # the base has no Renyi curve at all
+        if not self._limit > 1.0:  # the base has no Rényi curve at all
             return np.full(orders.shape, np.inf)
         pure = self._largest_loss
         found = closed(self._least, orders, self._limit, pure, self._higher)

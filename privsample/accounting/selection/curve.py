@@ -10,15 +10,15 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.selection.ranks import RankCells, Resolved, rank_cells
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 
 _STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
 
 
-@value
+@frozen_value
 class SelectedPair:
     """One ordered pair of neighbours of the base, seen through the choice of the best run."""
 
@@ -28,7 +28,7 @@ class SelectedPair:
     gains: FloatArray
 
     @staticmethod
-    def of(pair: LossPair, runs: Runs, log_share: float) -> "SelectedPair":
+    def of(pair: LossPair, runs: RepetitionDistribution, log_share: float) -> "SelectedPair":
         """With losses resolved until a share e^log_share of the outcomes is left."""
         resolved = Resolved.of(pair, log_share)
         cells = rank_cells(resolved, runs)
@@ -66,7 +66,7 @@ def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
     return factors, found
 
 
-def every_run_log_delta(mu: float, runs: Runs, epsilon: float) -> float:
+def every_run_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float) -> float:
     """log of sum_k P(K = k) D_{e^epsilon} of k Gaussian runs, epsilon >= 0: all runs and their number released.
 
     Runs beyond the first thousand count as given away. Source: joint convexity; Dong, Roth and Su 2022, Corollary 3.3.

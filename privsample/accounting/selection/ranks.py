@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample._value import cached, value
+from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import crossing
-from privsample.accounting.curves.dots import joined
+from privsample.accounting.curves.discretize import joined
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 
 _NODES, _FEW = 2001, 201
 _LEAST_LOSS = 1e-12
@@ -26,9 +26,9 @@ _ORDERS, _CUTS = 600, 800
 IndexArray = NDArray[np.intp]
 
 
-@value
+@frozen_value
 class RenyiPair(LossPair):
-    """Dominates every pair of neighbours of an account of which only the Renyi curve is known; its own reverse.
+    """Dominates every pair of neighbours of an account of which only the Rényi curve is known; its own reverse.
 
     Its privacy curve is the best conversion over a fixed grid of orders, each of which is valid. Without `failing` it
     stands for what holds conditional on no failure.
@@ -43,7 +43,7 @@ class RenyiPair(LossPair):
         return self.failing and self.bounds.infinity_mass > 0.0
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The account's pure guarantee; +inf where it has an infinity mass."""
         return np.inf if self._fails else self.bounds.pure_epsilon
 
@@ -99,7 +99,7 @@ def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
     """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
     if bounds.single_pairs is None:
         return (BoundsEnvelope(bounds=bounds) if bounds.has_curve else RenyiPair(bounds=bounds),)
-    return tuple(one for pair in bounds.single_pairs for one in ((pair,) if pair.dear else pair.alternatives))
+    return tuple(one for pair in bounds.single_pairs for one in ((pair,) if pair.is_expensive else pair.alternatives))
 
 
 def beside_failure(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
@@ -108,7 +108,7 @@ def beside_failure(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
     return (RenyiPair(bounds=bounds, failing=False) if np.isinf(pure) else binary_pair(pure),)
 
 
-@value
+@frozen_value
 class Resolved:
     """An ordered pair (P, Q) at increasing losses: log privacy curves both ways, log P masses of a dominating pair.
 
@@ -126,11 +126,13 @@ class Resolved:
 
     @staticmethod
     def of(pair: LossPair, log_share: float) -> "Resolved":
-        """At losses beyond which only a share e^log_share of either law's outcomes lies, apart from sure failures."""
+        """At losses beyond which only a share e^log_share of either distribution's outcomes lies, apart from sure
+        failures.
+        """
         back = pair.reverse()
         sure = _sure(pair)
         ends = [_end(side, log_share) for side in ((pair,) if pair == back else (pair, back))]
-        count = _FEW if pair.dear else _NODES
+        count = _FEW if pair.is_expensive else _NODES
         if pair == back:
             half = np.linspace(0.0, ends[0], count // 2)
             above = np.asarray(pair.log_delta(half))
@@ -164,18 +166,18 @@ class Resolved:
 
 def _sure(pair: LossPair) -> float:
     """log of the probability with which an output gives everything away."""
-    return float(pair.log_delta(np.array(1e6))) if np.isinf(pair.max_loss) else -np.inf
+    return float(pair.log_delta(np.array(1e6))) if np.isinf(pair.max_divergence) else -np.inf
 
 
 def _end(pair: LossPair, log_share: float) -> float:
     """A loss beyond which the privacy curve is below e^log_share, or as low as it gets."""
-    if np.isfinite(pair.max_loss):
-        return max(pair.max_loss, _LEAST_LOSS)
+    if np.isfinite(pair.max_divergence):
+        return max(pair.max_divergence, _LEAST_LOSS)
     goal = max(log_share, _sure(pair) + 1e-3)
     return max(crossing(lambda e: float(pair.log_delta(np.array(e))) - goal, start=1.0), _LEAST_LOSS)
 
 
-@value
+@frozen_value
 class RankCells:
     """Cells' shares of the outputs under P, and log phi(u) from above, log phi(v) from below at their edges.
 
@@ -193,7 +195,7 @@ class RankCells:
         return max(float((self.best - self.other).max()), 0.0)
 
 
-def rank_cells(resolved: Resolved, runs: Runs) -> RankCells:
+def rank_cells(resolved: Resolved, runs: RepetitionDistribution) -> RankCells:
     """The cells that the trade-off of (P, Q) allows: 1 - v <= e^a (1 - u) + D_{e^a}(Q || P) at every loss -a."""
     slope, offset = -resolved.losses[::-1], resolved.reverse[::-1]
     edges, line = _envelope(slope, offset)
@@ -206,7 +208,7 @@ def rank_cells(resolved: Resolved, runs: Runs) -> RankCells:
         left = np.where(middle, near + np.log1p(near_turn), far + np.log1p(far_turn))
         right = np.where(middle, near + np.log1p(-np.minimum(near_turn, 0.5)), far)
     other = np.minimum(np.append(left, np.inf), np.append(np.inf, right))
-    best = runs.log_slope(edges)
+    best = runs.log_pgf_derivative(edges)
     most = np.log(runs.mean)
     lost = 2e-15 * (4.0 + abs(most)) + runs.rounding
     best = best + lost + 2e-15 * np.abs(best - most)
@@ -214,12 +216,12 @@ def rank_cells(resolved: Resolved, runs: Runs) -> RankCells:
 
 
 def _tangent(
-    runs: Runs, slope: FloatArray, offset: FloatArray, w: FloatArray, reach: FloatArray
+    runs: RepetitionDistribution, slope: FloatArray, offset: FloatArray, w: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """log phi(v) at 1 - u = w where 1 - v lies on a line, and by which share its tangent rises over `reach` below w."""
     with np.errstate(divide="ignore", over="ignore"):
         v = np.exp(np.minimum(np.logaddexp(slope + np.log(w), offset) + 1e-14, 0.0))
-        return runs.log_slope(v), np.where(v < 1.0, runs.bend(v) * np.exp(slope) * reach, 0.0)
+        return runs.log_pgf_derivative(v), np.where(v < 1.0, runs.pgf_curvature(v) * np.exp(slope) * reach, 0.0)
 
 
 def _envelope(slope: FloatArray, offset: FloatArray) -> tuple[FloatArray, IndexArray]:
@@ -236,14 +238,14 @@ def _envelope(slope: FloatArray, offset: FloatArray) -> tuple[FloatArray, IndexA
 
 
 def _refined(
-    edges: FloatArray, line: IndexArray, slope: FloatArray, offset: FloatArray, runs: Runs
+    edges: FloatArray, line: IndexArray, slope: FloatArray, offset: FloatArray, runs: RepetitionDistribution
 ) -> tuple[FloatArray, IndexArray]:
     """The same cells, cut in even steps of log phi, on the side of u and on that of v."""
     with np.errstate(divide="ignore"):
         beyond = np.minimum(np.exp(np.logaddexp(slope[line] + np.log(edges[1:]), offset[line])), 1.0)
     beyond = np.maximum.accumulate(beyond)
     fine = np.concatenate([[0.0], np.geomspace(1e-12, 1e-3, 400), np.linspace(1e-3, 1.0, 1600)[1:]])
-    fall = -runs.log_slope(fine)
+    fall = -runs.log_pgf_derivative(fine)
     at = np.interp(np.linspace(fall[0], fall[-1], _CUTS), fall, fine)
     back = np.interp(at, beyond, edges[1:])
     cut = np.unique(np.concatenate([edges, at, back]))

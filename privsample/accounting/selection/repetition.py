@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import Curve, HigherOrders, closed
@@ -20,7 +20,12 @@ from privsample.accounting.selection import renyi
 from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.curve import SelectedPair, every_run_log_delta
 from privsample.accounting.selection.ranks import beside_failure, ordered_pairs
-from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial, runs_law
+from privsample.distributions.runs import (
+    Poisson,
+    RepetitionDistribution,
+    TruncatedNegativeBinomial,
+    check_repetition_distribution,
+)
 
 _LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
 _VALUES, _ORDERS = 3000, 5000  # of the base, that an account asks for, about
@@ -29,7 +34,7 @@ _ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
 _SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders of the dearest bound
 
 
-@value
+@frozen_value
 class SelectionAccountant(ChosenAccountant):
     """The best of K runs of the base by any fixed order of its outputs, K drawn from `runs` and kept secret.
 
@@ -38,13 +43,13 @@ class SelectionAccountant(ChosenAccountant):
     """
 
     base: Accountant
-    runs: Runs
+    runs: RepetitionDistribution
     assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         base = checked_base(self.base)
-        put(self, runs=runs_law(self.runs), assumptions=self.assumptions | base.assumptions)
+        set_fields(self, runs=check_repetition_distribution(self.runs), assumptions=self.assumptions | base.assumptions)
 
     @property
     def source(self) -> str:
@@ -75,7 +80,7 @@ class SelectionAccountant(ChosenAccountant):
             own_renyi_cost=_OWN_ORDER + 20 * self._base.renyi_cost,
             tabulated=self._base.from_table,
             renyi_bounds=tuple(RenyiBound(name=name, renyi=curve) for name, curve in self._cheap_curves().items()),
-            renyi_tables=(RenyiTable(name="sorted Renyi bound", table=self._sorted),),
+            renyi_tables=(RenyiTable(name="sorted Rényi bound", table=self._sorted),),
         )
 
     @cached
@@ -93,7 +98,7 @@ class SelectionAccountant(ChosenAccountant):
         base = self.base.failure
         if base == 0.0:
             return 0.0
-        found = float(np.exp(self.runs.log_success(np.asarray(base)) + 1e-14))
+        found = float(np.exp(self.runs.log_rank_probability(np.asarray(base)) + 1e-14))
         return float(np.clip(found, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @cached
@@ -102,7 +107,7 @@ class SelectionAccountant(ChosenAccountant):
 
         For the Poisson distribution that ratio is the mean times the total variation distance.
         """
-        base = self.base.max_loss
+        base = self.base.max_divergence
         if np.isinf(base):
             return np.inf
         bounds = [base + max(found.cells.log_ratio for found in self._beside(0)), self.runs.maximum * base]
@@ -131,35 +136,37 @@ class SelectionAccountant(ChosenAccountant):
         return self._levels("beside", level, lambda: beside_failure(self._base), self._kept)
 
     def _levels(
-        self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], law: Runs
+        self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], distribution: RepetitionDistribution
     ) -> tuple[SelectedPair, ...]:
-        first = self._once((name, 0), lambda: tuple(SelectedPair.of(pair, law, _LEVELS[0]) for pair in pairs()))
+        first = self._once(
+            (name, 0), lambda: tuple(SelectedPair.of(pair, distribution, _LEVELS[0]) for pair in pairs())
+        )
         return self._once((name, level), lambda: tuple(selected.further(_LEVELS[level]) for selected in first))
 
     @property
-    def _kept(self) -> Runs:
-        """The law of the number of runs, given that none fails."""
+    def _kept(self) -> RepetitionDistribution:
+        """The distribution of the number of runs, given that none fails."""
         return self.runs.thinned(1.0 - self.base.failure) if self.base.failure else self.runs
 
     def _cheap_curves(self) -> dict[str, Curve]:
-        """The Renyi curves that cost little, by name."""
-        if not self._limit > 1.0:  # the base has no Renyi curve at all
+        """The Rényi curves that cost little, by name."""
+        if not self._limit > 1.0:  # the base has no Rényi curve at all
             return {}
-        base, law, found = self._base.renyi, self._kept, self._beside(0)
+        base, distribution, found = self._base.renyi, self._kept, self._beside(0)
         pairs = tuple(selected.resolved.pair for selected in found)
 
         def constant(of: TruncatedNegativeBinomial) -> float:
             return self._once("second order", lambda: renyi.second_order(base, self._limit, of))
 
-        printed = renyi.printed(base, lambda e: worst_log_delta(pairs, e), law, constant)
+        printed = renyi.printed(base, lambda e: worst_log_delta(pairs, e), distribution, constant)
 
         def over_trade_off(orders: FloatArray) -> FloatArray:
             extra = np.max([renyi.lemma_7(selected.cells, orders) for selected in found], axis=0)
-            return renyi.beside_none(law, orders, base(orders) + extra)
+            return renyi.beside_none(distribution, orders, base(orders) + extra)
 
         return printed | {
             "Lemma 7 over the base's trade-off": over_trade_off,
-            "every run released, by Renyi curve": lambda orders: renyi.every_run(base, law, orders),
+            "every run released, by Rényi curve": lambda orders: renyi.every_run(base, distribution, orders),
         }
 
     def _sorted(self) -> tuple[FloatArray, FloatArray]:
@@ -176,7 +183,9 @@ class SelectionAccountant(ChosenAccountant):
         for level in (0, 1):
             bounds = [renyi.sorted_alike(selected, order) for selected in self._beside(level)]
             best = min(best, max(bound for bound, _ in bounds))
-            if all(negligible for _, negligible in bounds) or any(s.resolved.pair.dear for s in self._beside(0)):
+            if all(negligible for _, negligible in bounds) or any(
+                s.resolved.pair.is_expensive for s in self._beside(0)
+            ):
                 break
         return float(renyi.beside_none(self._kept, np.asarray(order), np.asarray(best)))
 
@@ -188,7 +197,7 @@ class SelectionAccountant(ChosenAccountant):
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:
             return np.full(orders.shape, np.inf)
-        (known, dear), cheap = self._sorted(), least_curve(self.bounds)
+        (known, is_expensive), cheap = self._sorted(), least_curve(self.bounds)
 
         def bound(a: FloatArray) -> FloatArray:
             near = (a < known[-1]) & (a < self._limit)
@@ -196,7 +205,7 @@ class SelectionAccountant(ChosenAccountant):
             found[near] = np.minimum(found[near], [self._by_sorting(float(order)) for order in a[near]])
             return found
 
-        least = np.minimum.accumulate(np.append(dear, np.inf)[::-1])[::-1]
+        least = np.minimum.accumulate(np.append(is_expensive, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
         found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, self._higher), high)
         return np.minimum(found, pure_renyi(self._largest_loss, orders))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, positive_integer, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, in_order
@@ -19,7 +19,7 @@ from privsample.relations import AddRemove, Relation, related
 _LARGEST = 1e5
 
 
-@value
+@frozen_value
 class CurveAccountant(StatedAccountant):
     """Cost of any mechanism that is (epsilon, delta)-DP at every one of `points`.
 
@@ -77,8 +77,10 @@ class CurveAccountant(StatedAccountant):
         relation = related(self.relation)
         points = _checked(points=self.points)
         back = None if self.reverse_points is None else _checked(reverse_points=self.reverse_points)
-        put(self, points=points, reverse_points=back, relation=relation, ordered=in_order(self.ordered, relation))
-        put(self, group_size=positive_integer(group_size=self.group_size))
+        set_fields(
+            self, points=points, reverse_points=back, relation=relation, ordered=in_order(self.ordered, relation)
+        )
+        set_fields(self, group_size=positive_integer(group_size=self.group_size))
         self.bounds  # noqa: B018 - building them refuses what promises nothing
 
     def _stated_bounds(self) -> PrivacyBounds:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 
 LARGE = 1024  # outcomes from which on sums are kept, and arithmetic is no longer exact
@@ -17,7 +17,7 @@ _WIDE_ULP = float(np.finfo(_WIDE).eps)
 _BLOCK = 1 << 20
 
 
-@value
+@frozen_value
 class LargeTable(LossPair):
     """A DiscretePair of many outcomes: the values of its privacy curve at its own losses are computed once.
 
@@ -38,12 +38,12 @@ class LargeTable(LossPair):
         steps = tail[1:] + loss[1:] + log1mexp(loss[:-1] - loss[1:])
         beyond = np.logaddexp.reduce(self.table.log_p[np.isposinf(self.table.loss)], initial=-np.inf)
         curve = np.logaddexp.accumulate(np.append(_WIDE(beyond), steps[::-1]))[::-1]
-        put(self, _loss=loss, _log_tail_q=_raised(tail), _log_curve=_raised(curve))
+        set_fields(self, _loss=loss, _log_tail_q=_raised(tail), _log_curve=_raised(curve))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The largest loss."""
-        return self.table.max_loss
+        return self.table.max_divergence
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """From the value at the next loss above, along the straight line in e^epsilon."""
@@ -66,9 +66,9 @@ class LargeTable(LossPair):
         """The two distributions exchanged."""
         return LargeTable(table=self.table.reverse())
 
-    def dots(self, nodes: FloatArray) -> tuple[FloatArray, float]:
+    def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
         """Each outcome split between the two nodes around it."""
-        return self.table.dots(nodes)
+        return self.table.discretize(nodes)
 
 
 def _raised(values: NDArray[np.longdouble]) -> FloatArray:
@@ -160,7 +160,7 @@ def largest_finite_loss(table: DiscretePair) -> float:
 
 
 def beside_infinity(table: DiscretePair) -> LossPair:
-    """A pair (P', Q') whose Renyi curve holds conditional on no infinite loss of (P, Q).
+    """A pair (P', Q') whose Rényi curve holds conditional on no infinite loss of (P, Q).
 
     With f = P(Q is 0): P = f X + (1 - f) P' and Q >= (1 - f) Q', Q' = Q/(1 - f) where P can be. Where Q' would have
     more than mass one it is scaled down, which only raises the curve (docs/notes/stated.md, section 3).

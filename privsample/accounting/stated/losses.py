@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, probability, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import DiscretePair
@@ -15,7 +15,7 @@ from privsample.relations import AddRemove, Relation, related
 _TOLERANCE, _EXCESS = 1e-9, 1e-6  # by which masses may add up to less, or more, than one
 
 
-@value
+@frozen_value
 class LossDistribution:
     """A privacy loss distribution (PLD) with finitely many losses: the loss log P/Q, with its probabilities under P.
 
@@ -72,7 +72,7 @@ class LossDistribution:
             )
         for column in (losses, masses):
             column.flags.writeable = False
-        put(self, losses=losses, masses=masses, infinity_mass=infinite)
+        set_fields(self, losses=losses, masses=masses, infinity_mass=infinite)
 
     @property
     def table(self) -> DiscretePair:
@@ -130,7 +130,7 @@ def _first_possible(log_p: FloatArray, loss: FloatArray) -> int:
     return int(np.argmax(possible))
 
 
-@value
+@frozen_value
 class LossDistributionAccountant(StatedAccountant):
     """Cost of a mechanism whose neighbours are dominated by stated privacy loss distributions.
 
@@ -161,7 +161,7 @@ class LossDistributionAccountant(StatedAccountant):
     >>> import privsample as ps
     >>> table = ps.LossDistribution(losses=[-0.5, 0.5], masses=[0.35, 0.55], infinity_mass=0.1)
     >>> account = ps.LossDistributionAccountant(first=table)
-    >>> f"{account.failure:.3f} {account.max_loss:.3f}"
+    >>> f"{account.failure:.3f} {account.max_divergence:.3f}"
     '0.100 0.500'
     """
 
@@ -176,7 +176,7 @@ class LossDistributionAccountant(StatedAccountant):
         for name, each in (("first", self.first), ("second", self.second)):
             if not isinstance(each, LossDistribution) and (name == "first" or each is not None):
                 raise TypeError(f"{name} must be a LossDistribution, got {type(each).__name__}")
-        put(self, relation=relation, ordered=in_order(self.ordered, relation))
+        set_fields(self, relation=relation, ordered=in_order(self.ordered, relation))
         self.bounds  # noqa: B018 - building them refuses what promises nothing
 
     def _stated_bounds(self) -> PrivacyBounds:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, positive_integer, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, in_order, stated_bounds
@@ -17,7 +17,7 @@ from privsample.relations import AddRemove, Relation, related
 _TOLERANCE = 1e-9
 
 
-@value
+@frozen_value
 class PairAccountant(StatedAccountant):
     """Cost of a mechanism whose worst neighbours have the output distributions p and q, on one finite set.
 
@@ -76,8 +76,8 @@ class PairAccountant(StatedAccountant):
         p, q = probabilities(p=self.p), probabilities(q=self.q)
         if p.shape != q.shape:
             raise ValueError(f"p and q must have one shape, got {p.shape} and {q.shape}")
-        put(self, p=p, q=q, relation=relation, ordered=in_order(self.ordered, relation))
-        put(self, group_size=positive_integer(group_size=self.group_size))
+        set_fields(self, p=p, q=q, relation=relation, ordered=in_order(self.ordered, relation))
+        set_fields(self, group_size=positive_integer(group_size=self.group_size))
         self.bounds  # noqa: B018 - building them refuses what promises nothing
 
     def _stated_bounds(self) -> PrivacyBounds:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray, positive_integer, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, in_order
@@ -20,7 +20,7 @@ _FINEST, _NOISE = 1e-15, 4e-16
 _FEWEST = 100
 
 
-@value
+@frozen_value
 class TradeoffAccountant(StatedAccountant):
     """Cost of a mechanism whose neighbours have a trade-off function of at least f, the line through `knots`.
 
@@ -61,7 +61,7 @@ class TradeoffAccountant(StatedAccountant):
     --------
     >>> import privsample as ps
     >>> account = ps.TradeoffAccountant(knots=[(0, 1), (0.25, 0.25), (1, 0)])
-    >>> f"{account.max_loss:.6f} {float(account.delta(0.0)):.6f}"
+    >>> f"{account.max_divergence:.6f} {float(account.delta(0.0)):.6f}"
     '1.098612 0.500000'
     >>> from scipy.stats import norm
     >>> gaussian = ps.TradeoffAccountant.from_function(lambda x: norm.cdf(norm.isf(x) - 1))
@@ -78,8 +78,8 @@ class TradeoffAccountant(StatedAccountant):
     def __post_init__(self) -> None:
         relation = related(self.relation)
         knots = _checked(real_array(knots=self.knots))
-        put(self, knots=knots, relation=relation, ordered=in_order(self.ordered, relation))
-        put(self, group_size=positive_integer(group_size=self.group_size))
+        set_fields(self, knots=knots, relation=relation, ordered=in_order(self.ordered, relation))
+        set_fields(self, group_size=positive_integer(group_size=self.group_size))
         self.bounds  # noqa: B018 - building them refuses what promises nothing
 
     def _stated_bounds(self) -> PrivacyBounds:

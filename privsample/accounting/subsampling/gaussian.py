@@ -12,7 +12,7 @@ from scipy import special
 
 from privsample._checks import FloatArray, positive
 from privsample._logspace import expm1_excess, log1mexp
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence
 
@@ -30,7 +30,7 @@ _FAR = 200.0
 _POWERS = np.array([[0.0], [1.0], [2.0], [4.0]])
 
 
-@value
+@frozen_value
 class PoissonGaussianPair(SmoothPair):
     """A record in the sample with probability `rate` moves the mean of N(0, 1) by `mu`; it is taken out or put in.
 
@@ -45,10 +45,10 @@ class PoissonGaussianPair(SmoothPair):
         rate = positive(rate=self.rate)
         if not rate < 1.0:
             raise ValueError(f"rate must be below 1, got {rate}; a sample of all is GaussianPair")
-        put(self, mu=positive(mu=self.mu), rate=rate, removed=bool(self.removed))
+        set_fields(self, mu=positive(mu=self.mu), rate=rate, removed=bool(self.removed))
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Unbounded where the record is taken out; else -log(1 - rate)."""
         return np.inf if self.removed else float(-np.log1p(-self.rate))
 

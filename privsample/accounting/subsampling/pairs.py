@@ -9,7 +9,7 @@ import numpy as np
 
 from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import Curve
 from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.loss.alternatives import OneOfPairs, one_of
@@ -23,7 +23,7 @@ _INTEGRAL = 1e3  # values of the privacy curve that one of the Rényi curve take
 _NOTHING = 37.0  # e^-37 is half an ulp of one
 
 
-def diluted(loss: Real, rate: Real) -> FloatArray:
+def amplified(loss: Real, rate: Real) -> FloatArray:
     """log(1 + rate (e^loss - 1)): a loss of the mechanism as a loss of the subsampled one; any loss."""
     loss, rate = np.asarray(loss, dtype=np.float64), np.asarray(rate, dtype=np.float64)
     grown = rate * np.expm1(np.minimum(loss, _LARGE))
@@ -33,13 +33,13 @@ def diluted(loss: Real, rate: Real) -> FloatArray:
 
 
 class SubsampledPair(LossPair):
-    """A pair that is known by its two curves and by the Renyi curve of the mechanism that it never exceeds."""
+    """A pair that is known by its two curves and by the Rényi curve of the mechanism that it never exceeds."""
 
     __slots__ = ()
 
     @abstractmethod
     def ceiling(self, orders: FloatArray) -> FloatArray:
-        """The mechanism's own Renyi curve."""
+        """The mechanism's own Rényi curve."""
 
     @property
     def renyi_cost(self) -> float:
@@ -49,7 +49,7 @@ class SubsampledPair(LossPair):
     def renyi(self, orders: FloatArray) -> FloatArray:
         """By Theorem 6, from the two curves."""
         curves = self.log_delta, self.reverse().log_delta
-        return renyi_from_curves(curves, self.ceiling, self.max_loss, self.order_limit, orders)
+        return renyi_from_curves(curves, self.ceiling, self.max_divergence, self.order_limit, orders)
 
 
 class RescaledPair(SubsampledPair):
@@ -63,9 +63,9 @@ class RescaledPair(SubsampledPair):
         """log delta from the base's."""
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Where the base is."""
-        return self.base.dear
+        return self.base.is_expensive
 
     @property
     def curve_cost(self) -> float:
@@ -81,16 +81,16 @@ class RescaledPair(SubsampledPair):
         """From the base's."""
         return self._from_base(self.base.log_delta, epsilon)
 
-    def draft(self, epsilon: FloatArray) -> FloatArray:
+    def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """From the base's draft."""
-        return self._from_base(self.base.draft, epsilon)
+        return self._from_base(self.base.approx_log_delta, epsilon)
 
     def ceiling(self, orders: FloatArray) -> FloatArray:
         """The base's."""
         return self.base.renyi(orders)
 
 
-@value
+@frozen_value
 class PoissonPair(RescaledPair):
     """A record in the sample with probability `rate`; `base` is (A, B) without sampling.
 
@@ -102,10 +102,10 @@ class PoissonPair(RescaledPair):
     removed: bool
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """Of the mixture: log(1 + rate (e^l - 1)), or -log(1 + rate (e^-l - 1))."""
-        top = self.base.max_loss
-        result = float(diluted(top, self.rate) if self.removed else -diluted(-top, self.rate))
+        top = self.base.max_divergence
+        result = float(amplified(top, self.rate) if self.removed else -amplified(-top, self.rate))
         return result + 4 * _ULP * abs(result)
 
     @property
@@ -126,7 +126,7 @@ class PoissonPair(RescaledPair):
         return PoissonPair(base=self.base.reverse(), rate=self.rate, removed=not self.removed)
 
 
-@value
+@frozen_value
 class ThinnedPair(RescaledPair):
     """One record replaced, in the sample with probability rates[i], where i is drawn and told. Its own reverse.
 
@@ -139,9 +139,9 @@ class ThinnedPair(RescaledPair):
     log_weights: FloatArray
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """At the highest rate."""
-        result = float(diluted(self.base.max_loss, self.rates.max()))
+        result = float(amplified(self.base.max_divergence, self.rates.max()))
         return result + 4 * _ULP * result
 
     @property
@@ -170,7 +170,7 @@ class ThinnedPair(RescaledPair):
         return self
 
 
-@value
+@frozen_value
 class MixturePair(SubsampledPair):
     """Pairs of which one is drawn and told, i with weight e^log_weights[i]; what is missing to one tells nothing."""
 
@@ -178,9 +178,9 @@ class MixturePair(SubsampledPair):
     log_weights: FloatArray
 
     @property
-    def max_loss(self) -> float:
+    def max_divergence(self) -> float:
         """The largest."""
-        return max(pair.max_loss for pair in self.members)
+        return max(pair.max_divergence for pair in self.members)
 
     @property
     def order_limit(self) -> float:
@@ -188,9 +188,9 @@ class MixturePair(SubsampledPair):
         return min(pair.order_limit for pair in self.members)
 
     @property
-    def dear(self) -> bool:
+    def is_expensive(self) -> bool:
         """Where a member is."""
-        return any(pair.dear for pair in self.members)
+        return any(pair.is_expensive for pair in self.members)
 
     @property
     def curve_cost(self) -> float:
@@ -256,7 +256,7 @@ def poisson_pair(base: LossPair, rate: float, *, removed: bool) -> LossPair:
 
 
 def _discrete_poisson(base: DiscretePair, rate: float) -> DiscretePair:
-    loss = diluted(base.loss, rate)
+    loss = amplified(base.loss, rate)
     infinite = np.isposinf(base.loss)
     log_p = np.where(infinite, base.log_p + np.log(rate), base.log_q + np.where(infinite, 0.0, loss))
     return DiscretePair(log_p=log_p, log_q=base.log_q, loss=loss)
@@ -267,7 +267,7 @@ def thinned_pair(base: LossPair, rates: FloatArray, log_weights: FloatArray) -> 
     if not isinstance(base, DiscretePair):
         return ThinnedPair(base=base, rates=rates, log_weights=log_weights)
     up = base.loss > 0
-    loss = diluted(base.loss[up][:, None], rates)
+    loss = amplified(base.loss[up][:, None], rates)
     infinite = np.isposinf(loss)
     log_q = base.log_q[up][:, None] + log_weights
     lost = base.log_p[up][:, None] + np.log(rates) + log_weights

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
 from privsample._logspace import log1p_excess, resolved, stirling_remainder
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group
 from privsample.accounting.engine.bounds import Directions, PrivacyBounds, View
@@ -28,7 +28,7 @@ _BALLE = "Balle, Barthe and Gaboardi 2018"
 Member = tuple[Accountant, float, float]  # account on the subsample, log weight, rate
 
 
-@value
+@frozen_value
 class SubsampledAccountant(Accountant):
     """`base` run on a subsample that `scheme` draws.
 
@@ -54,7 +54,7 @@ class SubsampledAccountant(Accountant):
         if not isinstance(self.base, Accountant):
             raise TypeError(f"base must be an account, got {type(self.base).__name__}")
         relation = paired(self.scheme, self.base.relation, self.relation)
-        put(self, relation=relation, assumptions=self.assumptions | self.base.assumptions)
+        set_fields(self, relation=relation, assumptions=self.assumptions | self.base.assumptions)
         self.bounds  # noqa: B018 - building them refuses a base that has no account for other sizes
 
     @property
@@ -77,13 +77,13 @@ class SubsampledAccountant(Accountant):
         """
         exact = self._exact
         if self.base.failure == 0.0:
-            largest = max(pair.max_loss for group in self._directions for pair in group)
+            largest = max(pair.max_divergence for group in self._directions for pair in group)
             # of a table the largest loss is a logarithm rounded to nearest: the pure guarantee is rounded up
             pure_epsilon = largest * (1.0 + 4 * float(np.finfo(np.float64).eps))
             return PrivacyBounds.from_pairs(*self._directions, pure_epsilon=pure_epsilon, exact=exact)
         known: dict[str, Any] = {"infinity_mass": self._infinity_mass, "exact": exact}
-        if np.isfinite(self.base.max_loss):
-            pure = PureAccountant(stated_epsilon=self.base.max_loss, relation=self.base.relation)
+        if np.isfinite(self.base.max_divergence):
+            pure = PureAccountant(stated_epsilon=self.base.max_divergence, relation=self.base.relation)
             beside = replace(self, base=pure).bounds
             known |= {"renyi": beside.renyi, "order_limit": np.inf, "pure_epsilon": beside.pure_epsilon}
         else:
@@ -125,9 +125,9 @@ class SubsampledAccountant(Accountant):
     def _infinity_mass(self) -> float:
         """The base's, times the probability that the record is in the sample; above zero where the base's is."""
         base = self.base
-        if np.isfinite(base.max_loss):  # groups of such a base fail more often, and beside that stay pure
+        if np.isfinite(base.max_divergence):  # groups of such a base fail more often, and beside that stay pure
             base = ApproximateAccountant(
-                stated_epsilon=base.max_loss, stated_delta=base.failure, relation=base.relation
+                stated_epsilon=base.max_divergence, stated_delta=base.failure, relation=base.relation
             )
         lost = sum(np.exp(weight) * rate * account.failure for account, weight, rate in self._members(base))
         return float(np.clip(lost, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
@@ -203,7 +203,8 @@ def _group(base: Accountant, size: int, log_weight: float) -> tuple[Accountant, 
 
 
 def _counts(trials: int, rate: float) -> list[tuple[int, int, float]]:
-    """Blocks (low, high, log probability) of the counts k >= 1 of a binomial law; of one count where that matters.
+    """Blocks (low, high, log probability) of the counts k >= 1 of a binomial distribution; of one count where that
+    matters.
 
     No block's probability is below the truth.
     """

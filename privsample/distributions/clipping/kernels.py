@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, cached, value
+from privsample._value import Memo, cached, frozen_value
 from privsample.distributions.clipping.records import ComplexArray
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
@@ -70,7 +70,7 @@ class NoiseKernel(Memo, ABC):
         """Frequency beyond which the transform is below rounding, or inf."""
 
 
-@value
+@frozen_value
 class NormalKernel(NoiseKernel):
     """Copies with normal noise: as good as their mean."""
 
@@ -136,7 +136,7 @@ class NormalKernel(NoiseKernel):
         return float(len(self.observed) * float(self.noise.log_mass(np.array(0.0))) - apart)
 
 
-@value
+@frozen_value
 class LaplaceKernel(NoiseKernel):
     """Copies with Laplace noise: between neighbouring copies log G is linear."""
 

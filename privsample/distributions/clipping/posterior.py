@@ -8,15 +8,15 @@ from privsample._checks import FloatArray
 from privsample.distributions.clipping.contour import log_likelihood, saddle_log_likelihood
 from privsample.distributions.clipping.kernels import noise_kernel
 from privsample.distributions.clipping.records import ClippedRecord
-from privsample.distributions.laws.conjugate import Law
-from privsample.distributions.laws.tabulated import TabulatedLaw, tabulate
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
+from privsample.distributions.parametric.tabulated import TabulatedLaw, tabulate
 
 _REACH = 60.0  # e^-60 of the prior may be left out
 
 
 def clipped_posterior(
-    prior: Law,
+    prior: PosteriorDistribution,
     record: Callable[[float], ClippedRecord],
     n: int,
     noise: Noise,
@@ -64,7 +64,7 @@ def clipped_posterior(
     )
 
 
-def _prior_bounds(prior: Law, *, positive: bool) -> tuple[float, float]:
+def _prior_bounds(prior: PosteriorDistribution, *, positive: bool) -> tuple[float, float]:
     """Where the prior has all but e^-60 of its mass: of the parameter, or of its logarithm."""
     middle, spread = float(prior.mean), float(np.sqrt(prior.variance))
     if not positive:

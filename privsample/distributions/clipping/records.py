@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 
 ComplexArray = NDArray[np.complex128]
 
@@ -147,7 +147,7 @@ class DensityRecord(ClippedRecord):
         return tilted.atoms_at(frequencies), np.concatenate(parts)
 
 
-@value
+@frozen_value
 class ClippedExponential(DensityRecord):
     """An exponential time of this rate, clipped to [0, upper]."""
 
@@ -180,7 +180,7 @@ class ClippedExponential(DensityRecord):
         return np.asarray(self.rate / w * (np.exp(-log_scale) - np.exp(-w * self.upper - log_scale)))
 
 
-@value
+@frozen_value
 class ClippedNormal(DensityRecord):
     """A normal number of this mean and deviation, clipped to `ends`."""
 
@@ -233,7 +233,7 @@ class ClippedNormal(DensityRecord):
         return np.asarray(whole - tail(low, -1.0) - tail(high, 1.0))
 
 
-@value
+@frozen_value
 class ClippedPoisson(ClippedRecord):
     """A Poisson count of this mean, clipped to {0, ..., upper}."""
 

@@ -12,10 +12,10 @@ from privsample._checks import FloatArray
 from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import Differences, one_number
-from privsample.distributions.laws.conjugate import Law
+from privsample.distributions.geometry import RecordSensitivity, one_number
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.shifts import BetaShifts, Shift
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Model(Memo, ABC):
         return np.asarray(self.domain.clean(chunk).sum(dtype=np.float64))
 
     @cached
-    def differences(self) -> Differences:
+    def differences(self) -> RecordSensitivity:
         """How far one record replaced by another can move the statistic; here, one number from end to end."""
         return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
 
@@ -149,12 +149,12 @@ class Model(Memo, ABC):
     @abstractmethod
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
-    ) -> Law:
-        """The posterior law of n records with this statistic; n = 0 gives the prior."""
+    ) -> PosteriorDistribution:
+        """The posterior distribution of n records with this statistic; n = 0 gives the prior."""
 
     @cached
-    def prior(self) -> Law:
-        """The prior law."""
+    def prior(self) -> PosteriorDistribution:
+        """The prior distribution."""
         return self.posterior(self.empty, 0)
 
     @cached

@@ -6,19 +6,19 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privsample._checks import FloatArray, flag, positive
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Beta
-from privsample.distributions.laws.truncated import heated
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, hidden_successes
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import Beta
+from privsample.distributions.parametric.truncated import heated
 from privsample.distributions.shifts import BetaShifts
 
 
-@value
+@frozen_value
 class BetaBernoulli(Model):
     """Bernoulli records with a Beta(alpha, beta) prior; with `fractional`, records anywhere in [0, 1]."""
 
@@ -32,7 +32,7 @@ class BetaBernoulli(Model):
     fractional: bool = False
 
     def __post_init__(self) -> None:
-        put(
+        set_fields(
             self,
             alpha=positive(alpha=self.alpha),
             beta=positive(beta=self.beta),
@@ -58,8 +58,8 @@ class BetaBernoulli(Model):
 
     def absorb(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
         """Successes to alpha, failures to beta."""
-        law = self.posterior(statistic, n)
-        return BetaBernoulli(alpha=law.a, beta=law.b, fractional=self.fractional)
+        distribution = self.posterior(statistic, n)
+        return BetaBernoulli(alpha=distribution.a, beta=distribution.b, fractional=self.fractional)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """A mixture over the hidden count. Raises: TypeError, for fractional records."""
@@ -112,10 +112,10 @@ class BetaBernoulli(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the logit."""
-        (low, high), law = bounds, heated(self.prior, temperature)
-        assert isinstance(law, Beta)
+        (low, high), distribution = bounds, heated(self.prior, temperature)
+        assert isinstance(distribution, Beta)
         weight = n / temperature
-        return LogRatio(2.0 * log_ratio(low, high), 1.0, (law.a + law.b + weight) * low * high)
+        return LogRatio(2.0 * log_ratio(low, high), 1.0, (distribution.a + distribution.b + weight) * low * high)
 
     @property
     def exact_neighbours(self) -> BetaShifts | None:

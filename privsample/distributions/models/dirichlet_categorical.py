@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, positive
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import ONE_HOT, Differences
-from privsample.distributions.laws.conjugate import Dirichlet
-from privsample.distributions.laws.truncated import heated
+from privsample.distributions.geometry import ONE_HOT, RecordSensitivity
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoShares
@@ -18,10 +16,12 @@ from privsample.distributions.models.noise_aware import NoiseAware, hidden_succe
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import Dirichlet
+from privsample.distributions.parametric.truncated import heated
 from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
 
 
-@value
+@frozen_value
 class DirichletCategorical(Model):
     """Records in {0, ..., K-1} with a Dirichlet(alpha) prior, K = len(alpha) >= 2."""
 
@@ -38,7 +38,7 @@ class DirichletCategorical(Model):
         )
         if not len(alpha) >= 2:
             raise ValueError(f"alpha must have at least two categories, got {len(alpha)}")
-        put(self, alpha=alpha)
+        set_fields(self, alpha=alpha)
 
     @cached
     def domain(self) -> Domain:
@@ -51,7 +51,7 @@ class DirichletCategorical(Model):
         return "theta"
 
     @property
-    def differences(self) -> Differences:
+    def differences(self) -> RecordSensitivity:
         """One count less, another one more."""
         return ONE_HOT
 
@@ -92,8 +92,8 @@ class DirichletCategorical(Model):
             )
         seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
         first, second = self.alpha
-        law, method = hidden_successes(first, second, n, noise, seen)
-        return NoiseAware(TwoShares(share=law), method)
+        distribution, method = hidden_successes(first, second, n, noise, seen)
+        return NoiseAware(TwoShares(share=distribution), method)
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Codes of categories."""
@@ -145,10 +145,10 @@ class DirichletCategorical(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y holds the logs of shares."""
-        (low, high), law = bounds, heated(self.prior, temperature)
-        assert isinstance(law, Dirichlet)
-        least = low * high if len(law.alpha) == 2 else low / 2.0
-        return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(law.alpha) + n / temperature) * least)
+        (low, high), distribution = bounds, heated(self.prior, temperature)
+        assert isinstance(distribution, Dirichlet)
+        least = low * high if len(distribution.alpha) == 2 else low / 2.0
+        return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(distribution.alpha) + n / temperature) * least)
 
     @property
     def exact_neighbours(self) -> BetaShifts | None:

@@ -6,20 +6,20 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privsample._checks import FloatArray, positive
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.moments import NUMPY, exponential_moments
 from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Gamma
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import Gamma
 from privsample.distributions.shifts import GammaRateShift
 
 
-@value
+@frozen_value
 class GammaExponential(Model):
     """Waiting times clipped to [0, upper], exponential with a Gamma(shape, rate) prior on their rate."""
 
@@ -33,7 +33,9 @@ class GammaExponential(Model):
     upper: float
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=positive(upper=self.upper))
+        set_fields(
+            self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=positive(upper=self.upper)
+        )
 
     @cached
     def domain(self) -> Domain:
@@ -42,7 +44,7 @@ class GammaExponential(Model):
 
     @property
     def parameter(self) -> str:
-        """The rate of the exponential law."""
+        """The rate of the exponential distribution."""
         return "rate"
 
     def posterior(
@@ -54,8 +56,8 @@ class GammaExponential(Model):
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
         """Number to the shape, total time to the rate."""
-        law = self.posterior(statistic, n)
-        return GammaExponential(shape=law.shape, rate=law.rate, upper=self.upper)
+        distribution = self.posterior(statistic, n)
+        return GammaExponential(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """From the likelihood of the sum of clipped times, by its transform."""

@@ -7,20 +7,20 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, positive, positive_integer
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.records import ClippedPoisson
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Gamma
-from privsample.distributions.laws.truncated import heated
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import Gamma
+from privsample.distributions.parametric.truncated import heated
 from privsample.distributions.shifts import GammaShapeShift
 
 
-@value
+@frozen_value
 class GammaPoisson(Model):
     """Counts clipped to {0, ..., upper}, Poisson with a Gamma(shape, rate) prior on their mean."""
 
@@ -35,7 +35,7 @@ class GammaPoisson(Model):
 
     def __post_init__(self) -> None:
         upper = positive_integer(upper=self.upper)
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=upper)
+        set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), upper=upper)
 
     @cached
     def domain(self) -> Domain:
@@ -56,8 +56,8 @@ class GammaPoisson(Model):
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
         """Counts to the shape, their number to the rate."""
-        law = self.posterior(statistic, n)
-        return GammaPoisson(shape=law.shape, rate=law.rate, upper=self.upper)
+        distribution = self.posterior(statistic, n)
+        return GammaPoisson(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """From the likelihood of the sum of clipped counts, by its transform."""
@@ -112,7 +112,7 @@ class GammaPoisson(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the log of the mean."""
-        (low, high), law = bounds, heated(self.prior, temperature)
-        assert isinstance(law, Gamma)
+        (low, high), distribution = bounds, heated(self.prior, temperature)
+        assert isinstance(distribution, Gamma)
         weight = n / temperature
-        return LogRatio(self.upper * log_ratio(low, high), float(self.upper), (law.rate + weight) * low)
+        return LogRatio(self.upper * log_ratio(low, high), float(self.upper), (distribution.rate + weight) * low)

@@ -7,16 +7,17 @@ from scipy import linalg, special
 
 from privsample._checks import FloatArray
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import put, value
-from privsample.distributions.models.shells import Shells
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.models.shells import RejectionEnvelope
 
 _CELLS = 1 << 21  # records times proposals held at once
 _STEPS = 100
 
 
-@value
-class LogisticLaw:
-    """The law on R^d of density e^-U, up to a constant, with U(w) = |w|^2/2 + weight sum_i log(1 + e^-(z_i.w)).
+@frozen_value
+class LogisticPosteriorDensity:
+    """The distribution on R^d of density e^-U, up to a constant, with U(w) = |w|^2/2 + weight sum_i log(1 +
+    e^-(z_i.w)).
 
     `rows` holds the z_i, shape (n, d): a record's features in units of the prior, times +1 or -1 by its label.
     """
@@ -27,7 +28,7 @@ class LogisticLaw:
     def __post_init__(self) -> None:
         rows = np.array(self.rows, dtype=np.float64)
         rows.flags.writeable = False
-        put(self, rows=rows)
+        set_fields(self, rows=rows)
 
     def energy(self, points: FloatArray) -> FloatArray:
         """U at points of shape (k, d); shape (k,)."""
@@ -62,11 +63,12 @@ class LogisticLaw:
             point = point + lengths[better[0]] * step
         return point
 
-    def sample(self, count: int, shells: Shells, rng: np.random.Generator) -> tuple[FloatArray, int]:
+    def sample(self, count: int, shells: RejectionEnvelope, rng: np.random.Generator) -> tuple[FloatArray, int]:
         """`count` independent, exact draws, shape (count, d), and the number of proposals that they took.
 
         Rejection from Gaussian functions above the density, one for each shell around a point near the mode: a proposal
-        from shell k's function counts only inside shell k, so accepted points follow the law whatever that point is.
+        from shell k's function counts only inside shell k, so accepted points follow the distribution whatever that
+        point is.
         Raises: OSError, where the operating system gave no entropy.
         """
         envelope = _Envelope.around(self, self.near_mode(), shells)
@@ -84,12 +86,12 @@ class LogisticLaw:
         return np.concatenate([self.energy(points[k : k + width]) for k in range(0, len(points), width)])
 
 
-@value
+@frozen_value
 class _Envelope:
     """Gaussian functions e^(height - g.v - v'Pv/2), one for each shell, that lie above e^(U(w0) - U(w0 + v)) there."""
 
-    law: LogisticLaw
-    shells: Shells
+    distribution: LogisticPosteriorDensity
+    shells: RejectionEnvelope
     centre: FloatArray
     slope: FloatArray
     information: FloatArray
@@ -98,9 +100,11 @@ class _Envelope:
     shares: FloatArray
 
     @classmethod
-    def around(cls, law: LogisticLaw, centre: FloatArray, shells: Shells) -> "_Envelope":
+    def around(
+        cls, distribution: LogisticPosteriorDensity, centre: FloatArray, shells: RejectionEnvelope
+    ) -> "_Envelope":
         """roots: the Cholesky factors L of P = LL', shape (shells, d, d); shares: the functions' parts of their sum."""
-        slope, information = law.gradient(centre), law.information(centre)
+        slope, information = distribution.gradient(centre), distribution.information(centre)
         precisions = shells.tilt[:, None, None] * np.eye(len(centre)) + shells.curvature[:, None, None] * information
         roots: FloatArray = np.linalg.cholesky(precisions).astype(np.float64, copy=False)
         scaled = np.linalg.solve(roots, np.broadcast_to(slope, (len(roots), len(slope)))[..., None])[..., 0]
@@ -111,7 +115,7 @@ class _Envelope:
             - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
         )
         return cls(
-            law=law,
+            distribution=distribution,
             shells=shells,
             centre=centre,
             slope=slope,
@@ -137,7 +141,7 @@ class _Envelope:
         above = self.shells.log_heights[which] - steps @ self.slope
         above -= 0.5 * (self.shells.tilt[which] * length[inside] ** 2 + bent)
         points = self.centre + steps
-        density = self.law.energy(self.centre[None])[0] - self.law.energy(points)
+        density = self.distribution.energy(self.centre[None])[0] - self.distribution.energy(points)
         passed = np.flatnonzero(chance[inside] <= density - above)[:wanted]
         used = proposals if len(passed) < wanted else int(inside[passed[-1]]) + 1
         return points[passed], used

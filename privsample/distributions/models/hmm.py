@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from privsample._checks import FloatArray, holdable, listed, positive, positive_integer
-from privsample._value import put, value
-from privsample.distributions.laws.rejection import held_shares
-from privsample.distributions.laws.truncated import heated_shape
+from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.parametric.rejection import held_shares
+from privsample.distributions.parametric.truncated import heated_shape
 
 States = NDArray[np.int64]
 _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
@@ -29,7 +29,7 @@ class Chain:
     transitions: FloatArray
 
 
-@value
+@frozen_value
 class CategoricalHMM:
     """`states` hidden states; features with these numbers of `categories`; symmetric Dirichlet priors.
 
@@ -42,14 +42,14 @@ class CategoricalHMM:
     transition_prior: float = 1.0
 
     def __post_init__(self) -> None:
-        put(self, states=positive_integer(states=self.states))
+        set_fields(self, states=positive_integer(states=self.states))
         given = listed(categories=self.categories)
         counts = tuple(positive_integer(**{f"categories[{f}]": k}) for f, k in enumerate(given))
         if not counts or min(counts) < 2:
             raise ValueError(f"categories must name at least two categories for each feature, got {self.categories}")
-        put(self, categories=counts, emission_prior=positive(emission_prior=self.emission_prior))
-        put(self, transition_prior=positive(transition_prior=self.transition_prior))
-        holdable(self.states * (self.states + self.cells), lower="states or categories")
+        set_fields(self, categories=counts, emission_prior=positive(emission_prior=self.emission_prior))
+        set_fields(self, transition_prior=positive(transition_prior=self.transition_prior))
+        check_memory(self.states * (self.states + self.cells), lower="states or categories")
 
     @property
     def features(self) -> tuple[slice, ...]:
@@ -172,7 +172,7 @@ def _move(moves: FloatArray, before: int, state: int, after: int, amount: float)
 
 
 def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet law, however small alpha is.
+    """Logs of one draw for each row of alpha, (rows, K), from its Dirichlet distribution, however small alpha is.
 
     A Gamma(a) variable is one of Gamma(a + 1) times a uniform one to the power 1/a (Stuart 1962).
     """

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
-from privsample.distributions.laws.conjugate import Law
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 _BLOCK = 1 << 20  # entries of one table of densities
 _STEPS = 100
@@ -16,7 +16,7 @@ _SMALLEST = -50.0  # log of the share, of the largest weight's, below which a co
 
 
 class Family(NamedTuple):
-    """A family of laws with two parameters, all functions elementwise in both."""
+    """A family of distributions with two parameters, all functions elementwise in both."""
 
     name: str
     support: tuple[float, float]
@@ -61,9 +61,9 @@ FAMILIES = {
 }
 
 
-@value
-class ConjugateMixture(Law):
-    """A mixture of laws of one family, a name in FAMILIES: parameters and log weights of shape (components,).
+@frozen_value
+class ConjugateMixture(PosteriorDistribution):
+    """A mixture of distributions of one family, a name in FAMILIES: parameters and log weights of shape (components,).
 
     Weights need not add up to one; components of a share below e^-50 of the largest are left out.
     """
@@ -80,7 +80,7 @@ class ConjugateMixture(Law):
         arrays = [np.broadcast_to(np.asarray(p, dtype=np.float64), kept.shape)[kept] for p in (self.first, self.second)]
         for array in (*arrays, log_weights):
             array.flags.writeable = False
-        put(self, first=arrays[0], second=arrays[1], log_weights=log_weights)
+        set_fields(self, first=arrays[0], second=arrays[1], log_weights=log_weights)
 
     @property
     def _laws(self) -> Family:
@@ -103,7 +103,7 @@ class ConjugateMixture(Law):
         return np.asarray(self.weights @ (within + (means - self.mean) ** 2))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """A component for each draw, then its law; (size,)."""
+        """A component for each draw, then its distribution; (size,)."""
         steps = np.cumsum(self.weights)
         chosen = np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
         chosen = np.minimum(chosen, len(steps) - 1)
@@ -145,7 +145,7 @@ class ConjugateMixture(Law):
             x = new
         return np.where(goal <= 0, least, np.where(goal >= 1, most, x)).reshape(shares.shape)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Not known in closed form. Raises: TypeError."""
         raise TypeError(f"the relative entropy of a mixture to a {type(other).__name__} has no closed form")
 
@@ -162,11 +162,11 @@ class ConjugateMixture(Law):
         return result.reshape(x.shape)
 
 
-@value
-class TwoShares(Law):
-    """The law of (theta, 1 - theta), theta following `share`."""
+@frozen_value
+class TwoShares(PosteriorDistribution):
+    """The distribution of (theta, 1 - theta), theta following `share`."""
 
-    share: Law
+    share: PosteriorDistribution
 
     @property
     def mean(self) -> FloatArray:
@@ -191,7 +191,7 @@ class TwoShares(Law):
         """Of the first share."""
         return self.share.quantile(q)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """That of the first share."""
         assert isinstance(other, TwoShares)
         return self.share.relative_entropy(other.share)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, finite, interval, positive
-from privsample._value import Memo, cached, put, value
+from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import Differences
+from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 
@@ -24,7 +24,7 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
     return array
 
 
-@value
+@frozen_value
 class Moments(Memo):
     """First and second moments of d columns, each scaled from its bounds to [-radius, radius].
 
@@ -150,7 +150,7 @@ class MomentModel(Model):
         return self.moments.feasible(statistic, n)
 
 
-@value
+@frozen_value
 class NormalUnknownVariance(MomentModel):
     """Records clipped to `bounds`, normal with unknown mean and variance.
 
@@ -169,9 +169,9 @@ class NormalUnknownVariance(MomentModel):
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        put(self, mean=finite(mean=self.mean), observations=positive(observations=self.observations))
-        put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
-        put(self, bounds=interval(bounds=self.bounds))
+        set_fields(self, mean=finite(mean=self.mean), observations=positive(observations=self.observations))
+        set_fields(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
+        set_fields(self, bounds=interval(bounds=self.bounds))
 
     @cached
     def moments(self) -> Moments:
@@ -193,12 +193,12 @@ class NormalUnknownVariance(MomentModel):
         return rows[:, 0]
 
     @cached
-    def differences(self) -> Differences:
+    def differences(self) -> RecordSensitivity:
         """Corners of a polygon around all |S(x) - S(x')|: where tangents of (a, 1.5 a (2 - a)), 1 <= a <= 2, meet."""
         touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
         left, right = touch[:-1], touch[1:]
         corners = np.column_stack([(left + right) / 2, _SQUARE * (left + right - left * right)])
-        return Differences(vectors=np.vstack([corners, [2.0, 0.0]]), attained=False)
+        return RecordSensitivity(vectors=np.vstack([corners, [2.0, 0.0]]), attained=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Sums of u and of 1.5 u^2."""
@@ -216,12 +216,12 @@ class NormalUnknownVariance(MomentModel):
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
         """All four parameters move to the posterior's."""
-        law = self.posterior(statistic, n)
+        distribution = self.posterior(statistic, n)
         return NormalUnknownVariance(
-            mean=law.location[0],
-            observations=float(law.precision[0, 0]),
-            shape=law.shape,
-            scale=law.scale,
+            mean=distribution.location[0],
+            observations=float(distribution.precision[0, 0]),
+            shape=distribution.shape,
+            scale=distribution.scale,
             bounds=self.bounds,
         )
 

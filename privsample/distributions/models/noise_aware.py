@@ -13,18 +13,18 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample.distributions.clipping.posterior import clipped_posterior
 from privsample.distributions.clipping.records import ClippedRecord
-from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 LOST = 1e-13  # share of the posterior that a window may leave out
 LARGEST = 1 << 24  # values of the hidden count in a window
 
 
 class NoiseAware(NamedTuple):
-    """A posterior law and, in words, what it models and how exactly."""
+    """A posterior distribution and, in words, what it models and how exactly."""
 
-    law: Law
+    distribution: PosteriorDistribution
     method: str
 
 
@@ -92,12 +92,12 @@ def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatAr
 
     found = counted(log_mass, steps, n, noise, observed)
     s = found.values
-    law = ConjugateMixture(family="Beta", first=a + s, second=b + n - s, log_weights=found.log_weights)
-    return law, f"exact, a mixture over {found.words}"
+    distribution = ConjugateMixture(family="Beta", first=a + s, second=b + n - s, log_weights=found.log_weights)
+    return distribution, f"exact, a mixture over {found.words}"
 
 
 def summed(
-    prior: Law,
+    prior: PosteriorDistribution,
     record: Callable[[float], ClippedRecord],
     n: int,
     noise: Noise,
@@ -106,5 +106,5 @@ def summed(
     positive: bool,
 ) -> NoiseAware:
     """The posterior given noisy copies of a sum of clipped records; parameters as of `clipped_posterior`."""
-    law = clipped_posterior(prior, record, n, noise, observed, positive=positive)
-    return NoiseAware(law, "exact likelihood of the sum of clipped records, by its transform; tabulated")
+    distribution = clipped_posterior(prior, record, n, noise, observed, positive=positive)
+    return NoiseAware(distribution, "exact likelihood of the sum of clipped records, by its transform; tabulated")

@@ -1,15 +1,15 @@
-"""The conjugate law of normal coefficients and of the variance that goes with them."""
+"""The conjugate distribution of normal coefficients and of the variance that goes with them."""
 
 import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, finite, positive
-from privsample._value import put, value
-from privsample.distributions.laws.conjugate import Law
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 
-@value
-class NormalInverseGamma(Law):
+@frozen_value
+class NormalInverseGamma(PosteriorDistribution):
     """Coefficients N(location, v precision^-1) given a variance v, and v ~ InverseGamma(shape, scale).
 
     location of shape (k,), precision (k, k), symmetric and positive definite. A draw is a row (coefficients, v) of
@@ -22,14 +22,14 @@ class NormalInverseGamma(Law):
     scale: float
 
     def __post_init__(self) -> None:
-        put(self, location=tuple(finite(**{f"location[{i}]": at}) for i, at in enumerate(self.location)))
-        put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
+        set_fields(self, location=tuple(finite(**{f"location[{i}]": at}) for i, at in enumerate(self.location)))
+        set_fields(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
         precision = np.array(self.precision, dtype=np.float64)
         size = len(self.location)
         if not (precision.shape == (size, size) and (np.linalg.eigvalsh(precision) > 0).all()):
             raise ValueError(f"precision must be positive definite, of shape ({size}, {size}), got {self.precision!r}")
         precision.flags.writeable = False
-        put(self, precision=precision)
+        set_fields(self, precision=precision)
 
     @property
     def mean(self) -> FloatArray:
@@ -67,7 +67,7 @@ class NormalInverseGamma(Law):
         width = np.sqrt(self.scale / self.shape * np.linalg.inv(self.precision)[0, 0])
         return self.location[0] + width * special.stdtrit(2 * self.shape, q)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Of the variances, and of the coefficients given them."""
         assert isinstance(other, NormalInverseGamma)
         p, q = self, other

@@ -6,21 +6,21 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privsample._checks import FloatArray, finite, interval, positive
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Normal
-from privsample.distributions.laws.truncated import heated
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.noise_aware import NoiseAware, summed
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
+from privsample.distributions.parametric.conjugate import Normal
+from privsample.distributions.parametric.truncated import heated
 from privsample.distributions.shifts import NormalShift
 
 
-@value
+@frozen_value
 class NormalKnownVariance(Model):
     """Records clipped to `bounds`, normal of known `noise_variance`; a Normal(mean, variance) prior on their mean."""
 
@@ -38,8 +38,10 @@ class NormalKnownVariance(Model):
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        put(self, mean=finite(mean=self.mean), variance=positive(variance=self.variance))
-        put(self, noise_variance=positive(noise_variance=self.noise_variance), bounds=interval(bounds=self.bounds))
+        set_fields(self, mean=finite(mean=self.mean), variance=positive(variance=self.variance))
+        set_fields(
+            self, noise_variance=positive(noise_variance=self.noise_variance), bounds=interval(bounds=self.bounds)
+        )
 
     @cached
     def domain(self) -> Domain:
@@ -62,9 +64,12 @@ class NormalKnownVariance(Model):
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
         """Mean and variance move to the posterior's."""
-        law = self.posterior(statistic, n)
+        distribution = self.posterior(statistic, n)
         return NormalKnownVariance(
-            mean=law.location, variance=law.scale**2, noise_variance=self.noise_variance, bounds=self.bounds
+            mean=distribution.location,
+            variance=distribution.scale**2,
+            noise_variance=self.noise_variance,
+            bounds=self.bounds,
         )
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
@@ -116,8 +121,8 @@ class NormalKnownVariance(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the mean."""
-        (low, high), (least, most), law = bounds, self.bounds, heated(self.prior, temperature)
-        assert isinstance(law, Normal)
+        (low, high), (least, most), distribution = bounds, self.bounds, heated(self.prior, temperature)
+        assert isinstance(distribution, Normal)
         slope = (most - least) / self.noise_variance
         weight = n / temperature
-        return LogRatio(slope * (high - low), slope, law.scale**-2.0 + weight / self.noise_variance)
+        return LogRatio(slope * (high - low), slope, distribution.scale**-2.0 + weight / self.noise_variance)

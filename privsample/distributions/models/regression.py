@@ -6,16 +6,16 @@ import numpy as np
 
 from privsample._checks import FloatArray, interval, listed, nonnegative_integer, number, positive
 from privsample._data import chunks
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import Differences
+from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 
 
-@value
+@frozen_value
 class LinearRegression(MomentModel):
     """A target that is normal about a linear function of the features, all clipped to public bounds.
 
@@ -45,11 +45,11 @@ class LinearRegression(MomentModel):
         bounds = tuple(interval(**{f"feature_bounds[{j}]": pair}) for j, pair in enumerate(given))
         if not bounds:
             raise ValueError("feature_bounds must hold a pair (low, high) for each feature, at least one")
-        put(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
-        put(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
-        put(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
-        put(self, public=tuple(number(**{f"public[{j}]": x}) for j, x in enumerate(listed(public=self.public))))
-        put(self, public_n=nonnegative_integer(public_n=self.public_n))
+        set_fields(self, feature_bounds=bounds, target_bounds=interval(target_bounds=self.target_bounds))
+        set_fields(self, shape=positive(shape=self.shape), scale=positive(scale=self.scale))
+        set_fields(self, observations=positive(observations=self.observations), spread=positive(spread=self.spread))
+        set_fields(self, public=tuple(number(**{f"public[{j}]": x}) for j, x in enumerate(listed(public=self.public))))
+        set_fields(self, public_n=nonnegative_integer(public_n=self.public_n))
 
     @cached
     def moments(self) -> Moments:
@@ -77,12 +77,12 @@ class LinearRegression(MomentModel):
         return rows[:, :-1], rows[:, -1]
 
     @cached
-    def differences(self) -> Differences:
+    def differences(self) -> RecordSensitivity:
         """The largest move of one coordinate, 2 / sqrt(d), in as many as their sum, the L1 sensitivity, allows."""
         d, r = len(self.feature_bounds) + 1, self.moments.radius
         total = (1 + r * (d - 1 + 2**0.5)) ** 2 / (2 + 2 * (2**0.5 - 1) / d)
         whole, rest = divmod(total, 2 * r)
-        return Differences(vectors=np.array([[2 * r] * int(whole) + [rest]]), length=2.0, attained=False)
+        return RecordSensitivity(vectors=np.array([[2 * r] * int(whole) + [rest]]), length=2.0, attained=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Weighted second moments of rows (features, target), shape (k, features + 1)."""
@@ -122,16 +122,16 @@ class LinearRegression(MomentModel):
         """Conjugate; coefficients and intercept in the records' own units."""
         location, to_own = self._own_prior
         inverse = np.linalg.inv(to_own)
-        law = NormalInverseGamma(
+        distribution = NormalInverseGamma(
             location=tuple(location),
             precision=self.observations * inverse.T @ inverse,
             shape=self.shape,
             scale=self.scale,
         )
         if self.public_n:
-            law = conjugate(self.moments.own_gram(np.array(self.public), self.public_n), law)
+            distribution = conjugate(self.moments.own_gram(np.array(self.public), self.public_n), distribution)
         gram = self.moments.own_gram(statistic, n)
-        return conjugate(gram, law, data_weight=data_weight, prior_divisor=prior_divisor)
+        return conjugate(gram, distribution, data_weight=data_weight, prior_divisor=prior_divisor)
 
     def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
         """Kept beside the prior's parameters."""
@@ -148,7 +148,9 @@ class LinearRegression(MomentModel):
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Clipped rows (features, target); theta as `parameter` says; the law of the features from its own prior."""
+        """Clipped rows (features, target); theta as `parameter` says; the distribution of the features from its own
+        prior.
+        """
         width = len(self.feature_bounds)
         mean = self.spread * rng.standard_normal(width)
         root = np.tril(self.spread / 2 * rng.standard_normal((width, width)), -1)

@@ -9,15 +9,15 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 _GROWTH = 1.25
 _COUNT = 24
 _STARTS = np.geomspace(0.05, 4.0, 23)  # of the first radius, in units of sqrt(dimension)
 
 
-@value
-class Shells:
+@frozen_value
+class RejectionEnvelope:
     """Shells inner < |v| <= outer around the mode, in each of which the density lies below a Gaussian function.
 
     Its precision is tilt * I + curvature * H, and it is e^(-(1 - tilt) inner^2 / 2) at the centre but for g. All arrays
@@ -35,7 +35,7 @@ class Shells:
         for name in ("inner", "outer", "tilt", "curvature"):
             array = np.array(getattr(self, name), dtype=np.float64)
             array.flags.writeable = False
-            put(self, **{name: array})
+            set_fields(self, **{name: array})
 
     @property
     def log_heights(self) -> FloatArray:
@@ -43,7 +43,7 @@ class Shells:
         return np.asarray(-0.5 * (1.0 - self.tilt) * self.inner**2)
 
 
-def plan(*, weight: float, reach: float, dimension: int) -> Shells:
+def plan(*, weight: float, reach: float, dimension: int) -> RejectionEnvelope:
     """The shells with the least bound for any data of total weight n r and rows of norm at most `reach`."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         mean = weight * reach * reach / (4 * dimension)  # of the eigenvalues of H, at most
@@ -53,11 +53,11 @@ def plan(*, weight: float, reach: float, dimension: int) -> Shells:
         return min([whole, *made], key=lambda shells: np.nan_to_num(shells.log_proposals, nan=np.inf))
 
 
-def _whole_space(mean: float, dimension: int) -> Shells:
+def _whole_space(mean: float, dimension: int) -> RejectionEnvelope:
     """One shell, under the prior's curvature alone: the determinant of I + H at most."""
     cost = 0.5 * dimension * float(np.log1p(mean))
     one, zero = np.ones(1), np.zeros(1)
-    return Shells(inner=zero, outer=np.full(1, np.inf), tilt=one, curvature=zero, log_proposals=cost)
+    return RejectionEnvelope(inner=zero, outer=np.full(1, np.inf), tilt=one, curvature=zero, log_proposals=cost)
 
 
 def _normalizer(mean: float, reach: float, dimension: int) -> tuple[float, float]:
@@ -69,7 +69,9 @@ def _normalizer(mean: float, reach: float, dimension: int) -> tuple[float, float
     return float(upper[best]), float(inside[best])
 
 
-def _concentric(start: float, mean: float, upper: float, log_normalizer: float, reach: float, dimension: int) -> Shells:
+def _concentric(
+    start: float, mean: float, upper: float, log_normalizer: float, reach: float, dimension: int
+) -> RejectionEnvelope:
     outer = np.sqrt(dimension) * start * _GROWTH ** np.arange(_COUNT)
     inner, outer = np.append(0.0, outer), np.append(outer, np.inf)
     curvature = 2 * _psi_below(reach * outer)
@@ -78,7 +80,7 @@ def _concentric(start: float, mean: float, upper: float, log_normalizer: float, 
     heights = -0.5 * (1.0 - tilt) * inner**2
     costs = heights + 0.5 * dimension * (np.log1p(upper * mean) - np.log(tilt + curvature * mean))
     total = float(np.logaddexp.reduce(costs)) - log_normalizer
-    return Shells(inner=inner, outer=outer, tilt=tilt, curvature=curvature, log_proposals=total)
+    return RejectionEnvelope(inner=inner, outer=outer, tilt=tilt, curvature=curvature, log_proposals=total)
 
 
 def _psi_below(t: FloatArray) -> FloatArray:

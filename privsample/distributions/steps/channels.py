@@ -1,4 +1,4 @@
-"""Row-stochastic matrices that a sampler follows to the last bit, and the laws that come out of them."""
+"""Row-stochastic matrices that a sampler follows to the last bit, and the distributions that come out of them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ def written_exactly(matrices: FloatArray) -> bool:
     return whole and bool(np.all(units.astype(np.int64).sum(axis=-1) == 1 << 53))
 
 
-def output_laws(laws: FloatArray, matrices: FloatArray) -> FloatArray:
-    """What comes out for each profile: laws (k, d) times matrices (k, d, d)."""
-    return np.asarray(np.einsum("kx,kxy->ky", laws, matrices))
+def output_distributions(distributions: FloatArray, matrices: FloatArray) -> FloatArray:
+    """What comes out for each profile: distributions (k, d) times matrices (k, d, d)."""
+    return np.asarray(np.einsum("kx,kxy->ky", distributions, matrices))
 
 
 def response_change(symbols: int, log_odds: float) -> float:

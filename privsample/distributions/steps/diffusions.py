@@ -6,10 +6,10 @@ import numpy as np
 from scipy.special import exprel
 
 from privsample._checks import FloatArray, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 
-class DiffusionLaw(ABC):
+class Diffusion(ABC):
     """From x, after a time t: shrink(t) x + noise(t) N(0, I). Times add: steps of s and t are one of s + t."""
 
     __slots__ = ()
@@ -39,8 +39,8 @@ class DiffusionLaw(ABC):
 _LOST = 8 * float(np.finfo(np.float64).eps)
 
 
-@value
-class BrownianLaw(DiffusionLaw):
+@frozen_value
+class BrownianDiffusion(Diffusion):
     """dX = sqrt(2) dW."""
 
     def shrink(self, time: float) -> float:
@@ -57,15 +57,15 @@ class BrownianLaw(DiffusionLaw):
         return self.noise(time) * (1 - _LOST)
 
 
-@value
-class OrnsteinUhlenbeckLaw(DiffusionLaw):
+@frozen_value
+class OrnsteinUhlenbeckDiffusion(Diffusion):
     """dX = -theta X dt + sqrt(2) rho dW."""
 
     theta: float
     rho: float
 
     def __post_init__(self) -> None:
-        put(self, theta=positive(theta=self.theta), rho=positive(rho=self.rho))
+        set_fields(self, theta=positive(theta=self.theta), rho=positive(rho=self.rho))
 
     def shrink(self, time: float) -> float:
         """e^(-theta t)."""

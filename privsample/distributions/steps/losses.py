@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, Real, nonnegative, positive, positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
@@ -93,14 +93,14 @@ def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
 
 
 def _checked(loss: Any) -> None:
-    put(loss, features=positive_integer(features=loss.features), norm=positive(norm=loss.norm))
-    put(loss, radius=positive(radius=loss.radius), penalty=nonnegative(penalty=loss.penalty))
+    set_fields(loss, features=positive_integer(features=loss.features), norm=positive(norm=loss.norm))
+    set_fields(loss, radius=positive(radius=loss.radius), penalty=nonnegative(penalty=loss.penalty))
     if not isinstance(loss.intercept, (bool, np.bool_)):
         raise TypeError(f"intercept must be True or False, got {loss.intercept!r}")
     positive(**{"gradient_sensitivity * smoothness": loss.gradient_sensitivity * loss.smoothness})
 
 
-@value
+@frozen_value
 class LogisticLoss(ConvexLoss):
     """log(1 + e^(-y x.w)), y = 1 where the target equals 1 and -1 elsewhere: beta = norm^2/4 + penalty."""
 
@@ -146,7 +146,7 @@ class LogisticLoss(ConvexLoss):
         return {"labels that are neither 0 nor 1": int((~np.isin(targets, (0.0, 1.0))).sum())}
 
 
-@value
+@frozen_value
 class SquaredLoss(ConvexLoss):
     """(x.w - y)^2/2 with |y| at most `target`: beta = norm^2 + penalty."""
 
@@ -158,7 +158,7 @@ class SquaredLoss(ConvexLoss):
     intercept: bool = True
 
     def __post_init__(self) -> None:
-        put(self, target=positive(target=self.target))
+        set_fields(self, target=positive(target=self.target))
         _checked(self)
 
     @property

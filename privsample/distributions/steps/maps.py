@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from privsample._checks import FloatArray, finite, nonnegative, positive, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 _UP = 1 + 1e-12
 
@@ -26,7 +26,7 @@ class LipschitzMap(ABC):
         """The images."""
 
 
-@value
+@frozen_value
 class Scaling(LipschitzMap):
     """x -> factor x + offset."""
 
@@ -34,7 +34,7 @@ class Scaling(LipschitzMap):
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        put(self, factor=finite(factor=self.factor), offset=finite(offset=self.offset))
+        set_fields(self, factor=finite(factor=self.factor), offset=finite(offset=self.offset))
 
     @property
     def constant(self) -> float:
@@ -46,7 +46,7 @@ class Scaling(LipschitzMap):
         return self.factor * x + self.offset
 
 
-@value
+@frozen_value
 class Affine(LipschitzMap):
     """x -> matrix x + offset; matrix of shape (d', d)."""
 
@@ -60,7 +60,7 @@ class Affine(LipschitzMap):
         if offset.shape not in ((), matrix.shape[:1]) or not np.isfinite(offset).all():
             raise ValueError(f"offset must be finite numbers of shape {matrix.shape[:1]}, got shape {offset.shape}")
         matrix.flags.writeable = offset.flags.writeable = False
-        put(self, matrix=matrix, offset=offset)
+        set_fields(self, matrix=matrix, offset=offset)
 
     @property
     def constant(self) -> float:
@@ -72,7 +72,7 @@ class Affine(LipschitzMap):
         return x @ self.matrix.T + self.offset
 
 
-@value
+@frozen_value
 class Ball(LipschitzMap):
     """The projection onto the ball of `radius` around `centre`: a convex set."""
 
@@ -84,7 +84,7 @@ class Ball(LipschitzMap):
         if centre.ndim > 1 or not np.isfinite(centre).all():
             raise ValueError("centre must be a finite number or vector")
         centre.flags.writeable = False
-        put(self, radius=positive(radius=self.radius), centre=centre)
+        set_fields(self, radius=positive(radius=self.radius), centre=centre)
 
     @property
     def constant(self) -> float:
@@ -102,7 +102,7 @@ class Ball(LipschitzMap):
         return self.centre + away * np.minimum(1.0, self.radius / np.maximum(norm, self.radius))
 
 
-@value
+@frozen_value
 class Box(LipschitzMap):
     """The projection onto [low, high] in every coordinate: a convex set."""
 
@@ -110,7 +110,7 @@ class Box(LipschitzMap):
     high: float
 
     def __post_init__(self) -> None:
-        put(self, low=finite(low=self.low), high=finite(high=self.high))
+        set_fields(self, low=finite(low=self.low), high=finite(high=self.high))
         if not self.low < self.high:
             raise ValueError(f"low must lie below high, got ({self.low}, {self.high})")
 
@@ -124,7 +124,7 @@ class Box(LipschitzMap):
         return np.clip(x, self.low, self.high)
 
 
-@value
+@frozen_value
 class StatedMap(LipschitzMap):
     """A user's own function of arrays (..., d), whose Lipschitz constant is taken on trust. It cannot be saved."""
 
@@ -134,7 +134,7 @@ class StatedMap(LipschitzMap):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"function must be a function of one array, got {type(self.function).__name__}")
-        put(self, stated=nonnegative(stated=self.stated))
+        set_fields(self, stated=nonnegative(stated=self.stated))
 
     @property
     def constant(self) -> float:

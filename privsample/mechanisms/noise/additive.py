@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, listed, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
 from privsample._data import as_float, type_in_words
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
@@ -26,7 +26,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation
 
 _LARGEST = float(np.finfo(np.float64).max)
-_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
@@ -103,12 +103,14 @@ class AdditiveNoise(Mechanism):
 
 def _normalize(self: Any) -> None:
     shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
-    put(self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity))
-    holdable(self.draws * prod(shape), lower="draws or shape")
+    set_fields(
+        self, draws=positive_integer(draws=self.draws), shape=shape, sensitivity=positive(sensitivity=self.sensitivity)
+    )
+    check_memory(self.draws * prod(shape), lower="draws or shape")
     self.accountant  # noqa: B018 - building it checks the rest
 
 
-@value
+@frozen_value
 class GaussianMechanism(AdditiveNoise):
     """Normal noise of deviation `noise_std`; `sensitivity` is the most that one neighbour moves the statistic in L2.
 
@@ -163,7 +165,7 @@ class GaussianMechanism(AdditiveNoise):
         return self.noise_std * rng.standard_normal(shape)
 
 
-@value
+@frozen_value
 class LaplaceMechanism(AdditiveNoise):
     """Laplace noise of scale `scale`; `sensitivity` is the most one neighbour moves the statistic in L1.
 

@@ -7,17 +7,17 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, one_of, positive, positive_integer
-from privsample._value import cached, put, value
+from privsample._checks import FloatArray, check_memory, generator, one_of, positive, positive_integer
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
-from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.models.noise_aware import NoiseAware
-from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_law
+from privsample.distributions.noise import LARGEST_DISCRETE, NAMES, Noise, noise_distribution
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.interop import pymc
 from privsample.interop.opendp import exact_noise, opendp
 from privsample.mechanisms.arguments import CommandLine, noise_argument
@@ -36,7 +36,7 @@ Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
 _RARE = -710.0  # log of a chance below every delta that a double holds well
 _FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
-_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee, or use (discrete) Laplace noise"
+_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
 def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
@@ -55,7 +55,7 @@ def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
     return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
-@value
+@frozen_value
 class NoisyStatistics(ConjugateMechanism):
     """`draws` noisy copies of the model's statistic of n records, n public.
 
@@ -87,19 +87,19 @@ class NoisyStatistics(ConjugateMechanism):
 
     def __post_init__(self) -> None:
         _checked(self.model, self.noise)
-        put(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
-        put(self, n=positive_integer(n=self.n), scale=self.law.spread)
+        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
+        set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.spread)
         if not one_of(self.sampler, get_args(Sampler)):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
-        if self.sampler == "opendp" and not self.law.whole:
+        if self.sampler == "opendp" and not self.distribution.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
         self._settle_draws()
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
-    def law(self) -> Noise:
-        """The law of the noise."""
-        return noise_law(str(self.noise), positive(scale=self.scale))
+    def distribution(self) -> Noise:
+        """The distribution of the noise."""
+        return noise_distribution(str(self.noise), positive(scale=self.scale))
 
     @property
     def parameter(self) -> str:
@@ -109,13 +109,13 @@ class NoisyStatistics(ConjugateMechanism):
     @cached
     def accountant(self) -> Accountant:
         """From the model's differences of records, under ReplaceOne(n)."""
-        reach = self.n * float(self.model.differences.vectors.max()) + self.law.reach(_RARE)
+        reach = self.n * float(self.model.differences.vectors.max()) + self.distribution.reach(_RARE)
         whole = reach < 2**53  # up to there a float holds sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.differences,
             n=self.n,
-            noise=self.law,
+            noise=self.distribution,
             draws=self.draws,
             unit=self.unit,
             assumptions=ideal,
@@ -151,11 +151,16 @@ class NoisyStatistics(ConjugateMechanism):
             return ConjugateMechanism.worst_neighbours(self, group)
         one = replace(self, draws=1)
         return moment_neighbours(
-            model=self.model, noise=self.law, n=self.n, group=group, account=one.accountant, draw=one._many_draws(one)
+            model=self.model,
+            noise=self.distribution,
+            n=self.n,
+            group=group,
+            account=one.accountant,
+            draw=one._many_draws(one),
         )
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        noise = self.law
+        noise = self.distribution
         return lambda drawn: noise.log_mass(drawn - statistic).sum(axis=1)
 
     def _many_draws(self, outer: Mechanism) -> Draw:
@@ -171,10 +176,10 @@ class NoisyStatistics(ConjugateMechanism):
             opendp()
 
     def _law(self, statistic: FloatArray) -> Sampled:
-        return _Noisy(statistic=statistic, noise=self.law, exact=self.sampler == "opendp")
+        return _Noisy(statistic=statistic, noise=self.distribution, exact=self.sampler == "opendp")
 
 
-@value
+@frozen_value
 class _Noisy:
     """What is released, given the statistic."""
 
@@ -190,7 +195,7 @@ class _Noisy:
             return np.clip(self.statistic + noise, -_LARGEST, _LARGEST)
 
 
-@value
+@frozen_value
 class PrivateStatistics:
     """What an analyst has: a release of NoisyStatistics, which is all that these inferences look at.
 
@@ -226,8 +231,8 @@ class PrivateStatistics:
 
     @property
     def noise(self) -> Noise:
-        """The law of the noise on each coordinate of each copy."""
-        return self._mechanism.law
+        """The distribution of the noise on each coordinate of each copy."""
+        return self._mechanism.distribution
 
     @property
     def n(self) -> int:
@@ -239,7 +244,7 @@ class PrivateStatistics:
         """What the release costs."""
         return self.release.account
 
-    def posterior(self, model: Model | None = None) -> Law:
+    def posterior(self, model: Model | None = None) -> PosteriorDistribution:
         """The plug-in posterior: of the feasible statistic nearest to the released one, as if no record was changed.
 
         It leaves out of account the noise, and that records were clipped to bounds: it takes the released statistic for
@@ -252,7 +257,7 @@ class PrivateStatistics:
         chosen = self._with_prior(model)
         return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
 
-    def noise_aware(self, model: Model | None = None) -> Law:
+    def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
         """The posterior that models the noise and the bounds: the likelihood is that of clipped records.
 
         Exact for counts of two categories; for a sum of waiting times, of counts or of normal records of known variance
@@ -262,7 +267,7 @@ class PrivateStatistics:
         Parameters and errors as `posterior`; TypeError, where it needs MCMC; ValueError, where noise is so faint that
         the likelihood has no smooth form.
         """
-        return self._aware(model).law
+        return self._aware(model).distribution
 
     def draw(
         self,
@@ -277,10 +282,10 @@ class PrivateStatistics:
         Parameters and errors as `noise_aware` or, with `plug_in`, as `posterior`.
         """
         source, size = generator(rng), positive_integer(draws=draws)
-        holdable(size * self.model.empty.size, lower="draws")
+        check_memory(size * self.model.empty.size, lower="draws")
         method = "plug-in: the noise, and that records were clipped, were left out of account"
-        law, method = (self.posterior(model), method) if plug_in else self._aware(model)
-        drawn = {self.model.parameter: law.sample(size, source)}
+        distribution, method = (self.posterior(model), method) if plug_in else self._aware(model)
+        drawn = {self.model.parameter: distribution.sample(size, source)}
         return PosteriorDraws(draws=drawn, account=self.account, method=method)
 
     def mcmc(

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from privsample._checks import (
     LARGEST_INTEGER,
     FloatArray,
-    holdable,
-    how_many,
+    check_memory,
+    count_noun,
     interval,
     positive,
     positive_integer,
 )
 from privsample._data import chunks
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
@@ -46,7 +46,7 @@ from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_reco
 
 _LARGEST = float(np.finfo(np.float64).max)
 _IDEAL = frozenset({Assumption.IDEAL_REALS})
-_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 class NoisySum(Mechanism):
@@ -150,7 +150,7 @@ class NoisySum(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         records = self._checked(data)
         facts = {reason: count for reason, count in self._facts(records).items() if count}
-        return CuratorNotes(title=f"{how_many(len(records), 'record')} to add up", facts=facts)
+        return CuratorNotes(title=f"{count_noun(len(records), 'record')} to add up", facts=facts)
 
     def _checked(self, data: Any) -> NDArray[Any]:
         records = self.records(data)
@@ -162,8 +162,8 @@ class NoisySum(Mechanism):
 def _normalize(self: Any) -> None:
     relation = of_single_records(self.relation)
     self.domain.summable(relation.n if isinstance(relation, ReplaceOne) else LARGEST_INTEGER, self.sensitivity)
-    put(self, draws=positive_integer(draws=self.draws))
-    holdable(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
+    set_fields(self, draws=positive_integer(draws=self.draws))
+    check_memory(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
     self.accountant  # noqa: B018 - building it checks the rest
 
 
@@ -223,7 +223,7 @@ class ColumnSum(NoisySum):
         return self.domain.problems(records)
 
 
-@value
+@frozen_value
 class GaussianSum(ColumnSum):
     """The sum of a column within `bounds` with normal noise of deviation `noise_std`.
 
@@ -238,7 +238,7 @@ class GaussianSum(ColumnSum):
     command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
-        put(self, bounds=interval(bounds=self.bounds), noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, bounds=interval(bounds=self.bounds), noise_std=positive(noise_std=self.noise_std))
         _normalize(self)
 
     @cached
@@ -263,7 +263,7 @@ class GaussianSum(ColumnSum):
         return self.noise_std * rng.standard_normal(shape)
 
 
-@value
+@frozen_value
 class LaplaceSum(ColumnSum):
     """The sum of a column within `bounds` with Laplace noise of scale `scale`.
 
@@ -278,7 +278,7 @@ class LaplaceSum(ColumnSum):
     command = CommandLine(data=("column",))
 
     def __post_init__(self) -> None:
-        put(self, bounds=interval(bounds=self.bounds), scale=positive(scale=self.scale))
+        set_fields(self, bounds=interval(bounds=self.bounds), scale=positive(scale=self.scale))
         _normalize(self)
 
     @cached
@@ -303,7 +303,7 @@ class LaplaceSum(ColumnSum):
         return rng.laplace(0.0, self.scale, shape)
 
 
-@value
+@frozen_value
 class ClippedSum(NoisySum):
     """The sum of rows of `width` numbers, each first scaled down to L2 norm `norm`, with normal noise in each entry.
 
@@ -320,8 +320,8 @@ class ClippedSum(NoisySum):
     command = CommandLine(data=("rows",), help={"width": "how many numbers a row has"})
 
     def __post_init__(self) -> None:
-        put(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))
-        put(self, width=positive_integer(width=self.width))
+        set_fields(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))
+        set_fields(self, width=positive_integer(width=self.width))
         _normalize(self)
 
     @property

@@ -7,19 +7,27 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, interval, positive, positive_integer, share
+from privsample._checks import (
+    FloatArray,
+    check_memory,
+    count_noun,
+    interval,
+    open_unit_interval,
+    positive,
+    positive_integer,
+)
 from privsample._data import chunks
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.domains import Domain
-from privsample.distributions.laws.conjugate import Beta, Law
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
+from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
@@ -36,7 +44,7 @@ _PRIOR_DIVISOR = FreeParameter(name="prior_divisor", advice=_ADVICE)
 
 
 class Sampled(Protocol):
-    """A law that can be drawn from."""
+    """A distribution that can be drawn from."""
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Independent draws, the first axis of length `size`."""
@@ -91,7 +99,7 @@ class ConjugateMechanism(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
-        return CuratorNotes(title=f"{how_many(count, 'record')}, expected {self.domain.words}", facts=facts)
+        return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.words}", facts=facts)
 
     def extreme_records(self) -> FloatArray:
         """Those of the model, as the column holds them."""
@@ -134,8 +142,8 @@ class ConjugateMechanism(Mechanism):
 
     def _settle_draws(self) -> None:
         self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
-        put(self, draws=positive_integer(draws=self.draws))
-        holdable(self.draws * self.model.empty.size, lower="draws")
+        set_fields(self, draws=positive_integer(draws=self.draws))
+        check_memory(self.draws * self.model.empty.size, lower="draws")
 
     def _statistic(self, data: Any) -> FloatArray:
         statistic, count = self.model.summarize(data)
@@ -190,22 +198,22 @@ class PosteriorMechanism(ConjugateMechanism):
         """The posterior of `size` records."""
         return replace(self, n=size)  # type: ignore[type-var]
 
-    def _law(self, statistic: FloatArray) -> Law:
+    def _law(self, statistic: FloatArray) -> PosteriorDistribution:
         r, m = self._weights
         return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        law = self._law(statistic)
-        return lambda drawn: law.log_density(drawn if np.ndim(law.mean) else drawn[:, 0])
+        distribution = self._law(statistic)
+        return lambda drawn: distribution.log_density(drawn if np.ndim(distribution.mean) else drawn[:, 0])
 
 
 def _common(self: Any) -> None:
-    put(self, n=positive_integer(n=self.n))
+    set_fields(self, n=positive_integer(n=self.n))
     self.accountant  # noqa: B018 - building it checks the rest
     self._settle_draws()
 
 
-@value
+@frozen_value
 class DirectPosterior(PosteriorMechanism):
     """The posterior itself (Algorithm 1): private only below the order limit that the prior sets."""
 
@@ -241,7 +249,7 @@ class DirectPosterior(PosteriorMechanism):
         return f"what one should believe about {self._about} (the posterior)"
 
 
-@value
+@frozen_value
 class DiffusedPosterior(PosteriorMechanism):
     """Every record counts `data_weight` times, in (0, 1] (Algorithm 2): wider than the posterior."""
 
@@ -254,7 +262,7 @@ class DiffusedPosterior(PosteriorMechanism):
     command = CommandLine(name="diffused", data=("column",))
 
     def __post_init__(self) -> None:
-        put(self, data_weight=share(data_weight=self.data_weight))
+        set_fields(self, data_weight=open_unit_interval(data_weight=self.data_weight))
         _common(self)
 
     @classmethod
@@ -278,7 +286,7 @@ class DiffusedPosterior(PosteriorMechanism):
         return self.data_weight, 1.0
 
 
-@value
+@frozen_value
 class ConcentratedPosterior(PosteriorMechanism):
     """The prior's parameter is divided by `prior_divisor`, in (0, 1] (Algorithm 3): drawn towards the prior's mean."""
 
@@ -291,7 +299,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     command = CommandLine(name="concentrated", data=("column",))
 
     def __post_init__(self) -> None:
-        put(self, prior_divisor=share(prior_divisor=self.prior_divisor))
+        set_fields(self, prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor))
         _common(self)
 
     @classmethod
@@ -310,7 +318,7 @@ class ConcentratedPosterior(PosteriorMechanism):
         return 1.0, self.prior_divisor
 
 
-@value
+@frozen_value
 class BetaQuery(PosteriorMechanism):
     """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), with a Beta(alpha, beta) prior.
 
@@ -343,9 +351,13 @@ class BetaQuery(PosteriorMechanism):
     )
 
     def __post_init__(self) -> None:
-        put(self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds))
-        put(
-            self, data_weight=share(data_weight=self.data_weight), prior_divisor=share(prior_divisor=self.prior_divisor)
+        set_fields(
+            self, alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta), bounds=interval(bounds=self.bounds)
+        )
+        set_fields(
+            self,
+            data_weight=open_unit_interval(data_weight=self.data_weight),
+            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
         )
         _common(self)
 
@@ -404,6 +416,6 @@ class BetaQuery(PosteriorMechanism):
 
     def with_public_data(self, data: Any) -> Self:
         """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""
-        law = self.model.posterior(*self._scaled_sum(data))
-        assert isinstance(law, Beta)
-        return replace(self, alpha=law.a, beta=law.b)
+        distribution = self.model.posterior(*self._scaled_sum(data))
+        assert isinstance(distribution, Beta)
+        return replace(self, alpha=distribution.a, beta=distribution.b)

@@ -5,13 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, listed, number, positive, positive_integer, whole_number
-from privsample._value import cached, put, value
+from privsample._checks import (
+    FloatArray,
+    check_memory,
+    count_noun,
+    listed,
+    number,
+    positive,
+    positive_integer,
+    whole_number,
+)
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
-from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_law
+from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine, noise_argument
@@ -34,14 +43,15 @@ def _temperature(share: float, _: Mapping[str, Any]) -> float:
     return 1.0 / share
 
 
-@value
+@frozen_value
 class PrivateGibbsHMM(Mechanism):
     """Hidden states of time steps that hold `entries` categorical records each, and what each state emits.
 
     Records are rows of one code for each feature, in {0, ..., K-1} with K from `categories`, in the order of their
     steps; how many each step holds, 0 for one left out, is public. Two ways to be private:
 
-    - `scale`: noise of the law `noise` on every step's histograms, once; what comes out is projected to counts, and
+    - `scale`: noise of the distribution `noise` on every step's histograms, once; what comes out is projected to
+      counts, and
       any number of sweeps is post-processing;
     - `temperature` T >= 1: each update of each of the `sweeps` is drawn at T, shares of K categories held at
       `truncation`/K or more. Every update is paid for, and no chain has to converge.
@@ -86,16 +96,16 @@ class PrivateGibbsHMM(Mechanism):
 
     def __post_init__(self) -> None:
         model = self.model
-        put(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
-        put(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
-        put(self, sweeps=positive_integer(sweeps=self.sweeps))
+        set_fields(self, states=model.states, categories=model.categories, emission_prior=model.emission_prior)
+        set_fields(self, transition_prior=model.transition_prior, entries=_entries(self.entries))
+        set_fields(self, sweeps=positive_integer(sweeps=self.sweeps))
         kept = (self.sweeps + 1) // 2 if self.kept is None else positive_integer(kept=self.kept)
         if not kept <= self.sweeps:
             raise ValueError(f"kept must be at most sweeps = {self.sweeps}, got {kept}")
-        put(self, kept=kept)
-        holdable(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
+        set_fields(self, kept=kept)
+        check_memory(len(self.entries) * (model.cells + model.states), lower="categories, states or steps")
         each = len(self.entries) + model.states * (model.cells + model.states)
-        holdable(kept * each, lower="kept, states or categories")
+        check_memory(kept * each, lower="kept, states or categories")
         truncation = number(truncation=self.truncation)
         if not 0.0 < truncation < 0.5:
             raise ValueError(f"truncation must lie in (0, 1/2), got {self.truncation!r}")
@@ -104,11 +114,11 @@ class PrivateGibbsHMM(Mechanism):
                 "give either scale (noise on the histograms, once) or temperature (tempered updates), not "
                 f"{'both' if self.scale is not None else 'neither'}"
             )
-        put(self, truncation=truncation)
+        set_fields(self, truncation=truncation)
         if self.scale is not None:
-            put(self, scale=positive(scale=self.scale))
+            set_fields(self, scale=positive(scale=self.scale))
         else:
-            put(self, temperature=number(temperature=self.temperature))
+            set_fields(self, temperature=number(temperature=self.temperature))
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
@@ -133,15 +143,15 @@ class PrivateGibbsHMM(Mechanism):
         return sum(self.entries)
 
     @cached
-    def law(self) -> Noise | None:
-        """The law of the noise on the histograms, if there is any."""
-        return None if self.scale is None else noise_law(self.noise, self.scale)
+    def distribution(self) -> Noise | None:
+        """The distribution of the noise on the histograms, if there is any."""
+        return None if self.scale is None else noise_distribution(self.noise, self.scale)
 
     @cached
     def accountant(self) -> Accountant:
         """Under ReplaceOne(n): the histograms' once, or every update's."""
-        if (law := self.law) is not None:
-            return histograms_account(features=len(self.categories), n=self.n, noise=law, unit=self.unit)
+        if (distribution := self.distribution) is not None:
+            return histograms_account(features=len(self.categories), n=self.n, noise=distribution, unit=self.unit)
         assert self.temperature is not None
         return sweeps_account(
             categories=self.categories,
@@ -234,7 +244,9 @@ class PrivateGibbsHMM(Mechanism):
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
             facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
-        return CuratorNotes(title=f"{how_many(self.n, 'row')} of {how_many(len(self.categories), 'code')}", facts=facts)
+        return CuratorNotes(
+            title=f"{count_noun(self.n, 'row')} of {count_noun(len(self.categories), 'code')}", facts=facts
+        )
 
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
         """log likelihood of further histograms, (steps, cells), of steps that were left out; (steps,)."""
@@ -254,9 +266,9 @@ class PrivateGibbsHMM(Mechanism):
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
         """Histograms with noise where there are records, brought back to counts of the public number of records."""
-        assert self.law is not None
+        assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
-        noisy = histograms + self.law.sample(histograms.shape, source)
+        noisy = histograms + self.distribution.sample(histograms.shape, source)
         parts = [onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 

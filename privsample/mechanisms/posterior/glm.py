@@ -5,14 +5,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable, how_many, one_of, positive_integer
+from privsample._checks import FloatArray, check_memory, count_noun, one_of, positive_integer
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
-from privsample.distributions.models.glm import LogisticLaw
-from privsample.distributions.models.shells import Shells, plan
+from privsample.distributions.models.glm import LogisticPosteriorDensity
+from privsample.distributions.models.shells import RejectionEnvelope, plan
 from privsample.distributions.rows import labelled, moved_rows, within_norm
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
@@ -26,7 +26,7 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
 _WORK = 1e9  # visits to a record: some 20 ns each
-_ADVICE = "ask for delta > 0, or for a Renyi or zCDP guarantee"
+_ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _free(name: str) -> FreeParameter:
@@ -36,7 +36,7 @@ def _free(name: str) -> FreeParameter:
     )
 
 
-@value
+@frozen_value
 class LogisticPosterior(Mechanism):
     """`draws` independent draws of the coefficients of n records, each a row of `features` numbers and a label.
 
@@ -82,8 +82,8 @@ class LogisticPosterior(Mechanism):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         account = self._account_of_exact_draws
         for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_divisor", "draws"):
-            put(self, **{name: getattr(account, name)})
-        holdable(self.draws * (self.features + 1), lower="draws or features")
+            set_fields(self, **{name: getattr(account, name)})
+        check_memory(self.draws * (self.features + 1), lower="draws or features")
         if self.sampler == "rejection" and not self.exact:
             raise ValueError(
                 f"sampler must be 'nuts' (or 'auto') here: exact rejection may take e^{self._log_work:.1f} visits to a "
@@ -126,12 +126,12 @@ class LogisticPosterior(Mechanism):
         """`release`, and how the sampler fared: proposals, or R-hat, effective sample size and divergences."""
         return self._release_with_notes(data, rng)
 
-    def _statistic(self, data: Any) -> LogisticLaw:
+    def _statistic(self, data: Any) -> LogisticPosteriorDensity:
         rows, labels = self._parts(data)
         signs = np.where(labels == 1.0, 1.0, -1.0)
-        return LogisticLaw(rows=self._design(rows) * signs[:, None], weight=self.data_weight)
+        return LogisticPosteriorDensity(rows=self._design(rows) * signs[:, None], weight=self.data_weight)
 
-    def _draw(self, statistic: LogisticLaw, rng: np.random.Generator) -> DrawsWithNotes:
+    def _draw(self, statistic: LogisticPosteriorDensity, rng: np.random.Generator) -> DrawsWithNotes:
         states, notes = self._exactly(statistic, rng) if self.exact else self._by_chains(statistic, rng)
         states = states * self._deviations
         draws = {"coefficients": states[:, : self.features]}
@@ -147,7 +147,7 @@ class LogisticPosterior(Mechanism):
         if odd:
             facts["labels that are neither 0 nor 1"] = odd
         return CuratorNotes(
-            title=f"{how_many(len(rows), 'row')} of {how_many(self.features, 'number')} with labels", facts=facts
+            title=f"{count_noun(len(rows), 'row')} of {count_noun(self.features, 'number')} with labels", facts=facts
         )
 
     @cached
@@ -173,7 +173,7 @@ class LogisticPosterior(Mechanism):
         return np.array(listed) * np.sqrt(self.prior_divisor)
 
     @cached
-    def _shells(self) -> Shells:
+    def _shells(self) -> RejectionEnvelope:
         return plan(
             weight=self.n * self.data_weight, reach=self._account_of_exact_draws.reach, dimension=len(self._deviations)
         )
@@ -183,14 +183,20 @@ class LogisticPosterior(Mechanism):
         """log of the expected visits to a record by rejection, at most."""
         return float(np.log(self.n) + np.log(self.draws)) + self._shells.log_proposals
 
-    def _exactly(self, law: LogisticLaw, source: np.random.Generator) -> tuple[FloatArray, CuratorNotes]:
-        drawn, proposals = law.sample(self.draws, self._shells, source)
+    def _exactly(
+        self, distribution: LogisticPosteriorDensity, source: np.random.Generator
+    ) -> tuple[FloatArray, CuratorNotes]:
+        drawn, proposals = distribution.sample(self.draws, self._shells, source)
         return drawn, CuratorNotes(title="exact draws by rejection", facts={"proposals": proposals})
 
-    def _by_chains(self, law: LogisticLaw, source: np.random.Generator) -> tuple[FloatArray, CuratorNotes]:
+    def _by_chains(
+        self, distribution: LogisticPosteriorDensity, source: np.random.Generator
+    ) -> tuple[FloatArray, CuratorNotes]:
         """The last state of one chain for each draw: states of one chain would not be independent."""
         words = draw_with_entropy_check(source, lambda: source.integers(0, 1 << 32, size=8, dtype=np.uint32))
-        chains, facts = pymc.logistic_chains(law.rows, law.weight, self.draws, np.random.default_rng(words))
+        chains, facts = pymc.logistic_chains(
+            distribution.rows, distribution.weight, self.draws, np.random.default_rng(words)
+        )
         return chains[: self.draws, -1], CuratorNotes(title="one Markov chain for each draw", facts=facts)
 
     def _design(self, rows: FloatArray) -> FloatArray:

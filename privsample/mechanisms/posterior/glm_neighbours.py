@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.privacy_curves import EPSILONS, two_worst
 
@@ -24,7 +24,7 @@ _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
 _GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
 
 
-@value
+@frozen_value
 class _Rows:
     """The rows that differ are (a, -b) and (-a, -b); of the others `pushing` are (0, push), the rest tell nothing."""
 
@@ -46,9 +46,9 @@ class _Rows:
         logs = -(_GRID[:, None] ** 2 + _GRID**2) / 2 + weight * (
             self.pushing * log_expit(self.push * along) + group * self._margin(across, along)
         )
-        law, loss = np.exp(logs - logs.max()), self.loss(across, along, group * weight)
-        kept = [(law * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum() for epsilon in EPSILONS]
-        return np.array(kept) / law.sum()
+        distribution, loss = np.exp(logs - logs.max()), self.loss(across, along, group * weight)
+        kept = [(distribution * -np.expm1(np.minimum(epsilon - loss, 0.0))).sum() for epsilon in EPSILONS]
+        return np.array(kept) / distribution.sum()
 
 
 def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Neighbours, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import mapping, positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
@@ -17,7 +17,7 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
 
 
-@value
+@frozen_value
 class PosteriorDraws:
     """Draws of parameters with the account of the release behind them, and how they were made, in words.
 
@@ -46,7 +46,7 @@ class PosteriorDraws:
                 )
             copy.flags.writeable = False
             held[name] = copy
-        put(self, draws=held, chains=chains)
+        set_fields(self, draws=held, chains=chains)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]

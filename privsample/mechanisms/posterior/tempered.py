@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from privsample._checks import FloatArray, positive_integer
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
-from privsample.distributions.laws.truncated import HeldLaw, heated, held
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
+from privsample.distributions.parametric.truncated import TruncatedDistribution, heated, held
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
@@ -27,7 +27,7 @@ def _inverse(share: float, _: Mapping[str, Any]) -> float:
     return 1 / share
 
 
-@value
+@frozen_value
 class TemperedPosterior(ConjugateMechanism):
     """`draws` independent, exact draws from the posterior at `temperature` T >= 1, the parameter inside `truncation`.
 
@@ -52,7 +52,7 @@ class TemperedPosterior(ConjugateMechanism):
 
     def __post_init__(self) -> None:
         account = self._single
-        put(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
+        set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
         self._settle_draws()
         self._law(self.model.empty)  # refuses what could not be drawn from, before there are data
 
@@ -75,7 +75,7 @@ class TemperedPosterior(ConjugateMechanism):
             f"of {self.temperature:.4g} and held inside public bounds; random draws were released."
         )
 
-    def _law(self, statistic: FloatArray) -> HeldLaw:
+    def _law(self, statistic: FloatArray) -> TruncatedDistribution:
         return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
 
     @classmethod
@@ -112,5 +112,5 @@ class TemperedPosterior(ConjugateMechanism):
         return *elsewhere, *(self._pair((i, i, j), group, None, raised=k) for k in places)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        law = IntegratedDensity.of(self._law(statistic))
-        return lambda drawn: law.log_density(drawn[:, 0])
+        distribution = IntegratedDensity.of(self._law(statistic))
+        return lambda drawn: distribution.log_density(drawn[:, 0])

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
-from privsample.distributions.laws.truncated import HeldNumber
+from privsample._value import frozen_value
 from privsample.distributions.models.base import Model, Records
+from privsample.distributions.parametric.truncated import TruncatedUnivariate
 from privsample.mechanisms.privacy_curves import FACTORS, excess, last_high
 
 _NODES, _PLACES = 8, 33
@@ -48,31 +48,34 @@ def _largest(worth: Callable[[int], float], most: int) -> int:
         low, high = max(low, best - step), min(high, best + step)
 
 
-@value
+@frozen_value
 class IntegratedDensity:
     """A distribution of one number whose log density is known up to a constant, and a rule of quadrature for it."""
 
-    law: HeldNumber
+    distribution: TruncatedUnivariate
     at: FloatArray
     cells: FloatArray
     log_total: float
 
     @classmethod
-    def of(cls, law: Any) -> "IntegratedDensity":
+    def of(cls, distribution: Any) -> "IntegratedDensity":
         """Panels that double in width away from the bounds and from the median, eight nodes on each."""
-        quarter, middle, most = np.quantile(law.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
+        quarter, middle, most = np.quantile(distribution.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
         halves, steps = 2.0 ** -np.arange(60.0), (most - quarter) * 2.0 ** np.arange(-3.0, 60.0)
-        ends = [law.low + (middle - law.low) * halves, law.high - (law.high - middle) * halves]
-        breaks = np.concatenate([*ends, middle - steps, middle + steps, [law.low, law.high]])
-        breaks = np.unique(np.clip(breaks, law.low, law.high))
+        ends = [
+            distribution.low + (middle - distribution.low) * halves,
+            distribution.high - (distribution.high - middle) * halves,
+        ]
+        breaks = np.concatenate([*ends, middle - steps, middle + steps, [distribution.low, distribution.high]])
+        breaks = np.unique(np.clip(breaks, distribution.low, distribution.high))
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         half = np.diff(breaks)[:, None] / 2
         at, cells = (breaks[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
-        logs = law.log_density(at)
+        logs = distribution.log_density(at)
         top = float(logs.max())
         total = top + float(np.log((cells * np.exp(logs - top)).sum()))
-        return cls(law=law, at=at, cells=cells, log_total=total)
+        return cls(distribution=distribution, at=at, cells=cells, log_total=total)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Shape (...) to (...)."""
-        return np.asarray(self.law.log_density(x) - self.log_total)
+        return np.asarray(self.distribution.log_density(x) - self.log_total)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
@@ -30,7 +30,7 @@ def _margin(room: float, _: Mapping[str, Any]) -> float:
     return min(0.5 - room, _MOST_MARGIN)
 
 
-@value
+@frozen_value
 class BernoulliSampling(Wrapper):
     """`draws` vectors of coins whose chances are what `base` releases, moved into [margin, 1 - margin].
 
@@ -58,9 +58,9 @@ class BernoulliSampling(Wrapper):
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
         width = _width(self.base) if self.dimension is None else self.dimension
-        put(self, dimension=positive_integer(dimension=width))
+        set_fields(self, dimension=positive_integer(dimension=width))
         account = self.accountant
-        put(self, margin=account.margin, draws=account.draws)
+        set_fields(self, margin=account.margin, draws=account.draws)
 
     @cached
     def accountant(self) -> BernoulliAccountant:

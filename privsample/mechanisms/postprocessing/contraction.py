@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, listed, nonnegative, positive_integer
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.postprocessing.contraction import contracted
 from privsample.distributions.steps.maps import Ball, Box, LipschitzMap, Scaling
@@ -20,7 +20,7 @@ from privsample.mechanisms.postprocessing.convolution import LARGEST, PostProces
 from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noise
 
 
-@value
+@frozen_value
 class NoisyStep:
     """x -> onto(map(x) + noise): `noise_std` may be zero, `onto` a projection onto a convex set or None.
 
@@ -47,7 +47,7 @@ class NoisyStep:
             raise ValueError(
                 f"constant = {constant:g} is below the map's own, {derived:.17g}: it would promise too much"
             )
-        put(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
+        set_fields(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
 
     def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
         """One step on from x, (draws, ...)."""
@@ -57,7 +57,7 @@ class NoisyStep:
             return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
 
 
-@value
+@frozen_value
 class NoisyContraction(PostProcessing):
     """`steps` after a Gaussian release, of which only the last state leaves: amplification by iteration.
 
@@ -72,7 +72,7 @@ class NoisyContraction(PostProcessing):
     )
 
     def __post_init__(self) -> None:
-        put(self, steps=listed(steps=self.steps))
+        set_fields(self, steps=listed(steps=self.steps))
         if not all(isinstance(step, NoisyStep) for step in self.steps) or not self.steps:
             raise TypeError("steps must be a list of NoisyStep(...), at least one")
         self.shape, self.accountant  # noqa: B018 - they check the base and its noise

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privsample._checks import generator, positive, positive_integer
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
@@ -67,14 +67,14 @@ def account_of_step(
     if release.mechanism != base:
         raise ValueError(
             f"this release was not made by {base}: it comes from {type(release.mechanism).__name__}, or was "
-            "already processed elsewhere, and its law is not the one that this account is about"
+            "already processed elsewhere, and its distribution is not the one that this account is about"
         )
     fresh = Assumption.RNG_FRESH in release.account.assumptions
     return mechanism._account_with_rng if fresh else account_of(mechanism, rng)
 
 
-@value
-class NoiseAfter(PostProcessing):
+@frozen_value
+class PostNoise(PostProcessing):
     """More noise of the base's kind on every number that it releases: deviation or scale `noise`.
 
     base: a GaussianMechanism or a LaplaceMechanism; after Gaussian noise, any number of times.
@@ -91,7 +91,7 @@ class NoiseAfter(PostProcessing):
     )
 
     def __post_init__(self) -> None:
-        put(self, noise=positive(noise=self.noise))
+        set_fields(self, noise=positive(noise=self.noise))
         self.accountant  # noqa: B018 - building it checks the base's kind
 
     @classmethod
@@ -113,7 +113,7 @@ class NoiseAfter(PostProcessing):
     def _additive(self) -> AdditiveNoise:
         """What the noise began with. Raises: TypeError."""
         match self.base:
-            case NoiseAfter():
+            case PostNoise():
                 return self.base._additive
             case AdditiveNoise():
                 return self.base

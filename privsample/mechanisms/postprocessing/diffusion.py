@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, listed, positive, positive_integer
+from privsample._checks import FloatArray, check_memory, generator, listed, positive, positive_integer
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.postprocessing.diffusion import diffused
 from privsample.distributions.noise import GaussianNoise
-from privsample.distributions.steps.diffusions import BrownianLaw, DiffusionLaw, OrnsteinUhlenbeckLaw
+from privsample.distributions.steps.diffusions import BrownianDiffusion, Diffusion, OrnsteinUhlenbeckDiffusion
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper
 from privsample.mechanisms.calibration import FreeParameter
@@ -52,23 +52,23 @@ class DiffusionMechanism(Mechanism):
 
     @property
     @abstractmethod
-    def law(self) -> DiffusionLaw:
+    def distribution(self) -> Diffusion:
         """How it diffuses."""
 
     def _settle(self) -> None:
         shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
-        put(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
-        holdable(prod(shape), lower="shape")
+        set_fields(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
+        check_memory(prod(shape), lower="shape")
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
     def accountant(self) -> GaussianAccountant:
         """Exact."""
-        return diffused(self.law, self.time, self.sensitivity, self.relation)
+        return diffused(self.distribution, self.time, self.sensitivity, self.relation)
 
     @cached
     def _before_shrinking(self) -> GaussianMechanism:
-        """The Gaussian mechanism that differs by the factor `law.shrink(time)` alone."""
+        """The Gaussian mechanism that differs by the factor `distribution.shrink(time)` alone."""
         noise_std = self.accountant.noise_std
         return GaussianMechanism(
             sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
@@ -79,7 +79,7 @@ class DiffusionMechanism(Mechanism):
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
         noisy = self._before_shrinking._draw(statistic, rng)["statistic"]
-        return {"statistic": self.law.shrink(self.time) * noisy}
+        return {"statistic": self.distribution.shrink(self.time) * noisy}
 
     def validate(self, data: Any) -> CuratorNotes:
         """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
@@ -94,8 +94,8 @@ class DiffusionMechanism(Mechanism):
         self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, tiers: int
     ) -> Neighbours:
         """The first tier says all that later ones do."""
-        shift, deviation = group * self.sensitivity, float(np.sqrt(self.law.variance(self.time)))
-        loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.law.shrink(self.time) * shift)
+        shift, deviation = group * self.sensitivity, float(np.sqrt(self.distribution.variance(self.time)))
+        loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.distribution.shrink(self.time) * shift)
 
         return Neighbours(
             account=account,
@@ -109,7 +109,7 @@ class DiffusionMechanism(Mechanism):
     def _many_draws(self, outer: Mechanism) -> Draw | None:
         if outer is self:
             return self._paths(lambda base: base)
-        return self._paths(lambda base: replace(outer, base=base)) if isinstance(outer, Hierarchy) else None
+        return self._paths(lambda base: replace(outer, base=base)) if isinstance(outer, MultilevelRelease) else None
 
     def _paths(self, around: Callable[[Self], Mechanism]) -> Draw:
         """Coordinates diffuse independently, so one release of many equal statistics gives as many draws."""
@@ -144,7 +144,7 @@ class DiffusionMechanism(Mechanism):
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
         """The state after so much more time."""
         with np.errstate(over="ignore"):
-            return np.clip(self.law.step(state, time, rng), -LARGEST, LARGEST)
+            return np.clip(self.distribution.step(state, time, rng), -LARGEST, LARGEST)
 
     @property
     def _dimension(self) -> int:
@@ -152,8 +152,10 @@ class DiffusionMechanism(Mechanism):
 
     def mean_squared_error(self, norm: float) -> float:
         """E|release - statistic|^2 for a statistic of this Euclidean norm (Balle et al. 2019, equation (4))."""
-        kept = self.law.shrink(self.time)
-        return float(((1.0 - kept) * norm) * ((1.0 - kept) * norm) + self._dimension * self.law.variance(self.time))
+        kept = self.distribution.shrink(self.time)
+        return float(
+            ((1.0 - kept) * norm) * ((1.0 - kept) * norm) + self._dimension * self.distribution.variance(self.time)
+        )
 
 
 def _forward(start: float, end: float) -> float:
@@ -163,7 +165,7 @@ def _forward(start: float, end: float) -> float:
     return end - start
 
 
-@value
+@frozen_value
 class BrownianMotion(DiffusionMechanism):
     """The statistic and noise of variance 2 `time`; `sensitivity` is the most a neighbour moves it in L2."""
 
@@ -176,7 +178,7 @@ class BrownianMotion(DiffusionMechanism):
             name="time",
             direction="smallest",
             value=_scaled_by_square,
-            advice="ask for delta > 0, or for a Renyi or zCDP guarantee",
+            advice="ask for delta > 0, or for a Rényi or zCDP guarantee",
         ),
     )
     command = CommandLine(data=("statistic",), help={"time": "how long it diffuses: the noise has variance 2 time"})
@@ -191,12 +193,12 @@ class BrownianMotion(DiffusionMechanism):
         return (Example.with_wrong_fields("brownian-motion", example, time=0.35, bug="stopped too early"),)
 
     @property
-    def law(self) -> BrownianLaw:
+    def distribution(self) -> BrownianDiffusion:
         """Brownian motion with dX = sqrt(2) dW."""
-        return BrownianLaw()
+        return BrownianDiffusion()
 
 
-@value
+@frozen_value
 class OrnsteinUhlenbeck(DiffusionMechanism):
     """e^(-theta time) times the statistic, and noise of variance rho^2/theta (1 - e^(-2 theta time))."""
 
@@ -212,7 +214,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     )
 
     def __post_init__(self) -> None:
-        put(self, theta=self.law.theta, rho=self.law.rho)
+        set_fields(self, theta=self.distribution.theta, rho=self.distribution.rho)
         self._settle()
 
     @classmethod
@@ -222,9 +224,9 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         return (Example.with_wrong_fields("ornstein-uhlenbeck", example, time=0.35, bug="stopped too early"),)
 
     @property
-    def law(self) -> OrnsteinUhlenbeckLaw:
+    def distribution(self) -> OrnsteinUhlenbeckDiffusion:
         """Mean reversion of rate theta and noise of rate rho."""
-        return OrnsteinUhlenbeckLaw(theta=self.theta, rho=self.rho)
+        return OrnsteinUhlenbeckDiffusion(theta=self.theta, rho=self.rho)
 
     @classmethod
     def optimal(
@@ -248,8 +250,8 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         return cls(sensitivity=sensitivity, theta=theta, rho=rho, time=1.0, relation=relation, shape=shape)
 
 
-@value
-class Hierarchy(Wrapper):
+@frozen_value
+class MultilevelRelease(Wrapper):
     """One path of a diffusion, released at `base.time` and at each of the later `times`.
 
     All tiers together cost what the first costs, since the others are made from it; each tier alone costs less:
@@ -267,7 +269,9 @@ class Hierarchy(Wrapper):
     def __post_init__(self) -> None:
         if not isinstance(self.base, DiffusionMechanism):
             raise TypeError(f"base must be BrownianMotion or OrnsteinUhlenbeck, got {type(self.base).__name__}")
-        put(self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times))))
+        set_fields(
+            self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times)))
+        )
         for start, end in pairwise((self.base.time, *self.times)):
             _forward(start, end)
 

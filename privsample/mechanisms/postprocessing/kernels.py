@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, positive_integer
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from privsample.distributions.steps.kernels import drawn, iterated, stochastic
@@ -29,7 +29,7 @@ def _iterated(steps: float, fields: Mapping[str, Any]) -> FloatArray:
     return iterated(stochastic(fields["matrix"]), int(steps))
 
 
-@value
+@frozen_value
 class MarkovKernel(PostProcessing):
     """Every code that `base` releases goes to an outcome by its row of `matrix`, (codes, outcomes), independently.
 
@@ -62,7 +62,7 @@ class MarkovKernel(PostProcessing):
             raise ValueError(
                 f"matrix must have one row for each of the base's {count} codes, got {len(account.matrix)}"
             )
-        put(self, matrix=account.matrix, _account=account)
+        set_fields(self, matrix=account.matrix, _account=account)
 
     @property
     def accountant(self) -> KernelAccountant:

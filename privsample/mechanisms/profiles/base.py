@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privsample._checks import FloatArray, how_many, positive, positive_integer, real_array, whole_number
+from privsample._checks import FloatArray, count_noun, positive, positive_integer, real_array, whole_number
 from privsample._data import chunks
-from privsample._value import cached, put
+from privsample._value import cached, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.profiles import ProfileAccountant
 from privsample.distributions.domains import Domain
@@ -16,7 +16,7 @@ from privsample.distributions.profile_graph import Name, ProfileGraph
 from privsample.distributions.steps.channels import (
     IntArray,
     Sampler,
-    output_laws,
+    output_distributions,
     response,
     response_change,
     written_exactly,
@@ -36,7 +36,7 @@ from privsample.relations import ProfileEdge
 _MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
 _NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
 _PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
-_LEAST = 1e-9  # below it doubles cannot hold two laws that are as close as promised and not equal
+_LEAST = 1e-9  # below it doubles cannot hold two distributions that are as close as promised and not equal
 
 
 class ProfileMechanism(Mechanism):
@@ -63,7 +63,7 @@ class ProfileMechanism(Mechanism):
         FreeParameter(name="epsilon", upper=_MOST, advice="a smaller epsilon cannot be kept in doubles"),
     )
 
-    _even: ClassVar[bool] = True  # whether all mending is by the uniform law, so that flips stay flips
+    _even: ClassVar[bool] = True  # whether all mending is by the uniform distribution, so that flips stay flips
 
     _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
     command = CommandLine(
@@ -89,18 +89,18 @@ class ProfileMechanism(Mechanism):
         epsilon = positive(epsilon=self.epsilon)
         if not epsilon >= _LEAST:
             raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
-        put(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
+        set_fields(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
         missing = whole_number(missing=self.missing)
         if not 0 <= missing < self.graph.symbols:
             found = "a huge number" if abs(missing) > _PRINTED else repr(missing)
             raise ValueError(f"missing must be a symbol, 0 to {self.graph.symbols - 1}, got {found}")
-        put(self, missing=missing)
+        set_fields(self, missing=missing)
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
-        if matrices.shape != (*self.graph.laws.shape, self.graph.symbols) or not written_exactly(matrices):
+        if matrices.shape != (*self.graph.distributions.shape, self.graph.symbols) or not written_exactly(matrices):
             raise ValueError("matrices must be of shape (profiles, d, d), in multiples of 2^-53, rows adding up to one")
         matrices.flags.writeable = False
-        put(self, matrices=matrices)
+        set_fields(self, matrices=matrices)
         self.accountant  # noqa: B018 - building it checks every edge
 
     @property
@@ -116,7 +116,9 @@ class ProfileMechanism(Mechanism):
         graph, aim = self.graph, self._asis
         result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
         todo = [
-            each for each in programs(graph, self.epsilon) if not (aim and kept(each.laws, each.ends, each.epsilon))
+            each
+            for each in programs(graph, self.epsilon)
+            if not (aim and kept(each.distributions, each.ends, each.epsilon))
         ]
         for program in [joined(todo)] if self._together and todo else todo:
             result[program.members] = self._tried(self._part, program)
@@ -133,17 +135,19 @@ class ProfileMechanism(Mechanism):
     def _mended(self, program: Program, raw: FloatArray) -> FloatArray:
         """Matrices that keep every edge: these, or randomized response where that changes less."""
         mended = repaired(program, raw, even=self._even)
-        if not self._asis or _largest(program.laws, mended) <= self.baseline + _NOTHING:
+        if not self._asis or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
             return mended
         return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._even)
 
     def _failure(self, program: Program, error: Exception) -> str:
         """The solver's own message, and the edge that asks most of it."""
-        laws, ends = program.laws, program.ends
+        distributions, ends = program.distributions, program.ends
         if not len(ends):
             return f"the solver failed: {error}"
         with np.errstate(divide="ignore", invalid="ignore"):
-            loss = np.nan_to_num(np.abs(np.log(laws[ends[:, 0]]) - np.log(laws[ends[:, 1]])), nan=0.0, posinf=np.inf)
+            loss = np.nan_to_num(
+                np.abs(np.log(distributions[ends[:, 0]]) - np.log(distributions[ends[:, 1]])), nan=0.0, posinf=np.inf
+            )
         worst = int(loss.max(axis=1).argmax())
         most = loss[worst].max()
         a, b = (self.graph.names[program.members[end]] for end in ends[worst])
@@ -154,29 +158,33 @@ class ProfileMechanism(Mechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all observations of one profile: exact, from the laws that come out of the matrices."""
+        """The account of all observations of one profile: exact, from the distributions that come out of the
+        matrices.
+        """
         single = self._single
         return single if self.observations == 1 else single.independent_observations(self.observations)
 
     @cached
     def _single(self) -> ProfileAccountant:
-        return ProfileAccountant(relation=ProfileEdge(graph=self.graph), laws=self.laws, stated_epsilon=self.epsilon)
+        return ProfileAccountant(
+            relation=ProfileEdge(graph=self.graph), distributions=self.distributions, stated_epsilon=self.epsilon
+        )
 
     @cached
-    def laws(self) -> FloatArray:
+    def distributions(self) -> FloatArray:
         """What comes out for each profile, (profiles, d)."""
-        return output_laws(self.graph.laws, self.matrices)
+        return output_distributions(self.graph.distributions, self.matrices)
 
     @property
     def largest_change(self) -> float:
         """The largest probability, over profiles and symbols observed, of releasing one other symbol for it."""
-        return _largest(self.graph.laws, self.matrices)
+        return _largest(self.graph.distributions, self.matrices)
 
     @property
     def distortion(self) -> FloatArray:
         """For each profile the probability that the symbol released is not the one observed, (profiles,)."""
         moved = self.matrices * ~np.eye(self.graph.symbols, dtype=bool)
-        return np.asarray(np.einsum("kx,kxy->k", self.graph.laws, moved))
+        return np.asarray(np.einsum("kx,kxy->k", self.graph.distributions, moved))
 
     @property
     def baseline(self) -> float:
@@ -210,13 +218,13 @@ class ProfileMechanism(Mechanism):
 
         A dataset names a profile. Its symbols are only examples: each draw observes the profile afresh.
         """
-        graph, distributions = self.graph.within(group), through(self.laws, kernels)
+        graph, distributions = self.graph.within(group), through(self.distributions, kernels)
         if not len(graph.ends):
             raise ValueError("the graph must have an edge: without one nothing is promised")
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            law = graph.laws[graph.names.index(data["profile"])]
-            observed = rng.choice(graph.symbols, size=count * self.observations, p=law)
+            distribution = graph.distributions[graph.names.index(data["profile"])]
+            observed = rng.choice(graph.symbols, size=count * self.observations, p=distribution)
             released = outer.release({"profile": data["profile"], "symbol": observed}, rng=rng)
             return released["symbols"][0].reshape(count, -1)
 
@@ -265,7 +273,9 @@ class ProfileMechanism(Mechanism):
         counts = np.bincount(profile, minlength=len(self.graph))
         silent = int((counts == 0).sum())
         facts = self.domain.counted(chunks(data["symbol"])) | {"profiles without observations": silent}
-        return CuratorNotes(title=f"{how_many(len(profile), 'observation')}, expected {self.domain.words}", facts=facts)
+        return CuratorNotes(
+            title=f"{count_noun(len(profile), 'observation')}, expected {self.domain.words}", facts=facts
+        )
 
     def _columns(self, data: Any) -> tuple[IntArray, IntArray]:
         try:
@@ -282,10 +292,10 @@ class ProfileMechanism(Mechanism):
         return profile, symbol
 
 
-def _largest(laws: FloatArray, matrices: FloatArray) -> float:
+def _largest(distributions: FloatArray, matrices: FloatArray) -> float:
     """The largest entry off the diagonals in rows of symbols that occur."""
-    occurring = np.where((laws > 0)[:, :, None], matrices, 0.0)
-    return float((occurring * ~np.eye(laws.shape[1], dtype=bool)).max())
+    occurring = np.where((distributions > 0)[:, :, None], matrices, 0.0)
+    return float((occurring * ~np.eye(distributions.shape[1], dtype=bool)).max())
 
 
 def positions(names: tuple[Name, ...], sources: Any) -> IntArray:

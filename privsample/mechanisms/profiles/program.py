@@ -1,4 +1,6 @@
-"""Linear programs over the profiles of connected components: what is added to their laws must keep every edge."""
+"""Linear programs over the profiles of connected components: what is added to their distributions must keep every
+edge.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,25 +39,25 @@ def stacked(blocks: list[list[Any]]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """laws (m, d) of profiles with the edges `ends` (edges, 2) to be kept up to epsilon.
+    """distributions (m, d) of profiles with the edges `ends` (edges, 2) to be kept up to epsilon.
 
     members (m,): where the profiles stand in their graph.
     """
 
-    laws: FloatArray
+    distributions: FloatArray
     ends: IndexArray
     epsilon: float
     members: IndexArray
 
     @cached_property
     def private(self) -> Any:
-        """Rows <= 0 in the output laws, flattened, that keep every edge both ways.
+        """Rows <= 0 in the output distributions, flattened, that keep every edge both ways.
 
-        Where every two profiles are joined, all laws must lie between one envelope and e^eps times it: d more unknowns
-        in place of a row for each pair.
+        Where every two profiles are joined, all distributions must lie between one envelope and e^eps times it: d more
+        unknowns in place of a row for each pair.
         """
-        size, symbols = self.laws.shape
-        each, outputs = np.arange(symbols), np.arange(self.laws.size)
+        size, symbols = self.distributions.shape
+        each, outputs = np.arange(symbols), np.arange(self.distributions.size)
         if size > 3 and len(self.ends) == size * (size - 1) // 2:
             envelope, width = len(outputs) + np.tile(each, size), len(outputs) + symbols
             pairs = [(outputs, envelope, self.epsilon), (envelope, outputs, 0.0)]
@@ -77,7 +79,8 @@ class Program:
         limits: FloatArray | None = None,
         feasible: bool = False,
     ) -> FloatArray | None:
-        """The z of least cost @ z with 0 <= z <= upper, rows @ z <= limits, and private output laws P + moves @ z.
+        """The z of least cost @ z with 0 <= z <= upper, rows @ z <= limits, and private output distributions P + moves
+        @ z.
 
         cost, upper: (v,); moves: sparse (m d, v); rows: sparse (r, v). Returns None where there is no such z; with
         `feasible` there is one, and the solver is asked in further ways before it is believed.
@@ -86,8 +89,8 @@ class Program:
         from scipy.optimize import linprog
 
         private = self.private
-        free = private.shape[1]  # the output laws, and the envelope if there is one
-        outputs = np.arange(self.laws.size)
+        free = private.shape[1]  # the output distributions, and the envelope if there is one
+        outputs = np.arange(self.distributions.size)
         equal = stacked([[-moves, sparse(outputs, outputs, 1.0, (len(outputs), free))]])
         nothing = sparse([], [], [], (private.shape[0], len(cost)))
         above, limit = [[nothing, private]], np.zeros(private.shape[0])
@@ -100,7 +103,7 @@ class Program:
             "A_ub": stacked(above),
             "b_ub": limit,
             "A_eq": equal,
-            "b_eq": self.laws.ravel(),
+            "b_eq": self.distributions.ravel(),
             "bounds": np.column_stack([np.zeros(len(cost) + free), np.r_[upper, np.ones(free)]]),
             "method": "highs-ipm",
         }
@@ -127,15 +130,22 @@ def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
     first, first_edge = np.searchsorted(part[profiles], each), np.searchsorted(of_edge[edges], each)
     found = []
     for members, own in zip(np.split(profiles, first[1:]), np.split(edges, first_edge[1:]), strict=True):
-        found.append(Program(laws=graph.laws[members], ends=place[graph.ends[own]], epsilon=epsilon, members=members))
+        found.append(
+            Program(
+                distributions=graph.distributions[members],
+                ends=place[graph.ends[own]],
+                epsilon=epsilon,
+                members=members,
+            )
+        )
     return found
 
 
 def joined(parts: list[Program]) -> Program:
     """Several programs as one, no edge between them."""
-    starts = np.cumsum([0, *(len(part.laws) for part in parts)])
+    starts = np.cumsum([0, *(len(part.distributions) for part in parts)])
     return Program(
-        laws=np.concatenate([part.laws for part in parts]),
+        distributions=np.concatenate([part.distributions for part in parts]),
         ends=np.concatenate([part.ends + start for part, start in zip(parts, starts, strict=False)]),
         epsilon=parts[0].epsilon,
         members=np.concatenate([part.members for part in parts]),

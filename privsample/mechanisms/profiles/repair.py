@@ -4,26 +4,30 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray
-from privsample.distributions.steps.channels import UNIT, output_laws, whole_units
+from privsample.distributions.steps.channels import UNIT, output_distributions, whole_units
 from privsample.mechanisms.profiles.program import Program, Unsolved
 
 
 def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArray:
-    """Matrices (m, d, d) in whole units of 2^-53 whose output laws keep every edge, with a margin for all rounding.
+    """Matrices (m, d, d) in whole units of 2^-53 whose output distributions keep every edge, with a margin for all
+    rounding.
 
-    Every row is mixed with the least share of one common law that mends the worst edge at each symbol: c(y) = max
-    [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the margin
-    and a the rounding to whole units; the share is C = sum of c and the law c / C. Rows of symbols that never occur
-    stay as they are. With `even` the law is uniform and mixed into all rows, so that a flip stays a flip.
+    Every row is mixed with the least share of one common distribution that mends the worst edge at each symbol: c(y) =
+    max [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the
+    margin and a the rounding to whole units; the share is C = sum of c and the distribution c / C. Rows of symbols that
+    never occur stay as they are. With `even` the distribution is uniform and mixed into all rows, so that a flip stays
+    a flip.
     Raises: Unsolved, where the solver's answer was so far off that no share mends it.
     """
-    laws, ends, epsilon = program.laws, program.ends, program.epsilon
+    distributions, ends, epsilon = program.distributions, program.ends, program.epsilon
     plain = whole_units(matrices)
-    if kept(output_laws(laws, plain), ends, epsilon):
+    if kept(output_distributions(distributions, plain), ends, epsilon):
         return plain
-    symbols = laws.shape[1]
-    output = output_laws(laws, matrices)
-    possible = (output + laws).max(axis=0) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
+    symbols = distributions.shape[1]
+    output = output_distributions(distributions, matrices)
+    possible = (output + distributions).max(
+        axis=0
+    ) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
     needed = np.where(possible, _missing(output, ends, epsilon, (symbols + 1) * UNIT), 0.0)
     if even:
         needed = np.full(symbols, needed.max())
@@ -31,11 +35,11 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
     if not share <= 1.0:
         raise Unsolved(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
     mixed = (1.0 - share) * matrices + needed
-    return whole_units(mixed if even else np.where((laws > 0)[:, :, None], mixed, matrices))
+    return whole_units(mixed if even else np.where((distributions > 0)[:, :, None], mixed, matrices))
 
 
 def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
-    """Whether output laws (m, d) keep every edge, with the margin."""
+    """Whether output distributions (m, d) keep every edge, with the margin."""
     return not len(ends) or not _missing(output, ends, epsilon, 0.0).any()
 
 

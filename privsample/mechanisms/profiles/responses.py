@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from privsample._checks import FloatArray, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.distributions.steps.channels import response
 from privsample.mechanisms.examples import Example
@@ -37,7 +37,7 @@ def edge_flips(program: Program) -> FloatArray:
 
     Source: Geumlek 2020, Observation 10, with the positive parts that it lacks (docs/notes/profiles.md).
     """
-    p, q = program.laws[program.ends[:, 0]], program.laws[program.ends[:, 1]]
+    p, q = program.distributions[program.ends[:, 0]], program.distributions[program.ends[:, 1]]
     gap = np.maximum(np.maximum(p, q) * np.exp(-program.epsilon) - np.minimum(p, q), 0.0).max(axis=1)
     return np.asarray(gap / (2 * gap - np.expm1(-program.epsilon)))
 
@@ -49,7 +49,7 @@ def _flipping(flips: FloatArray) -> FloatArray:
 
 def _one_flip(program: Program) -> FloatArray:
     """The flip that the worst edge needs, for all."""
-    return _flipping(np.full(len(program.laws), edge_flips(program).max()))
+    return _flipping(np.full(len(program.distributions), edge_flips(program).max()))
 
 
 def _two_symbols(graph: ProfileGraph) -> None:
@@ -66,7 +66,7 @@ def _weights(weights: FloatArray, graph: ProfileGraph) -> FloatArray:
     return found
 
 
-@value
+@frozen_value
 class OneBit(ProfileMechanism):
     """Two profiles of one bit and one flip for both, in closed form.
 
@@ -97,7 +97,7 @@ class OneBit(ProfileMechanism):
         return _one_flip(program)
 
 
-@value
+@frozen_value
 class OneBitCluster(ProfileMechanism):
     """Profiles of one bit; each connected component flips with the probability that its worst edge needs.
 
@@ -126,7 +126,7 @@ class OneBitCluster(ProfileMechanism):
         return _one_flip(program)
 
 
-@value
+@frozen_value
 class SmoothOneBit(ProfileMechanism):
     """Profiles of one bit, each with its own flip; the largest of a component is the least possible.
 
@@ -153,13 +153,13 @@ class SmoothOneBit(ProfileMechanism):
 
     def _check(self) -> None:
         _two_symbols(self.graph)
-        put(self, weights=_weights(self.weights, self.graph))
+        set_fields(self, weights=_weights(self.weights, self.graph))
 
     def _part(self, program: Program) -> FloatArray:
         return _flipping(least_flips(program, self.weights[program.members]))
 
 
-@value
+@frozen_value
 class SmoothCategorical(ProfileMechanism):
     """Profiles of any number of symbols, each with its own matrix.
 
@@ -196,12 +196,12 @@ class SmoothCategorical(ProfileMechanism):
         )
 
     def _check(self) -> None:
-        put(self, weights=_weights(self.weights, self.graph))
-        cost, shape = real_array(cost=self.cost).copy(), (*self.graph.laws.shape, self.graph.symbols)
+        set_fields(self, weights=_weights(self.weights, self.graph))
+        cost, shape = real_array(cost=self.cost).copy(), (*self.graph.distributions.shape, self.graph.symbols)
         if cost.size and (cost.shape not in (shape, shape[1:]) or not np.isfinite(cost).all()):
             raise ValueError(f"cost must be finite, of shape {shape[1:]} or {shape}, got shape {cost.shape}")
         cost.flags.writeable = False
-        put(self, cost=cost)
+        set_fields(self, cost=cost)
 
     @property
     def _asis(self) -> bool:
@@ -211,11 +211,11 @@ class SmoothCategorical(ProfileMechanism):
         weights = self.weights[program.members]
         if not self.cost.size:
             return least_matrices(program, weights)
-        cost = np.broadcast_to(self.cost, (*self.graph.laws.shape, self.graph.symbols))[program.members]
+        cost = np.broadcast_to(self.cost, (*self.graph.distributions.shape, self.graph.symbols))[program.members]
         return cheapest_matrices(program, weights, cost)
 
 
-@value
+@frozen_value
 class LocalResponse(ProfileMechanism):
     """The baseline: randomized response over all symbols, one matrix for all profiles, whatever the graph.
 
@@ -244,4 +244,4 @@ class LocalResponse(ProfileMechanism):
         return False
 
     def _part(self, program: Program) -> FloatArray:
-        return response(len(program.laws), program.laws.shape[1], self.epsilon)
+        return response(len(program.distributions), program.distributions.shape[1], self.epsilon)

@@ -18,14 +18,14 @@ _TIES = 1e-7
 
 def _ceiling(program: Program, least: float) -> float:
     """What the second solve may use of a largest entry: the least, with slack, and no more than randomized response."""
-    return min(least + _SLACK, max(response_change(program.laws.shape[1], program.epsilon), least))
+    return min(least + _SLACK, max(response_change(program.distributions.shape[1], program.epsilon), least))
 
 
 def least_flips(program: Program, weights: FloatArray) -> FloatArray:
     """For two symbols: flips (m,), each profile's for both symbols; each component's largest is the least possible."""
-    size = len(program.laws)
+    size = len(program.distributions)
     part = connected(size, program.ends)
-    parts, each, gap = int(part.max()) + 1, np.arange(size), program.laws[:, 0] - program.laws[:, 1]
+    parts, each, gap = int(part.max()) + 1, np.arange(size), program.distributions[:, 0] - program.distributions[:, 1]
     flips = sparse([2 * each, 2 * each + 1], [each, each], [-gap, gap], (2 * size, size))
     bounds = np.arange(size, size + parts)
     below = sparse([each, each], [each, bounds[part]], [[1.0], [-1.0]], (size, size + parts))
@@ -53,7 +53,7 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
             if found is not None:
                 return entries.matrices(found)
             if not more:
-                raise Unsolved("the second solve finds no matrices for the output laws of the first")
+                raise Unsolved("the second solve finds no matrices for the output distributions of the first")
 
 
 def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
@@ -74,11 +74,11 @@ class _Entries:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        off = ~np.eye(program.laws.shape[1], dtype=bool)
-        self._places = np.nonzero((program.laws > 0)[:, :, None] & off)
+        off = ~np.eye(program.distributions.shape[1], dtype=bool)
+        self._places = np.nonzero((program.distributions > 0)[:, :, None] & off)
         i, x, y = self._places
-        self._mass, symbols = program.laws[i, x], program.laws.shape[1]
-        self._row, column, shape = i * symbols + x, np.arange(len(i)), (program.laws.size, len(i))
+        self._mass, symbols = program.distributions[i, x], program.distributions.shape[1]
+        self._row, column, shape = i * symbols + x, np.arange(len(i)), (program.distributions.size, len(i))
         self._moves = sparse(i * symbols + y, column, self._mass, shape) - sparse(self._row, column, self._mass, shape)
         self._sums = sparse(self._row, column, 1.0, shape)
 
@@ -90,8 +90,8 @@ class _Entries:
     def preference(self) -> FloatArray:
         """Factors within 1e-7 of one that settle ties: from symbols that the profile has more of than others do to
         those that it has less of, so that symbols which tell nothing are left alone."""
-        laws = self._program.laws
-        ratio = laws / np.maximum(laws.mean(axis=0), 1e-300) / len(laws)  # in [0, 1]
+        distributions = self._program.distributions
+        ratio = distributions / np.maximum(distributions.mean(axis=0), 1e-300) / len(distributions)  # in [0, 1]
         i, x, y = self._places
         return np.asarray(1.0 + _TIES * (ratio[i, y] - ratio[i, x]))
 
@@ -111,7 +111,7 @@ class _Entries:
     ) -> FloatArray | None:
         """Entries up to `upper` of least cost that keep every edge, and row @ entries <= limit if a row is given."""
         rows, limits = self._sums[:0], np.empty(0)
-        if upper * (self._program.laws.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
+        if upper * (self._program.distributions.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
             rows, limits = self._sums, np.ones(self._sums.shape[0])
         if row is not None:
             rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])
@@ -120,8 +120,8 @@ class _Entries:
 
     def matrices(self, entries: FloatArray) -> FloatArray:
         """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
-        symbols = self._program.laws.shape[1]
-        result = np.zeros((*self._program.laws.shape, symbols))
+        symbols = self._program.distributions.shape[1]
+        result = np.zeros((*self._program.distributions.shape, symbols))
         result[self._places] = entries
         each = np.arange(symbols)
         result[:, each, each] = 1.0 - result.sum(axis=-1)
@@ -129,7 +129,7 @@ class _Entries:
 
 
 class _Cuts:
-    """Which output laws Q matrices with entries up to t off the diagonal can give.
+    """Which output distributions Q matrices with entries up to t off the diagonal can give.
 
     Exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts of a
     flow from P to Q. Of these inequalities only single symbols and the ones that an answer violated are held.
@@ -137,46 +137,49 @@ class _Cuts:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        size, symbols = program.laws.shape
+        size, symbols = program.distributions.shape
         self._profile = np.repeat(np.arange(size), symbols)
         self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
 
     def tightened(self) -> tuple[float, int]:
-        """The least t for which private laws keep the cuts held, a lower bound on the largest entry; and how many
-        further cuts these laws violate, which are held from now on."""
-        output, bound = self._least()
+        """The least t for which private distributions keep the cuts held, a lower bound on the largest entry; and how
+        many further cuts these distributions violate, which are held from now on.""" output, bound = self._least()
         found = [self._violated(output, size, bound) for size in range(1, output.shape[1]) if size * bound < 1]
-        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)])
-        self._sets = np.concatenate([self._sets, *(sets for _, sets in found)])
-        return bound, sum(len(profile) for profile, _ in found)
+        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)]) self._sets =
+        np.concatenate([self._sets, *(sets for _, sets in found)]) return bound, sum(len(profile) for profile, _ in
+        found)
 
     def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[IndexArray, NDArray[np.bool_]]:
         """Each profile's worst set of one size, where it is violated: profiles and sets."""
-        laws = self._program.laws
-        excess = output - (1 - size * bound) * laws
+        distributions = self._program.distributions
+        excess = output - (1 - size * bound) * distributions
         worst = np.argsort(-excess, axis=1)[:, :size]
         bad = np.flatnonzero(np.take_along_axis(excess, worst, axis=1).sum(axis=1) - size * bound > _SLACK)
-        sets = np.zeros((len(bad), laws.shape[1]), dtype=bool)
+        sets = np.zeros((len(bad), distributions.shape[1]), dtype=bool)
         np.put_along_axis(sets, worst[bad], True, axis=1)
         return bad, sets
 
     def _least(self) -> tuple[FloatArray, float]:
-        """Output laws (m, d) and t. Unknowns: what is added to the laws, what is taken from them, and t."""
-        laws, count = self._program.laws, self._program.laws.size
-        size, symbols = laws.shape
+        """Output distributions (m, d) and t. Unknowns: what is added to the distributions, what is taken from them, and
+        t.
+        """
+        distributions, count = self._program.distributions, self._program.distributions.size
+        size, symbols = distributions.shape
         output, last = np.tile(np.arange(count), 2), 2 * count
         column, sign = np.arange(last), np.repeat([1.0, -1.0], count)
         moves = sparse(output, column, sign, (count, last + 1))
         balance = sparse(output // symbols, column, sign, (size, last + 1))
         row, symbol = np.nonzero(self._sets)
         place = self._profile[row] * symbols + symbol
-        outside = np.where(self._sets, 0.0, laws[self._profile]).sum(axis=1)
+        outside = np.where(self._sets, 0.0, distributions[self._profile]).sum(axis=1)
         shape = (len(self._sets), last + 1)
         gained = sparse(np.r_[row, row], np.r_[place, place + count], np.repeat([1.0, -1.0], len(row)), shape)
         allowed = sparse(np.arange(shape[0]), last, outside * self._sets.sum(axis=1), shape)
         rows = stacked([[balance], [-balance], [gained - allowed]])
-        upper = np.r_[np.ones(count), laws.ravel(), 1.0]
+        upper = np.r_[np.ones(count), distributions.ravel(), 1.0]
         found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]), True)
         if found is None:
             raise Unsolved("infeasible")
-        return laws + found[:count].reshape(laws.shape) - found[count:last].reshape(laws.shape), float(found[last])
+        return distributions + found[:count].reshape(distributions.shape) - found[count:last].reshape(
+            distributions.shape
+        ), float(found[last])

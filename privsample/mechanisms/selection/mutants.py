@@ -8,9 +8,9 @@ from scipy.special import log_expit
 
 from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import log1mexp
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 from privsample.mechanisms.base import Draws, Wrapper
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.neighbours import Neighbours
@@ -18,7 +18,7 @@ from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.relations import ReplaceOne
 
 
-@value
+@frozen_value
 class SelectionWithCount(Wrapper):
     """The highest of K answers to one record, and K: its account holds only while K stays secret.
 
@@ -26,7 +26,7 @@ class SelectionWithCount(Wrapper):
     """
 
     base: RandomizedResponse
-    runs: Runs
+    runs: RepetitionDistribution
     _checks_entropy = False
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.runs import Runs
+from privsample.distributions.runs import RepetitionDistribution
 from privsample.mechanisms.draws import one_draw, release_row
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.privacy_curves import excess, two_worst
@@ -22,13 +22,13 @@ Place = Callable[[FloatArray], FloatArray]  # from losses to scores
 Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
 
 
-def best_of_runs(runs: Runs) -> Chosen:
+def best_of_runs(runs: RepetitionDistribution) -> Chosen:
     """The chances that the best of so many runs has."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         _, place = np.unique(-scores, return_inverse=True)
         each = np.bincount(place, chances)
-        best = np.exp(runs.log_success(np.minimum(np.cumsum(each), 1.0)))
+        best = np.exp(runs.log_rank_probability(np.minimum(np.cumsum(each), 1.0)))
         return np.asarray(np.diff(best, prepend=0.0)[place] * chances / np.where(each > 0.0, each, 1.0)[place])
 
     return chosen
@@ -107,7 +107,9 @@ def neighbours_by_score(
 
 
 def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Losses of outputs drawn from both laws, and the chances of these outputs under the first and the second."""
+    """Losses of outputs drawn from both distributions, and the chances of these outputs under the first and the
+    second.
+    """
     assert case.loss is not None
     rng = np.random.default_rng(0)
     draws = np.concatenate([case.draw(data(), _PILOT, rng).reshape(_PILOT, -1) for data in case.datasets])

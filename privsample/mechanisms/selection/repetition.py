@@ -5,14 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import finite, positive_integer, share
+from privsample._checks import finite, open_unit_interval, positive_integer
 from privsample._data import as_float
 from privsample._entropy import draw_with_entropy_check
-from privsample._value import cached, put, value
+from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import Runs, TruncatedNegativeBinomial, runs_law
+from privsample.distributions.runs import (
+    RepetitionDistribution,
+    TruncatedNegativeBinomial,
+    check_repetition_distribution,
+)
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
@@ -38,7 +42,7 @@ _LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
 _ADVICE = "one run of the base costs that already; make the base more private"
 
 
-def _negative_binomial(more: float, fields: Mapping[str, Any]) -> Runs:
+def _negative_binomial(more: float, fields: Mapping[str, Any]) -> RepetitionDistribution:
     return TruncatedNegativeBinomial.from_mean(mean=1.0 + max(more, _LEAST_MORE), eta=fields["eta"])
 
 
@@ -46,7 +50,7 @@ def _account_of_one_run(fields: Mapping[str, Any]) -> Accountant:
     return checked_mechanism(fields["base"]).accountant
 
 
-@value
+@frozen_value
 class RepeatedSelection(Wrapper):
     """The draws of the best of K runs of `base`, K drawn from `runs`; no draws at all where no run was made.
 
@@ -56,12 +60,12 @@ class RepeatedSelection(Wrapper):
     failed numerically, whose release has no draws either: the base's account must cover that a run fails. The first
     of equals wins. `release` takes the base's data, which are read once, and draws the base's names.
 
-    `calibrate` finds the most runs on average by a truncated negative binomial law, whose `eta`, 0 if left out, it
-    takes beside the fields.
+    `calibrate` finds the most runs on average by a truncated negative binomial distribution, whose `eta`, 0 if left
+    out, it takes beside the fields.
     """
 
     base: Mechanism
-    runs: Runs
+    runs: RepetitionDistribution
     score: Score = None
     free_parameters = (
         FreeParameter(
@@ -79,7 +83,7 @@ class RepeatedSelection(Wrapper):
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
-        put(self, runs=runs_law(self.runs), score=_checked_score(self.score))
+        set_fields(self, runs=check_repetition_distribution(self.runs), score=_checked_score(self.score))
 
     @cached
     def accountant(self) -> SelectionAccountant:
@@ -109,7 +113,7 @@ class RepeatedSelection(Wrapper):
         return best[1]
 
 
-@value
+@frozen_value
 class ConditionalSelection(Wrapper):
     """Runs of `base` until one has a `score` of at least `accept`, its draws released; or none, by chance.
 
@@ -129,7 +133,12 @@ class ConditionalSelection(Wrapper):
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
-        put(self, accept=finite(accept=self.accept), floor=share(floor=self.floor), score=_checked_score(self.score))
+        set_fields(
+            self,
+            accept=finite(accept=self.accept),
+            floor=open_unit_interval(floor=self.floor),
+            score=_checked_score(self.score),
+        )
         self.accountant  # noqa: B018 - building it checks the floor against the base
 
     @cached

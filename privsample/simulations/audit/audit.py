@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, generator, holdable, number, positive_integer, real_array, renyi_orders
+from privsample._checks import FloatArray, check_memory, generator, number, positive_integer, real_array, renyi_orders
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
@@ -73,8 +73,9 @@ def audit(
         and for mechanisms whose worst neighbours are not known. Of three or more pairs the one that comes nearest to
         the claim is audited, found on further draws: `samples` a side shared by all, or some 200 a pair and round.
     claim: an accountant, or a function from epsilon to delta; the mechanism's own account unless told.
-    loss: log density ratio of the first over the second dataset's law, from outputs, one in each row and flat, shape
-        (draws, numbers), to (draws,); without it a score is learned. Only the Renyi limits trust it.
+    loss: log density ratio of the first over the second dataset's distribution, from outputs, one in each row and flat,
+    shape
+        (draws, numbers), to (draws,); without it a score is learned. Only the Rényi limits trust it.
     group: how many units the datasets differ in; the mechanism's own account is then that for such groups, and a claim
         that is given has to speak of them.
     epsilons: where to look; unless told, from the epsilon of the largest delta to that of a fiftieth of it.
@@ -89,7 +90,7 @@ def audit(
     if not _LEAST_LEVEL <= number(level=level) < 1.0:
         raise ValueError(f"level must lie in [{_LEAST_LEVEL:g}, 1), got {level!r}")
     cases = _cases(subject, datasets, claim, loss, size)
-    holdable(count * max(case.width for case in cases), lower="samples")
+    check_memory(count * max(case.width for case in cases), lower="samples")
     _check_relation(claim, cases[0].account)
     curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
     claims = np.array([_delta(float(e), curve(float(e))) for e in points])
@@ -106,7 +107,7 @@ def telling_epsilons(account: Accountant) -> tuple[float, ...]:
     """Epsilons at which one draw's delta is large enough for an audit to have power, and the pure guarantee."""
     top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
     found = {float(account.epsilon(top * share)) for share in _SHARES}
-    pure = {account.max_loss} if account.failure == 0.0 and account.max_loss < 30.0 else set()
+    pure = {account.max_divergence} if account.failure == 0.0 and account.max_divergence < 30.0 else set()
     return tuple(sorted(e for e in found | pure if e <= _FARTHEST)) or (0.0,)
 
 
@@ -127,7 +128,7 @@ def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tu
         if not isinstance(subject, Mechanism):
             raise TypeError("datasets must be given, a pair of neighbouring inputs: those of a function are not known")
         if loss is not None:
-            raise TypeError("loss needs datasets: it is the log density ratio of their two laws")
+            raise TypeError("loss needs datasets: it is the log density ratio of their two distributions")
         return subject.worst_neighbours(group)
     pairs = datasets if isinstance(datasets, list) else [datasets]
     if not (pairs and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)):
@@ -136,7 +137,9 @@ def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tu
             f"datasets must be a pair (first, second) of neighbouring inputs or a list of pairs, got {what}"
         )
     if loss is not None and len(pairs) > 1:
-        raise TypeError(f"loss needs one pair: it is the log density ratio of its two laws, got {len(pairs)} pairs")
+        raise TypeError(
+            f"loss needs one pair: it is the log density ratio of its two distributions, got {len(pairs)} pairs"
+        )
     return pairs_of(subject, pairs, claim, loss, group)
 
 
@@ -223,7 +226,7 @@ def _weighed(
         lower, choice = max(((limit(one), one) for one in choices), key=lambda found: (found[0], claims[found[1].at]))
     at, event = choice.at, choice.event
     needed = [draws_needed(float(factors[one.at]), float(claims[one.at]), level / tests) for one in choices]
-    # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Renyi estimates
+    # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Rényi estimates
     each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
     counts = [
         [one.counts(first, second) for one in telling(*scored.choosing, factors, turned)] for turned in (False, True)
@@ -276,7 +279,7 @@ def _renyi(
     lowers: tuple[FloatArray, FloatArray],
     level: float,
 ) -> FloatArray:
-    """Lower limits of the Renyi curve at the orders, in whichever direction is larger."""
+    """Lower limits of the Rényi curve at the orders, in whichever direction is larger."""
     forward, backward = lowers
     found = []
     for order in _ORDERS:

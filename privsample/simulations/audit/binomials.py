@@ -1,4 +1,6 @@
-"""Limits and tests for the probabilities of one event under two laws, from independent draws of each. All exact."""
+"""Limits and tests for the probabilities of one event under two distributions, from independent draws of each. All
+exact.
+"""
 
 import heapq
 import itertools
@@ -26,7 +28,7 @@ def clopper_pearson(hits: int, draws: int, level: float) -> tuple[float, float]:
 def excess_p_value(hits: Counts, draws: Counts, factor: float, excess: float) -> float:
     """The p-value of p - factor q <= excess, by the difference of the two frequencies. Kind: upper bound.
 
-    Parameters: hits and draws, of the first law and of the second; factor > 0; excess, a number in [0, 1].
+    Parameters: hits and draws, of the first distribution and of the second; factor > 0; excess, a number in [0, 1].
     The supremum over all (p, q) that the hypothesis allows runs over pieces that cover p's exact interval; on each the
     probability is taken at the corner where it is largest, and the worst piece is halved, some times.
     Source: Berger and Boos 1994.
@@ -73,9 +75,11 @@ def _narrowing(
 
 
 def draws_needed(factor: float, excess: float, level: float) -> float:
-    """Draws of each law without which p - factor q <= excess cannot be refuted, were the laws told apart by every one.
+    """Draws of each distribution without which p - factor q <= excess cannot be refuted, were the distributions told
+    apart by every one.
 
-    With all n draws of one law in the event and none of the other's, the p-value is the maximum of (p (1 - q))^n.
+    With all n draws of one distribution in the event and none of the other's, the p-value is the maximum of (p (1 -
+    q))^n.
     """
     if excess >= 1.0:
         return np.inf

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privsample._checks import FloatArray, holdable
+from privsample._checks import FloatArray, check_memory
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw, release_row
@@ -28,7 +28,7 @@ def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.
     """
     from joblib import Parallel, delayed
 
-    holdable(count * case.width, lower="samples")
+    check_memory(count * case.width, lower="samples")
     held, sizes = data(), [min(_BLOCK, count - done) for done in range(0, count, _BLOCK)]
     work = zip(sizes, rng.spawn(len(sizes)), strict=True)
     try:
@@ -98,7 +98,7 @@ def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> Flo
         except Exception as error:
             raise _not_drawn("a draw", error) from error
         width, done = blocks[0].size, done + size
-        holdable(count * width, lower="samples")
+        check_memory(count * width, lower="samples")
         size = min(max(_NUMBERS // width, 1), count - done)
     _check_unchanged(data, before)
     return np.concatenate(blocks)
@@ -129,7 +129,7 @@ def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generat
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
-        holdable(count * row.size, lower="samples")
+        check_memory(count * row.size, lower="samples")
         rows.append(row.ravel())
     _check_unchanged(data, before)
     return np.array(rows)

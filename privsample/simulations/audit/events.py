@@ -14,13 +14,15 @@ _SHARES = np.concatenate([np.geomspace(2e-4, 0.02, 12), np.linspace(0.03, 0.97, 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """{score > threshold} under the first law against the second; turned, {score < threshold} under the second."""
+    """{score > threshold} under the first distribution against the second; turned, {score < threshold} under the
+    second.
+    """
 
     threshold: float
     turned: bool
 
     def counts(self, first: FloatArray, second: FloatArray) -> Counts:
-        """How often it happened: under the law that it speaks for, and under the other."""
+        """How often it happened: under the distribution that it speaks for, and under the other."""
         if self.turned:
             return int((second < self.threshold).sum()), int((first < self.threshold).sum())
         return int((first > self.threshold).sum()), int((second > self.threshold).sum())
@@ -77,7 +79,10 @@ def _table(
     """Estimates of p - factor q and their standard errors, shape (thresholds, factors)."""
     side, other = (-second, -first) if turned else (first, second)
     cuts = -thresholds if turned else thresholds
-    p, q = (1 - np.searchsorted(np.sort(law), cuts, side="right") / len(law) for law in (side, other))
+    p, q = (
+        1 - np.searchsorted(np.sort(distribution), cuts, side="right") / len(distribution)
+        for distribution in (side, other)
+    )
     p, q = p[:, None], q[:, None]
     error = np.sqrt(
         (p * (1 - p) + 1 / len(side)) / len(side) + factors**2 * (q * (1 - q) + 1 / len(other)) / len(other)

@@ -1,4 +1,4 @@
-"""White-box tests of noise: draws against the law that they are said to have, in shape and in scale."""
+"""White-box tests of noise: draws against the distribution that they are said to have, in shape and in scale."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,24 +8,25 @@ from privsample._checks import FloatArray, real_array
 from privsample.distributions.noise import DiscreteLaplaceNoise, LaplaceNoise, Noise
 
 _LEAST = 20.0  # draws that a cell of the test of shape must expect
-_SMOOTH = 10.0  # shape of a Gamma law below which a sum of so few draws does not follow it
+_SMOOTH = 10.0  # shape of a Gamma distribution below which a sum of so few draws does not follow it
 _TAIL = -40.0  # log probability beyond which no whole number is looked at
-_WIDE = 1e4  # spread above which a discrete law is the continuous one, up to 1e-8, between half numbers
+_WIDE = 1e4  # spread above which a discrete distribution is the continuous one, up to 1e-8, between half numbers
 _ACROSS = 50  # cells of the test of shape in one spread, at most
 
 
-def shape_p_value(law: Noise, draws: ArrayLike) -> float:
-    """The p-value of independent draws under the law: Kolmogorov and Smirnov's, or Pearson's for whole numbers.
+def shape_p_value(distribution: Noise, draws: ArrayLike) -> float:
+    """The p-value of independent draws under the distribution: Kolmogorov and Smirnov's, or Pearson's for whole
+    numbers.
 
     draws: at least 100, any shape. Pearson's is for many draws: neighbouring cells are joined until they expect 20.
     Raises: ValueError.
     """
     found = _checked(draws)
-    if not law.whole:
-        return float(stats.kstest(found, lambda x: _below(law, x)).pvalue)
+    if not distribution.whole:
+        return float(stats.kstest(found, lambda x: _below(distribution, x)).pvalue)
     if np.any(found != np.rint(found)):
         return 0.0
-    starts, below = _cells(law)
+    starts, below = _cells(distribution)
     below, inner, last = len(found) * below, [], 0.0
     while (at := int(np.searchsorted(below, last + _LEAST))) < len(below) and below[at] <= len(found) - _LEAST:
         inner.append(at)
@@ -37,56 +38,58 @@ def shape_p_value(law: Noise, draws: ArrayLike) -> float:
     return float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
 
 
-def scale_p_value(law: Noise, draws: ArrayLike) -> float:
-    """The p-value of the draws' scale under the law, on both sides: exact for continuous laws.
+def scale_p_value(distribution: Noise, draws: ArrayLike) -> float:
+    """The p-value of the draws' scale under the distribution, on both sides: exact for continuous distributions.
 
-    The sum of |x| of Laplace noise has a Gamma law, and so has that of x^2 of Gaussian noise; sums of discrete noise
-    are held to the Gamma law of their own mean, variance and skewness, which is theirs in the limit. draws: at least
-    100, any shape. Raises: ValueError.
+    The sum of |x| of Laplace noise has a Gamma distribution, and so has that of x^2 of Gaussian noise; sums of discrete
+    noise are held to the Gamma distribution of their own mean, variance and skewness, which is theirs in the limit.
+    draws: at least 100, any shape. Raises: ValueError.
     """
     found = _checked(draws)
-    power = 1 if isinstance(law, LaplaceNoise | DiscreteLaplaceNoise) else 2
-    mean, variance, third = _moments(law, power)
+    power = 1 if isinstance(distribution, LaplaceNoise | DiscreteLaplaceNoise) else 2
+    mean, variance, third = _moments(distribution, power)
     shape = 4 * len(found) * variance**3 / third**2 if third > 0.0 else 0.0
     if not shape >= _SMOOTH:
         raise ValueError(f"{len(found)} draws are too few to tell the scale of noise that is nearly always 0")
-    excess = float(((np.abs(found) / law.spread) ** power).mean()) - mean
+    excess = float(((np.abs(found) / distribution.spread) ** power).mean()) - mean
     total = max(shape + excess * np.sqrt(len(found) / variance * shape), 0.0)
     below, above = special.gammainc(shape, total), special.gammaincc(shape, total)
     return float(min(2 * min(below, above), 1.0))
 
 
-def p_value(law: Noise, draws: ArrayLike) -> float:
+def p_value(distribution: Noise, draws: ArrayLike) -> float:
     """The lesser of the two p-values, doubled: one test of shape and scale together. Raises: ValueError."""
-    return min(2 * min(shape_p_value(law, draws), scale_p_value(law, draws)), 1.0)
+    return min(2 * min(shape_p_value(distribution, draws), scale_p_value(distribution, draws)), 1.0)
 
 
-def _cells(law: Noise) -> tuple[FloatArray, FloatArray]:
+def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
     """Whole numbers where cells may begin, and the probability of lying below each."""
-    reach = int(np.ceil(law.reach(_TAIL)))
-    starts = np.arange(-reach, reach + 2, max(int(law.spread) // _ACROSS, 1), dtype=np.float64)
-    if law.spread > _WIDE:
-        return starts, _below(law, starts - np.float64(0.5))
-    masses = np.exp(law.log_mass(np.arange(-reach, reach + 1, dtype=np.float64)))
+    reach = int(np.ceil(distribution.reach(_TAIL)))
+    starts = np.arange(-reach, reach + 2, max(int(distribution.spread) // _ACROSS, 1), dtype=np.float64)
+    if distribution.spread > _WIDE:
+        return starts, _below(distribution, starts - np.float64(0.5))
+    masses = np.exp(distribution.log_mass(np.arange(-reach, reach + 1, dtype=np.float64)))
     return starts, np.append(0.0, np.cumsum(masses))[(starts + reach).astype(np.int64)]
 
 
-def _moments(law: Noise, power: int) -> tuple[float, float, float]:
+def _moments(distribution: Noise, power: int) -> tuple[float, float, float]:
     """Mean, variance and third central moment of (|x| / spread)^power."""
-    if not law.whole or law.spread > _WIDE:
+    if not distribution.whole or distribution.spread > _WIDE:
         return (1.0, 1.0, 2.0) if power == 1 else (1.0, 2.0, 8.0)
-    reach = int(np.ceil(law.reach(_TAIL)))
+    reach = int(np.ceil(distribution.reach(_TAIL)))
     ks = np.arange(-reach, reach + 1, dtype=np.float64)
-    masses, values = np.exp(law.log_mass(ks)), (np.abs(ks) / law.spread) ** power
+    masses, values = np.exp(distribution.log_mass(ks)), (np.abs(ks) / distribution.spread) ** power
     mean = float(masses @ values)
     return mean, float(masses @ (values - mean) ** 2), float(masses @ (values - mean) ** 3)
 
 
-def _below(law: Noise, x: FloatArray) -> FloatArray:
-    """The distribution function of a continuous law, or of the one that a discrete law is named after."""
-    if isinstance(law, LaplaceNoise | DiscreteLaplaceNoise):
-        return np.asarray(stats.laplace.cdf(x, scale=law.scale))
-    return np.asarray(special.ndtr(x / law.spread))
+def _below(distribution: Noise, x: FloatArray) -> FloatArray:
+    """The distribution function of a continuous distribution, or of the one that a discrete distribution is named
+    after.
+    """
+    if isinstance(distribution, LaplaceNoise | DiscreteLaplaceNoise):
+        return np.asarray(stats.laplace.cdf(x, scale=distribution.scale))
+    return np.asarray(special.ndtr(x / distribution.spread))
 
 
 def _checked(draws: ArrayLike) -> FloatArray:

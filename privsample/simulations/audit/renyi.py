@@ -1,4 +1,4 @@
-"""Lower limits of a Renyi divergence from draws."""
+"""Lower limits of a Rényi divergence from draws."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Scores that tell two laws apart, told or learned. A poor score makes an audit weak, never wrong."""
+"""Scores that tell two distributions apart, told or learned. A poor score makes an audit weak, never wrong."""
 
 import warnings
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def values(score: Score, outputs: FloatArray) -> FloatArray:
 
 
 def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
-    """Candidates for the log density ratio of the first law over the second.
+    """Candidates for the log density ratio of the first distribution over the second.
 
     Parameters: draws of both, shape (draws, width). Returns: functions of such arrays, each to (draws,): a logistic
     regression on coordinates, their sizes and squares, and boosted trees.

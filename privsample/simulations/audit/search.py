@@ -25,8 +25,8 @@ def narrowed(
     """The pair that comes nearest to its claim, or both of two: in each round the half that comes less near drops out.
 
     Parameters: draws, from each side, shared by all rounds and pairs, but 200 a pair and round at least;
-    `scored(case, draws)`, scores of draws of both laws, for each way to score. Source: successive halving (Karnin,
-    Koren and Somekh 2013).
+    `scored(case, draws)`, scores of draws of both distributions, for each way to score. Source: successive halving
+    (Karnin, Koren and Somekh 2013).
     """
     if len(cases) <= _IN_FULL:
         return cases

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.simulations.report.words import small
 
@@ -14,14 +14,14 @@ Outcome = Literal["VIOLATED", "CONSISTENT"]
 _MANY = 1e9  # draws that nobody makes
 
 
-@value
+@frozen_value
 class Verdict:
     """What an audit found: VIOLATED or CONSISTENT, never more.
 
     One event was tested: with `samples` draws from each dataset that were used for nothing else, `p_value` bounds the
     chance of such evidence under a true claim of `claim` at `epsilon`. The other limits hold together, with
     probability 1 - `level` over the audit's own draws: the true privacy curve at `epsilons` is at least `lowers`
-    (`uppers` limit the worth of the same events, not the curve), and the Renyi curve at `orders` at least `renyi`.
+    (`uppers` limit the worth of the same events, not the curve), and the Rényi curve at `orders` at least `renyi`.
     Epsilon is at least `empirical_epsilon` at `empirical_delta`, a limit that holds with those; `claimed_epsilon` is
     the least of `epsilons` that is claimed at this delta.
     With fewer than `needed` draws from each dataset no outcome at all could refute the claim. An audit takes `overhead`
@@ -48,12 +48,12 @@ class Verdict:
     claimed_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        put(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
+        set_fields(self, epsilon=finite(epsilon=self.epsilon), samples=positive_integer(samples=self.samples))
         for name in ("epsilons", "claims", "lowers", "uppers", "orders", "renyi"):
             array = np.array(real_array(**{name: getattr(self, name)}))
             array.flags.writeable = False
-            put(self, **{name: array})
-        put(
+            set_fields(self, **{name: array})
+        set_fields(
             self,
             empirical_epsilon=finite(empirical_epsilon=self.empirical_epsilon),
             claimed_epsilon=finite(claimed_epsilon=self.claimed_epsilon),

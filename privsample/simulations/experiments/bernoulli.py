@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.postprocessing.bernoulli import BernoulliAccountant
 from privsample.accounting.postprocessing.bernoulli_bounds import binary_log_odds, symmetric_renyi
@@ -27,10 +27,10 @@ REASONABLE, CLOSE = 5.0, 0.9  # the paper's largest reasonable epsilon; the shar
 APART = 0.1  # nats by which bounds differ where we say that the draws change from one regime to the other
 # Where the paper says that draws cost clearly less than a reasonable epsilon: (d, k, c).
 NAMED = {(d, 1, 0.3) for d in (1, 2, 3, 5)} | {(1, 1, 0.1), (2, 1, 0.1), (1, 1, 0.01), (1, 2, 0.1)}
-SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best laws of two and three coins
+SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best distributions of two and three coins
 
 
-@value
+@frozen_value
 class Panel:
     """Curves over EPSILONS: the paper's lower bound, our proven upper bound, and the paper's two."""
 
@@ -78,7 +78,9 @@ class Panel:
         return found
 
     def searched(self) -> dict[str, FloatArray]:
-        """The most that searches for the laws of Algorithm 1 find, (epsilons,): one from the conjectured laws."""
+        """The most that searches for the distributions of Algorithm 1 find, (epsilons,): one from the conjectured
+        distributions.
+        """
         found = []
         for epsilon in SEARCHED:
             corners = Corners(
@@ -275,7 +277,7 @@ def _figure_3() -> Result:
 
 
 def conjecture(cases: int = 18, starts: int = 2, seed: int = 20200615) -> Result:
-    """Random parameters, and the best laws that a search finds, beside the conjectured value."""
+    """Random parameters, and the best distributions that a search finds, beside the conjectured value."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[float]] = {name: [] for name in ("d", "k", "c", "order", "epsilon", "conjectured", "found")}
     for case in range(cases):

@@ -1,4 +1,4 @@
-"""A search for laws that beat the conjecture on coins of d <= 3 chances: it can refute it, never prove it.
+"""A search for distributions that beat the conjecture on coins of d <= 3 chances: it can refute it, never prove it.
 
 Source: Imola and Chaudhuri 2021, Algorithms 1 and 3, with the chances of the corners set right.
 """
@@ -9,14 +9,14 @@ import numpy as np
 from scipy import optimize, special
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi
 
 _HALVINGS = 30
-_NOWHERE = 20.0  # less the log weight of corners that a law leaves out
+_NOWHERE = 20.0  # less the log weight of corners that a distribution leaves out
 
 
-@value
+@frozen_value
 class Corners:
     """Laws on {c, 1-c}^d seen through k draws; kernel: log chance of each pattern of heads by corner."""
 
@@ -41,7 +41,7 @@ class Corners:
     def best(self, rng: np.random.Generator, starts: int, steps: int = 100, *, conjectured: bool = False) -> float:
         """The largest divergence after the draws that a search from so many random starts finds: a lower bound.
 
-        conjectured: one more search, from laws on the two corners where all chances are equal.
+        conjectured: one more search, from distributions on the two corners where all chances are equal.
         """
         kernel, count = self.kernel, 2**self.dimension
 
@@ -60,7 +60,9 @@ class Corners:
         return found
 
     def _feasible(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The two laws with these log weights, drawn together or apart until the larger divergence is epsilon."""
+        """The two distributions with these log weights, drawn together or apart until the larger divergence is
+        epsilon.
+        """
         p, q = (np.maximum(special.softmax(z), 1e-200) for z in (one, other))
         middle, half = (p + q) / 2, (p - q) / 2
         low, high = 0.0, float(np.min(middle / np.maximum(np.abs(half), 1e-300))) * (1 - 1e-12)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, generator, positive_integer
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.targets import Target
-from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.base import Model
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.noise.statistics import NoisyStatistics
 from privsample.mechanisms.posterior.conjugate import (
@@ -20,17 +20,17 @@ from privsample.mechanisms.posterior.conjugate import (
 )
 
 _LEVELS = (np.arange(32) + 0.5) / 32
-Released = Callable[[FloatArray, np.random.Generator], Law]
+Released = Callable[[FloatArray, np.random.Generator], PosteriorDistribution]
 
 
-@value
+@frozen_value
 class Comparison:
     """One mechanism at the target: what it releases, how far that is from the true posterior, and from the truth.
 
-    relative_entropy: mean KL(true posterior || released law) in nats. error: mean absolute distance of one released
-    draw from the parameter that made the data (mean over coordinates). floor: the same for one draw of the true
-    posterior. Simulated records are clipped as real ones are, and what that costs is in all numbers.
-    All are NaN where the target cannot be met; `reason` then says why.
+    relative_entropy: mean KL(true posterior || released distribution) in nats. error: mean absolute distance of one
+    released draw from the parameter that made the data (mean over coordinates). floor: the same for one draw of the
+    true posterior. Simulated records are clipped as real ones are, and what that costs is in all numbers. All are NaN
+    where the target cannot be met; `reason` then says why.
     """
 
     name: str
@@ -64,31 +64,33 @@ def compare(
     Parameters come from the prior and data from the model, the same for every mechanism. A noisy statistic is released
     once, whatever `draws` is: its posterior draws are post-processing. It is projected to feasible values first.
 
-    Bernoulli, categorical and Poisson statistics are drawn exactly from their law at any n, exponential and normal ones
-    exactly up to n = 20000 and by a normal approximation beyond; a rate is drawn from the prior. With `fractional` the
-    simulated records are 0 and 1.
+    Bernoulli, categorical and Poisson statistics are drawn exactly from their distribution at any n, exponential and
+    normal ones exactly up to n = 20000 and by a normal approximation beyond; a rate is drawn from the prior. With
+    `fractional` the simulated records are 0 and 1.
     """
     n, simulations = positive_integer(n=n), positive_integer(simulations=simulations)
     source = generator(rng) if rng is not None else np.random.default_rng()
     found = [_calibrated(name, model, n, target, positive_integer(draws=draws)) for name in _CANDIDATES]
-    laws: dict[str, Released] = {row.name: law for row, law in found if law is not None}
-    entropies = dict.fromkeys(laws, 0.0)
-    errors = dict.fromkeys(["", *laws], 0.0)
+    distributions: dict[str, Released] = {
+        row.name: distribution for row, distribution in found if distribution is not None
+    }
+    entropies = dict.fromkeys(distributions, 0.0)
+    errors = dict.fromkeys(["", *distributions], 0.0)
     for _ in range(simulations):
         theta = model.prior.sample(1, source)[0]
         statistic = model.simulate_statistic(theta, n, source)
         posterior = model.posterior(statistic, n)
         errors[""] += _distance(posterior, theta, source) / simulations
-        for name, law in laws.items():
-            released = law(statistic, source)
+        for name, distribution in distributions.items():
+            released = distribution(statistic, source)
             entropies[name] += posterior.relative_entropy(released) / simulations
             errors[name] += _distance(released, theta, source) / simulations
     return tuple(_filled(row, entropies, errors) for row, _ in found)
 
 
-def _distance(law: Law, theta: FloatArray, rng: np.random.Generator) -> float:
+def _distance(distribution: PosteriorDistribution, theta: FloatArray, rng: np.random.Generator) -> float:
     """Expected absolute error of a draw: over evenly spread quantiles; over draws where the parameter is a vector."""
-    points = law.sample(len(_LEVELS), rng) if law.mean.ndim else law.quantile(_LEVELS)
+    points = distribution.sample(len(_LEVELS), rng) if distribution.mean.ndim else distribution.quantile(_LEVELS)
     return float(np.abs(points - theta).mean())
 
 
@@ -119,27 +121,27 @@ def _calibrated(name: str, model: Model, n: int, target: Target, draws: int) -> 
     noisy = cls is NoisyStatistics
     try:
         made = cls.calibrate(model=model, n=n, target=target, draws=1 if noisy else draws, **options)
-        law = _noisy_law(made) if noisy else _posterior_law(made)
+        distribution = _noisy_law(made) if noisy else _posterior_law(made)
     except UnreachableTarget as error:
         return Comparison(name=name, parameter=parameter, amount=np.nan, reason=str(error)), None
     amount = float(getattr(made, parameter)) if parameter else np.nan
-    return Comparison(name=name, parameter=parameter, amount=amount), law
+    return Comparison(name=name, parameter=parameter, amount=amount), distribution
 
 
 def _posterior_law(made: PosteriorMechanism) -> Released:
     weights = {f: getattr(made, f) for f in ("data_weight", "prior_divisor") if hasattr(made, f)}
 
-    def law(statistic: FloatArray, rng: np.random.Generator) -> Law:  # noqa: ARG001
+    def distribution(statistic: FloatArray, rng: np.random.Generator) -> PosteriorDistribution:  # noqa: ARG001
         return made.model.posterior(statistic, made.n, **weights)
 
-    return law
+    return distribution
 
 
 def _noisy_law(made: NoisyStatistics) -> Released:
     model, n = made.model, made.n
 
-    def law(statistic: FloatArray, rng: np.random.Generator) -> Law:
-        noisy = statistic + made.law.sample(np.shape(statistic), rng)
+    def distribution(statistic: FloatArray, rng: np.random.Generator) -> PosteriorDistribution:
+        noisy = statistic + made.distribution.sample(np.shape(statistic), rng)
         return model.posterior(model.feasible(noisy, n), n)
 
-    return law
+    return distribution

@@ -1,4 +1,4 @@
-"""What k draws of one diffused posterior cost: by their composed loss, and by the Renyi curve."""
+"""What k draws of one diffused posterior cost: by their composed loss, and by the Rényi curve."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,13 +17,13 @@ DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()
 
 
 def costs(draws: int) -> tuple[float, float]:
-    """Epsilon at DELTA of so many draws, by composed loss and by Renyi curve.
+    """Epsilon at DELTA of so many draws, by composed loss and by Rényi curve.
 
     Beta(6, 12) prior, n = 569, data weight 0.1.
     """
     account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.1, draws=draws)
     routes = {route.name: route.epsilon for route in account.explain(DELTA)}
-    return float(account.epsilon(DELTA)), float(routes["Renyi curve at its best order"])
+    return float(account.epsilon(DELTA)), float(routes["Rényi curve at its best order"])
 
 
 def run(points: Sequence[int] | None = None) -> Result:

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import special, stats
 
 from privsample._checks import FloatArray
-from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.simulations.experiments.base import Experiment, Result, described, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
@@ -35,13 +35,13 @@ def intervals(n: int, epsilon: float, method: str) -> tuple[FloatArray, FloatArr
     reach = np.ceil(noise.reach(_LEFT_OUT))
     noisy, tails = np.arange(-reach, n + reach + 1), np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
-    def law(y: float) -> Law:
+    def distribution(y: float) -> PosteriorDistribution:
         if method == "plug-in":
             return MODEL.posterior(MODEL.feasible(np.array(y), n), n)
-        return MODEL.noise_aware(n, noise, np.array([y])).law
+        return MODEL.noise_aware(n, noise, np.array([y])).distribution
 
-    ends = {y: law(y).quantile(tails) for y in np.unique(np.clip(noisy, 0, n))} if method == "plug-in" else {}
-    return noisy, np.array([ends[min(max(y, 0), n)] if ends else law(y).quantile(tails) for y in noisy])
+    ends = {y: distribution(y).quantile(tails) for y in np.unique(np.clip(noisy, 0, n))} if method == "plug-in" else {}
+    return noisy, np.array([ends[min(max(y, 0), n)] if ends else distribution(y).quantile(tails) for y in noisy])
 
 
 def coverage(n: int, epsilon: float, method: str, shares: FloatArray | None = None) -> FloatArray:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 
 from privsample._checks import FloatArray
-from privsample._value import value
-from privsample.distributions.laws.conjugate import Beta, Law
+from privsample._value import frozen_value
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, PosteriorMechanism
@@ -26,7 +26,7 @@ PUBLIC = "The true posterior is shown only because these data are public."
 _COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilon 1 --delta 1e-6 --draws 4"
 
 
-@value
+@frozen_value
 class Trial:
     """The audit of one mechanism, and of a claim of half its cost, which must be caught."""
 
@@ -39,7 +39,7 @@ class Trial:
         return f"{self.verdict.outcome}; half the claim, as a control: {self.control.outcome}"
 
 
-@value
+@frozen_value
 class Data:
     """Two public data sets of scikit-learn: tumours (malignant or not, mean radius) and wines (cultivar)."""
 
@@ -51,7 +51,8 @@ class Data:
 def truth(data: Data, releases: Sequence[Release]) -> Section:
     """Private against true posteriors: possible because the data are public."""
     lead = (
-        "Grey: what one would believe with full access to the records (the true posterior). Blue: the law that the "
+        "Grey: what one would believe with full access to the records (the true posterior). Blue: the distribution that "
+        "the "
         "draws come from. Orange: the draws themselves, the only thing that leaves."
     )
     pictures = [
@@ -115,7 +116,7 @@ def belief(model: BetaBernoulli, n: int, noisy: float, noise_std: float) -> Beta
 
 
 def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
-    """The true posterior of the public data, and the law that the mechanism draws from."""
+    """The true posterior of the public data, and the distribution that the mechanism draws from."""
     mechanism = release.mechanism
     assert isinstance(mechanism, PosteriorMechanism)
     model, (weight, divisor) = mechanism.model, mechanism._weights
@@ -126,20 +127,20 @@ def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
 
 def _panel(
     axis: str,
-    real: Law,
-    law: Law,
+    real: PosteriorDistribution,
+    distribution: PosteriorDistribution,
     draws: FloatArray,
     ends: tuple[float, float] = (0.0, 1.0),
-    mine: str = "law of the draws",
+    mine: str = "distribution of the draws",
 ) -> Panel:
-    return Panel(axis=axis, laws=(("true posterior", real), (mine, law)), draws=draws, ends=ends)
+    return Panel(axis=axis, distributions=(("true posterior", real), (mine, distribution)), draws=draws, ends=ends)
 
 
 def _categories(axis: str, release: Release, codes: FloatArray) -> list[Panel]:
     """A panel for each category: its share alone is a Beta."""
     draws = release["theta"]
-    laws = _laws(release, np.bincount(codes.astype(np.int64), minlength=draws.shape[1]))
-    shares = [[Beta(a=a, b=sum(law.alpha) - a) for a in law.alpha] for law in laws]
+    distributions = _laws(release, np.bincount(codes.astype(np.int64), minlength=draws.shape[1]))
+    shares = [[Beta(a=a, b=sum(distribution.alpha) - a) for a in distribution.alpha] for distribution in distributions]
     return [_panel(f"{axis} {k}", shares[0][k], shares[1][k], draws[:, k]) for k in range(draws.shape[1])]
 
 

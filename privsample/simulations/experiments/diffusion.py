@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
-from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
+from privsample._value import frozen_value
+from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, MultilevelRelease, OrnsteinUhlenbeck
 from privsample.simulations.experiments.base import Experiment, Result, described, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
@@ -37,7 +37,7 @@ DELTA = 1e-6
 MOST_ERRORS = 5  # standard errors that the most distant of the dots may lie off
 
 
-@value
+@frozen_value
 class Errors:
     """Mean squared errors of the optimal Ornstein-Uhlenbeck mechanism as shares of the Gaussian mechanism's, at `x`.
 
@@ -85,8 +85,8 @@ def _drawn(dimension: int, rate: float, rng: np.random.Generator) -> tuple[float
     return float(np.mean(errors)) / scale, float(np.std(errors, ddof=1) / len(errors) ** 0.5) / scale
 
 
-def _errors(label: str, x: FloatArray, pairs: Any, at: Any, dots: Any, rng: np.random.Generator) -> Errors:
-    drawn, standard_errors = np.transpose([_drawn(d, rate, rng) for d, rate in dots])
+def _errors(label: str, x: FloatArray, pairs: Any, at: Any, discretize: Any, rng: np.random.Generator) -> Errors:
+    drawn, standard_errors = np.transpose([_drawn(d, rate, rng) for d, rate in discretize])
     return Errors(
         label=label,
         x=x,
@@ -94,7 +94,7 @@ def _errors(label: str, x: FloatArray, pairs: Any, at: Any, dots: Any, rng: np.r
         at=np.asarray(at, dtype=float),
         drawn=drawn,
         standard_error=standard_errors,
-        exact=np.array([_ratio(d, rate) for d, rate in dots]),
+        exact=np.array([_ratio(d, rate) for d, rate in discretize]),
         printed=np.array([printed(d, rate) for d, rate in pairs]),
     )
 
@@ -197,7 +197,7 @@ def path(rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Times (points,), one path of a hierarchy there (points, coordinates), and epsilon at DELTA for each time."""
     times = np.unique(np.append(np.geomspace(TIERS[0], TIERS[-1], 160), TIERS))
     start = BrownianMotion(sensitivity=1.0, time=TIERS[0], shape=(len(VALUES),))
-    drawn = Hierarchy(base=start, times=tuple(times[1:].tolist())).release(VALUES, rng=rng)["statistic"]
+    drawn = MultilevelRelease(base=start, times=tuple(times[1:].tolist())).release(VALUES, rng=rng)["statistic"]
     return times, drawn, np.array([float(start.at(t).accountant.epsilon(DELTA)) for t in times.tolist()])
 
 
@@ -205,7 +205,7 @@ def _path(seed: int = 5) -> Result:
     times, drawn, costs = path(np.random.default_rng(seed))
     level = np.isin(times, TIERS)
     start = BrownianMotion(sensitivity=1.0, time=TIERS[0], shape=(len(VALUES),))
-    together = float(Hierarchy(base=start, times=TIERS[1:]).accountant.epsilon(DELTA))
+    together = float(MultilevelRelease(base=start, times=TIERS[1:]).accountant.epsilon(DELTA))
     first, *others = (start.at(time).accountant for time in TIERS)
     apart = float(sum(others, start=first).epsilon(DELTA))
     columns = {"time": times.tolist(), "released": level.astype(int).tolist(), "epsilon": costs.tolist()}

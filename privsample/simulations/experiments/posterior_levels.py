@@ -1,4 +1,4 @@
-"""Thesis Figures 5.1 and 5.2 redrawn: the Renyi levels that diffused and concentrated posteriors reach.
+"""Thesis Figures 5.1 and 5.2 redrawn: the Rényi levels that diffused and concentrated posteriors reach.
 
 Source: Geumlek 2020, section 5.4.1: Beta(6, 12) prior (natural parameter (6, 18)), n = 100, six data weights or prior
 divisors. The thesis takes the largest divergence by its Corollary 16; as printed, that corollary has n where a diffused

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.simulations.experiments import posterior_laws as laws
+from privsample.simulations.experiments import posterior_distributions as distributions
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 EPSILONS = np.geomspace(1e-3, 10.0, 33)
 TRUE = "true posterior"
-MADE: dict[str, laws.Made] = {
-    "diffused": laws.diffused,
-    "concentrated": laws.concentrated,
-    "Gaussian noise": laws.gaussian,
-    "Gaussian, cost as printed": laws.gaussian_as_printed,
-    "noise-aware": laws.noise_aware,
+MADE: dict[str, distributions.Made] = {
+    "diffused": distributions.diffused,
+    "concentrated": distributions.concentrated,
+    "Gaussian noise": distributions.gaussian,
+    "Gaussian, cost as printed": distributions.gaussian_as_printed,
+    "noise-aware": distributions.noise_aware,
 }
 _LABELS = {
     TRUE: "true posterior, not private",

@@ -63,7 +63,9 @@ def categorical(made: Made, title: str, epsilons: FloatArray) -> Curves:
     cost_j = max_i |P_i(j) - (P_i A_i)(j)|, thesis (7.9).
     """
     graph = ProfileGraph(profiles=STAND_IN, edges=[("P1", "P2"), ("P2", "P3")])
-    costs = [np.abs(made(graph=graph, epsilon=e).laws - graph.laws).max(axis=0) for e in epsilons.tolist()]
+    costs = [
+        np.abs(made(graph=graph, epsilon=e).distributions - graph.distributions).max(axis=0) for e in epsilons.tolist()
+    ]
     return Curves(
         title=title,
         names=("epsilon", "largest_change"),
@@ -79,7 +81,7 @@ def chain(made: Made, count: int, title: str, epsilons: FloatArray) -> Curves:
     """Figures 7.5-7.8: the probability of releasing 1 for each of `count` Bernoulli profiles in a chain on [0, 1]."""
     p = np.linspace(0.0, 1.0, count)
     graph = ProfileGraph(profiles=p, edges=[(k, k + 1) for k in range(count - 1)])
-    ones = [made(graph=graph, epsilon=e).laws[:, 1] for e in epsilons.tolist()]
+    ones = [made(graph=graph, epsilon=e).distributions[:, 1] for e in epsilons.tolist()]
     return Curves(
         title=title,
         names=("epsilon", "probability_of_one"),

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 _THREE = [(GREY, (0, (5, 2))), (ORANGE, "-"), (BLUE, "-")]  # the baseline first
 _SYMBOLS = [(BLUE, "-"), (ORANGE, (0, (6, 2))), (GREEN, (0, (3, 1.5))), (GREY, (0, (1, 1.2)))]
 
 
-@value
+@frozen_value
 class Curves:
     """Values of several curves, (points, curves), at `x` (points,): one panel of a figure; `names`: as columns."""
 

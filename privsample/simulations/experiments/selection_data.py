@@ -1,4 +1,4 @@
-"""The numbers behind Papernot and Steinke's Figures 2-8: their bounds as printed, and ours for the same laws.
+"""The numbers behind Papernot and Steinke's Figures 2-8: their bounds as printed, and ours for the same distributions.
 
 The base is 0.1-zCDP: for ours, Gaussian noise of that cost, whose privacy curve is known.
 """
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import epsilon_from_renyi
 from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial
+from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
 EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57)
@@ -28,7 +28,7 @@ ORDERS = np.sort(np.append(1.0 + np.geomspace(0.05, 30.0, 60), 10.0))
 MEANS = np.sort(np.concatenate([np.geomspace(1.5, 60.0, 20), [MEAN], np.geomspace(90.0, 1000.0, 7)]))
 BUDGETS = np.linspace(2.5, 8.0, 12)  # the epsilons of Figure 7
 HALF = "η = ½"
-Family = Callable[[float], Runs]
+Family = Callable[[float], RepetitionDistribution]
 FAMILIES: dict[str, Family] = {
     "η = −½": lambda mean: TruncatedNegativeBinomial.from_mean(mean=mean, eta=-0.5),
     "logarithmic (η = 0)": lambda mean: TruncatedNegativeBinomial.logarithmic(mean=mean),
@@ -38,7 +38,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-@value
+@frozen_value
 class Curve:
     """One line of a figure: which distribution, whose bound ("ours", "printed" or another), and its points.
 
@@ -52,26 +52,26 @@ class Curve:
     more: Mapping[str, FloatArray] | None = None
 
 
-@value
+@frozen_value
 class Cost:
-    """What the laws of one family cost: epsilon at DELTA, (laws,), by `whose` bound."""
+    """What the distributions of one family cost: epsilon at DELTA, (distributions,), by `whose` bound."""
 
     label: str
     whose: str
-    laws: tuple[Runs, ...]
+    distributions: tuple[RepetitionDistribution, ...]
     epsilon: FloatArray
 
     @property
     def means(self) -> FloatArray:
-        """How many runs the laws make on average, (laws,)."""
-        return np.array([law.mean for law in self.laws])
+        """How many runs the distributions make on average, (distributions,)."""
+        return np.array([distribution.mean for distribution in self.distributions])
 
 
-def printed(law: Runs) -> Callable[[FloatArray], FloatArray]:
-    """Renyi curve as the paper has it: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
-    match law:
+def printed(distribution: RepetitionDistribution) -> Callable[[FloatArray], FloatArray]:
+    """Rényi curve as the paper has it: Corollary 4, or Theorem 6 with the curve that zCDP implies."""
+    match distribution:
         case TruncatedNegativeBinomial(eta=eta, gamma=gamma):
-            count, length = np.log(law.mean), -np.log(gamma)
+            count, length = np.log(distribution.mean), -np.log(gamma)
             if length < RHO:
                 raise ValueError("Corollary 4 needs rho <= log(1/gamma)")
             constant = 2 * (1 + eta) * np.sqrt(RHO * length) - eta * RHO
@@ -81,7 +81,7 @@ def printed(law: Runs) -> Callable[[FloatArray], FloatArray]:
             zcdp = ZCDPAccountant(rho=RHO)
             return lambda a: RHO * a + mean * zcdp.delta(np.log1p(1 / (a - 1))) + np.log(mean) / (a - 1)
         case _:
-            raise TypeError(f"the paper has no bound for {type(law).__name__}")
+            raise TypeError(f"the paper has no bound for {type(distribution).__name__}")
 
 
 def closed(bound: Callable[[FloatArray], FloatArray], orders: FloatArray) -> FloatArray:
@@ -95,46 +95,48 @@ def naive(runs: float, orders: FloatArray) -> FloatArray:
     return runs * RHO * orders
 
 
-def ours(law: Runs) -> Accountant:
+def ours(distribution: RepetitionDistribution) -> Accountant:
     """The account of the best run."""
-    return SelectionAccountant(base=BASE, runs=law)
+    return SelectionAccountant(base=BASE, runs=distribution)
 
 
 def figure_2() -> list[Curve]:
-    """Renyi curves of the logarithmic law by its mean."""
+    """Rényi curves of the logarithmic distribution by its mean."""
     curves = [Curve(label="one run", whose="base", x=ORDERS, y=naive(1, ORDERS))]
     for mean in (2, 10, 100, 1000):
-        law = TruncatedNegativeBinomial.logarithmic(mean=mean)
+        distribution = TruncatedNegativeBinomial.logarithmic(mean=mean)
         label = f"E K = {mean}"
         curves += [
-            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
-            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(distribution), ORDERS)),
+            Curve(label=label, whose="ours", x=ORDERS, y=ours(distribution).rdp(ORDERS)),
         ]
     return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(10, ORDERS))]
 
 
 def figure_3() -> list[Curve]:
-    """Renyi curves by law, ten runs on average."""
+    """Rényi curves by law, ten runs on average."""
     curves = []
     for label, family in FAMILIES.items():
-        law = family(MEAN)
+        distribution = family(MEAN)
         curves += [
-            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
-            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(distribution), ORDERS)),
+            Curve(label=label, whose="ours", x=ORDERS, y=ours(distribution).rdp(ORDERS)),
         ]
     return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(MEAN, ORDERS))]
 
 
 @cache
 def costs(means: tuple[float, ...]) -> tuple[Cost, ...]:
-    """The cost of every family of laws at these means, as printed and ours."""
+    """The cost of every family of distributions at these means, as printed and ours."""
     found = []
     for label, family in FAMILIES.items():
-        laws = tuple(family(mean) for mean in means)
-        paper = [epsilon_from_renyi(printed(law), np.inf, float(np.log(DELTA))) for law in laws]
-        found.append(Cost(label=label, whose="printed", laws=laws, epsilon=np.array(paper)))
-        epsilon = np.array([ours(law).epsilon(DELTA) for law in laws])
-        found.append(Cost(label=label, whose="ours", laws=laws, epsilon=epsilon))
+        distributions = tuple(family(mean) for mean in means)
+        paper = [
+            epsilon_from_renyi(printed(distribution), np.inf, float(np.log(DELTA))) for distribution in distributions
+        ]
+        found.append(Cost(label=label, whose="printed", distributions=distributions, epsilon=np.array(paper)))
+        epsilon = np.array([ours(distribution).epsilon(DELTA) for distribution in distributions])
+        found.append(Cost(label=label, whose="ours", distributions=distributions, epsilon=epsilon))
     return tuple(found)
 
 
@@ -148,12 +150,12 @@ def figure_4(known: Sequence[Cost]) -> list[Curve]:
 
 def figure_5(known: Sequence[Cost]) -> list[Curve]:
     """Expected quantile of the released output against epsilon."""
-    return [_use(cost, [law.expected_quantile for law in cost.laws]) for cost in known]
+    return [_use(cost, [distribution.expected_quantile for distribution in cost.distributions]) for cost in known]
 
 
 def figure_6(known: Sequence[Cost]) -> list[Curve]:
     """Probability of a good output against epsilon, where one run in a hundred is good."""
-    return [_use(cost, [law.success(0.01) for law in cost.laws]) for cost in known]
+    return [_use(cost, [distribution.success(0.01) for distribution in cost.distributions]) for cost in known]
 
 
 def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200) -> list[Curve]:
@@ -168,9 +170,11 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
     worth: dict[str, dict[str, FloatArray]] = {}
     for cost in known:
         with np.errstate(divide="ignore"):
-            beaten = np.array([np.exp(law.log_success(better)) for law in cost.laws])
-        none = np.array([np.exp(law.log_none) for law in cost.laws])
-        found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (laws, pools), the true pool first
+            beaten = np.array(
+                [np.exp(distribution.log_rank_probability(better)) for distribution in cost.distributions]
+            )
+        none = np.array([np.exp(distribution.log_none) for distribution in cost.distributions])
+        found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (distributions, pools), the true pool first
         worth.setdefault(cost.whose, {})[cost.label] = at_budgets(cost.epsilon, found, BUDGETS)
     curves = []
     for whose, by_label in worth.items():
@@ -189,7 +193,8 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
 
 
 def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> FloatArray:
-    """What a family of distributions is worth, (laws, ...), at these epsilons: by monotone cubics between its laws.
+    """What a family of distributions is worth, (distributions, ...), at these epsilons: by monotone cubics between its
+    distributions.
 
     NaN below the cost of the first; beyond that of the last, what the last is worth, as one need not spend more.
     """
@@ -200,7 +205,7 @@ def at_budgets(epsilon: FloatArray, worth: FloatArray, budgets: FloatArray) -> F
 
 
 def _use(cost: Cost, worth: ArrayLike) -> Curve:
-    """What each distribution is worth, (laws,), against what it costs."""
+    """What each distribution is worth, (distributions,), against what it costs."""
     more = {"expected_runs": cost.means}
     return Curve(label=cost.label, whose=cost.whose, x=cost.epsilon, y=np.asarray(worth), more=more)
 
@@ -232,22 +237,24 @@ def figure_8() -> list[Curve]:
 
 
 def _three_points(order: float, a: float) -> tuple[FloatArray, FloatArray]:
-    """The paper's laws (D.2) (a e^-s, a e^-s, rest) and (a e^-(s+t), a, rest) whose divergences are both RHO order."""
+    """The paper's distributions (D.2) (a e^-s, a e^-s, rest) and (a e^-(s+t), a, rest) whose divergences are both RHO
+    order.
+    """
     from scipy.optimize import brentq
 
-    def laws(s: float, t: float) -> tuple[FloatArray, FloatArray]:
+    def distributions(s: float, t: float) -> tuple[FloatArray, FloatArray]:
         one, two = a * np.exp(-s), a * np.exp(-s - t)
         return np.array([one, one, 1 - 2 * one]), np.array([two, a, 1 - a - two])
 
     def excess(s: float, t: float, *, back: bool) -> float:
-        q, r = laws(s, t)
+        q, r = distributions(s, t)
         return (_divergence(r, q, order) if back else _divergence(q, r, order)) - RHO * order
 
     def fitting(t: float) -> float:
         return float(brentq(lambda s: excess(s, t, back=True), 0.0, 40.0))
 
     t = brentq(lambda t: excess(fitting(t), t, back=False), 1e-6, 40.0)
-    return laws(fitting(t), t)
+    return distributions(fitting(t), t)
 
 
 def _divergence(p: FloatArray, q: FloatArray, order: float) -> float:

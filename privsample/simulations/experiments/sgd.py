@@ -84,7 +84,8 @@ def _trained(parts: Parts, penalty: float) -> FloatArray:
 def _output_noise(made: NoisyProjectedSGD, epsilon: float) -> float:
     """Deviation of Gaussian noise on the penalised minimiser, which a record moves by at most 2 norm/(n RIDGE).
 
-    Source: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1, whose noise is of another law: this one needs less.
+    Source: Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1, whose noise is of another distribution: this one needs
+    less.
     """
     moved = 2.0 * made.loss.reach / (made.n * RIDGE)
     account = smallest(

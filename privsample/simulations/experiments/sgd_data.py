@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.simulations.experiments.flights import FEATURES, lines
 
 Parts = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-@value
+@frozen_value
 class Task:
     """Rows (n, features) within [-1, 1] and labels (n,), 0 or 1; norm: public, fixed without a look at the records.
 

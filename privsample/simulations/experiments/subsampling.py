@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant, Group
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
@@ -29,7 +29,7 @@ COLOURS = (BLUE, ORANGE, GREEN)
 _SOLID, _DASHED, _DOTTED = "-", (0, (5, 2)), (0, (1, 1.2))
 
 
-@value
+@frozen_value
 class Noise:
     """Noise whose sensitivity over scale (Laplace) or standard deviation (Gaussian) is `theta`."""
 
@@ -63,7 +63,7 @@ class Noise:
 LAPLACE, GAUSS = Noise(name="Laplace", theta=0.5), Noise(name="Gaussian", theta=1.0)
 
 
-@value
+@frozen_value
 class Line:
     """delta at `epsilon`, both (points,), and how it is drawn."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.subsampling.subsampled import SubsampledAccountant
@@ -25,7 +25,7 @@ POINTS = 41
 SMALL_N, SMALL_M, HONEST = 6, 3, 0.9  # where every subsample is counted
 
 
-@value
+@frozen_value
 class Row:
     """A row of the table: words, the printed bound, our account; how the membership mechanism's sample is drawn."""
 

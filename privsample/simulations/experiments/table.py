@@ -7,13 +7,13 @@ import numpy as np
 from scipy import optimize
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 
 AGREEMENT = 1e-12  # differences below this are rounding errors and are not told apart
 
 
 @final
-@value
+@frozen_value
 class Table:
     """Columns of equal length by name, of which rows can be selected."""
 

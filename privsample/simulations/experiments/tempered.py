@@ -112,7 +112,7 @@ def _of_posteriors(columns: Columns) -> Statement:
 
 
 def _deviation(x: FloatArray, density: FloatArray) -> float:
-    """The standard deviation of a law from its density on an even grid."""
+    """The standard deviation of a distribution from its density on an even grid."""
     mass = density / density.sum()
     return float(np.sqrt(mass @ x**2 - (mass @ x) ** 2))
 
@@ -163,13 +163,13 @@ def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, see
 def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> dict[str, float]:
     """Of each way the mean absolute error of a draw from n records: summed over data and noise, but for `both`."""
     every = np.arange(n + 1.0)
-    law = stats.binom.pmf(every, n, SHARE)
-    counts, mass = every[law > _LEFT_OUT], law[law > _LEFT_OUT]
+    distribution = stats.binom.pmf(every, n, SHARE)
+    counts, mass = every[distribution > _LEFT_OUT], distribution[distribution > _LEFT_OUT]
     target = DP(epsilon=EPSILON_2, delta=DELTA)
     loose = TemperedPosterior.calibrate(model=MODEL, n=n, truncation=LOW_2, target=target).temperature
     noise = DiscreteLaplaceNoise(scale=1 / EPSILON_2)
     reach = np.ceil(noise.reach(_LOST))
-    noisy = np.convolve(law, np.exp(noise.log_mass(np.arange(-reach, reach + 1))))
+    noisy = np.convolve(distribution, np.exp(noise.log_mass(np.arange(-reach, reach + 1))))
     by_noisy = error_of_beta(1 + every, 1 + n - every)[np.clip(np.arange(-reach, n + reach + 1), 0, n).astype(np.intp)]
     ones = rng.binomial(n, SHARE, repeats)
     both = np.maximum(np.array([ones, n - ones]) + rng.laplace(0, 2 / EPSILON_2, (2, repeats)), 0.0)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.curves.conversion import epsilon_from_renyi
 from privsample.accounting.statement import shown_epsilon
-from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.mechanisms.posterior.conjugate import (
     BetaQuery,
     ConcentratedPosterior,
@@ -113,7 +113,7 @@ def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, Flo
 
 
 def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) -> bytes:
-    """delta against epsilon, log scale: the exact curve where one is known, beside the bound from the Renyi curve."""
+    """delta against epsilon, log scale: the exact curve where one is known, beside the bound from the Rényi curve."""
     least = max(min(1e-10, delta / 1e4), 1e-20) if delta > 0 else 1e-10
     with figure(height=3.3) as ((axes,), file):
         for (label, account), colour in zip(accounts, (BLUE, ORANGE, GREEN, GREY), strict=False):
@@ -173,28 +173,34 @@ def by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]
     return np.array(found), np.exp(logs)
 
 
-@value
+@frozen_value
 class Panel:
-    """Densities of laws on one axis, with draws as ticks below.
+    """Densities of distributions on one axis, with draws as ticks below.
 
-    `ends` are the axis values of the laws' 0 and 1: the unit of a column that a query has scaled.
+    `ends` are the axis values of the distributions' 0 and 1: the unit of a column that a query has scaled.
     """
 
     axis: str
-    laws: tuple[tuple[str, Law], ...]
+    distributions: tuple[tuple[str, PosteriorDistribution], ...]
     draws: FloatArray
     ends: tuple[float, float] = (0.0, 1.0)
 
 
 def densities(panels: Sequence[Panel]) -> bytes:
-    """Laws beside each other, one panel below the other on one scale; the first law filled."""
-    ranges = np.array([law.quantile(np.array([1e-4, 1 - 1e-4])) for panel in panels for _, law in panel.laws])
+    """Laws beside each other, one panel below the other on one scale; the first distribution filled."""
+    ranges = np.array(
+        [
+            distribution.quantile(np.array([1e-4, 1 - 1e-4]))
+            for panel in panels
+            for _, distribution in panel.distributions
+        ]
+    )
     grid = np.linspace(ranges.min(), ranges.max(), 400)
     with figure(len(panels), 1.6 + 1.3 * len(panels)) as (all_axes, file):
         for axes, panel in zip(all_axes, panels, strict=True):
             low, high = panel.ends
-            for at, (label, law) in enumerate(panel.laws):
-                density = np.exp(law.log_density(grid)) / (high - low)
+            for at, (label, distribution) in enumerate(panel.distributions):
+                density = np.exp(distribution.log_density(grid)) / (high - low)
                 scaled = low + (high - low) * grid
                 if at == 0:
                     axes.fill_between(scaled, density, color=GREY, alpha=0.35, linewidth=0, label=label)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import deltas
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw
@@ -24,7 +24,7 @@ _WIDE = 600
 _MOST_NUMBERS = 12  # draws of one coordinate
 
 
-@value
+@frozen_value
 class Picture:
     """A figure, SVG or PNG, with words for those who do not see it and a caption for those who do."""
 
@@ -49,7 +49,7 @@ class Picture:
         return self.width is not None and self.width > _WIDE
 
 
-@value
+@frozen_value
 class Part:
     """A piece of a section; what is empty does not show."""
 
@@ -64,7 +64,7 @@ class Part:
     data: bool = False  # rows of numbers: they scroll by themselves where they are too wide
 
 
-@value
+@frozen_value
 class Section:
     """A titled card: a sentence or two, then pictures, then the rest.
 
@@ -245,7 +245,7 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     account = release.account
     levels = sorted({delta, 1e-5, 1e-9} - {0.0}, reverse=True)
     rows = [(f"epsilon at delta = {small(level)}", price(account, level)) for level in levels]
-    rows.append(("epsilon with no failure at all", rounded_up(account.max_loss)))
+    rows.append(("epsilon with no failure at all", rounded_up(account.max_divergence)))
     if np.isfinite(account.zcdp):
         rows.append(("zCDP: rho", rounded_up(account.zcdp)))
     if np.isfinite(account.order_limit):

@@ -22,7 +22,7 @@ def _exp(x: Real) -> Real:
     return mp.exp(min(x, mp.mpf(10) ** 5))
 
 
-# Renyi divergences of two laws of one family: the log normalizer at the blend of the natural parameters.
+# Rényi divergences of two distributions of one family: the log normalizer at the blend of the natural parameters.
 
 
 def renyi_beta(order: Real, p: tuple[Real, Real], q: tuple[Real, Real]) -> Real:
@@ -44,7 +44,7 @@ def renyi_dirichlet(order: Real, p: tuple[Real, ...], q: tuple[Real, ...]) -> Re
 
 
 def renyi_gamma(order: Real, p: tuple[Real, Real], q: tuple[Real, Real]) -> Real:
-    """Gamma(shape, rate) laws p against q."""
+    """Gamma(shape, rate) distributions p against q."""
     order = mp.mpf(order)
     (a, b), (c, d) = [tuple(map(mp.mpf, pair)) for pair in (p, q)]
     shape, rate = order * a + (1 - order) * c, order * b + (1 - order) * d
@@ -58,12 +58,12 @@ def renyi_gamma(order: Real, p: tuple[Real, Real], q: tuple[Real, Real]) -> Real
 
 
 def renyi_normal(order: Real, shift: Real, variance: Real) -> Real:
-    """Two normal laws of one variance."""
+    """Two normal distributions of one variance."""
     return mp.mpf(order) * mp.mpf(shift) ** 2 / (2 * mp.mpf(variance))
 
 
 def renyi_discrete(order: Real, p: list[Real], q: list[Real]) -> Real:
-    """Two laws on a finite set."""
+    """Two distributions on a finite set."""
     order = mp.mpf(order)
     return mp.log(mp.fsum(x**order * y ** (1 - order) for x, y in zip(p, q, strict=True) if x)) / (order - 1)
 
@@ -152,7 +152,7 @@ def log_delta_beta(epsilon: Real, p: tuple[Real, Real], q: tuple[Real, Real]) ->
 
 
 def log_delta_gamma(epsilon: Real, p: tuple[Real, Real], q: tuple[Real, Real]) -> Real:
-    """Gamma(shape, rate) laws that differ in one of the two parameters, in the coordinate log(theta)."""
+    """Gamma(shape, rate) distributions that differ in one of the two parameters, in the coordinate log(theta)."""
     (a, b), (c, d) = [tuple(map(mp.mpf, pair)) for pair in (p, q)]
     norm_p, norm_q = mp.loggamma(a) - a * mp.log(b), mp.loggamma(c) - c * mp.log(d)
 

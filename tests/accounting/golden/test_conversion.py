@@ -1,4 +1,4 @@
-"""From Renyi curves to (epsilon, delta): against high precision, and never above a pure guarantee."""
+"""From Rényi curves to (epsilon, delta): against high precision, and never above a pure guarantee."""
 
 import mpmath as mp
 import numpy as np
@@ -80,16 +80,16 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_best_order(name):
-    """By Renyi curve alone; an account that knows its composed loss gives less."""
+    """By Rényi curve alone; an account that knows its composed loss gives less."""
     account, curve, limit = CASES[name]
     with reference.at(40):
         for delta in DELTAS:
             truth = best_epsilon(curve, limit, delta)
             routes = {route.name: mp.mpf(float(route.epsilon)) for route in account.explain(delta)}
-            value = routes["Renyi curve at its best order"]
+            value = routes["Rényi curve at its best order"]
             assert truth * (1 - mp.mpf(10) ** -30) <= value <= truth * (1 + mp.mpf(RELATIVE)) + mp.mpf(10) ** -13
-            assert account.epsilon(delta) <= min(value, mp.mpf(account.max_loss))
-            if 0 < truth < account.max_loss:
+            assert account.epsilon(delta) <= min(value, mp.mpf(account.max_divergence))
+            if 0 < truth < account.max_divergence:
                 log_delta = mp.log(best_delta(curve, limit, truth))
                 found = log_delta_from_renyi(account.bounds.renyi, account.order_limit, float(truth))
                 assert abs(mp.mpf(found) - log_delta) <= RELATIVE

@@ -85,7 +85,7 @@ def test_laplace(shift):
             return mp.log((pieces[0] + pieces[1] + inside) / 2) / (a - 1)
 
         check_renyi(account, renyi)
-        assert account.max_loss == shift
+        assert account.max_divergence == shift
         assert account.epsilon(0.0) == shift
 
 
@@ -136,7 +136,7 @@ def test_approximate(stated, failure):
 
 @pytest.mark.parametrize("loss_range", [1e-6, 0.1, 1.0, 6.0, 50.0])
 def test_bounded_range(loss_range):
-    """The worst law of loss t and t - range, by brute force over t."""
+    """The worst distribution of loss t and t - range, by brute force over t."""
     account = BoundedRangeAccountant(loss_range=loss_range)
     width = mp.mpf(loss_range)
     with reference.at(60):

@@ -1,4 +1,4 @@
-"""Renyi curves against the definition in 130 digits: relative 1e-10 over all extremes, and never NaN or negative."""
+"""Rényi curves against the definition in 130 digits: relative 1e-10 over all extremes, and never NaN or negative."""
 
 import itertools
 from collections.abc import Callable
@@ -68,8 +68,8 @@ def test_beta_bernoulli(prior, n, weights):
 def test_beta_bernoulli_over_all_data_sets(prior, n):
     account = PosteriorAccountant(model=BetaBernoulli(alpha=prior[0], beta=prior[1]), n=n)
     with reference.at(60):
-        laws = [(mp.mpf(prior[0]) + s, mp.mpf(prior[1]) + n - s) for s in range(n + 1)]
-        neighbours = [pair for one, other in itertools.pairwise(laws) for pair in ((one, other), (other, one))]
+        distributions = [(mp.mpf(prior[0]) + s, mp.mpf(prior[1]) + n - s) for s in range(n + 1)]
+        neighbours = [pair for one, other in itertools.pairwise(distributions) for pair in ((one, other), (other, one))]
         check(account, 1 + mp.mpf(min(prior)), lambda o: max(reference.renyi_beta(o, p, q) for p, q in neighbours))
 
 
@@ -80,12 +80,14 @@ def test_dirichlet_over_all_data_sets(prior, n):
     categories = range(len(prior))
     with reference.at(100):
 
-        def law(records: tuple[int, ...]) -> tuple[object, ...]:
+        def distribution(records: tuple[int, ...]) -> tuple[object, ...]:
             return tuple(mp.mpf(prior[k]) + records.count(k) for k in categories)
 
         common = itertools.combinations_with_replacement(categories, n - 1)
         neighbours = [
-            (law((*rest, x)), law((*rest, y))) for rest in common for x, y in itertools.permutations(categories, 2)
+            (distribution((*rest, x)), distribution((*rest, y)))
+            for rest in common
+            for x, y in itertools.permutations(categories, 2)
         ]
         check(account, 1 + mp.mpf(min(prior)), lambda o: max(reference.renyi_dirichlet(o, p, q) for p, q in neighbours))
 

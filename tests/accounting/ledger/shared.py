@@ -1,7 +1,7 @@
 """What the tests of the ledger share."""
 
 from privsample import DP, RDP, ZCDP, AddRemove, BetaBernoulli, DiffusedPosterior, LaplaceMechanism, PureAccountant
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 
@@ -24,7 +24,7 @@ def unchanged(ledger, before):
     return Ledger(ledger.path).history() == ledger.history() == before
 
 
-@value
+@frozen_value
 class Watching:
     """A mechanism that looks at its ledger when it should draw, and fails."""
 

@@ -23,7 +23,7 @@ from privsample import (
     ZCDPAccountant,
 )
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.ledger.filters import Charge, CurveFilter, Share, SumFilter, decimal, filter_for
+from privsample.accounting.ledger.filters import CurveFilter, PrivacyCost, Share, SumFilter, decimal, filter_for
 from privsample.errors import NumericalFailure, UnreachableTarget
 from tests.accounting.ledger.shared import pure
 
@@ -35,7 +35,8 @@ def total(found, *accounts):
 def worst_adaptive(sizes, allowed, goal, start=((0.0, 1.0),)):
     """The true delta at epsilon = goal against the best adversary who picks randomized responses one after the other.
 
-    sizes: their epsilons; allowed: whether so many of each may be drawn; start: law of the loss before the first.
+    sizes: their epsilons; allowed: whether so many of each may be drawn; start: distribution of the loss before the
+    first.
     """
     odds = [1 / (1 + math.exp(-size)) for size in sizes]
 
@@ -57,15 +58,15 @@ def worst_adaptive(sizes, allowed, goal, start=((0.0, 1.0),)):
 
 def tight_delta(sizes, counts, goal):
     """The privacy curve of a composition fixed beforehand, by adding up its outcomes."""
-    law = {0.0: 1.0}
+    distribution = {0.0: 1.0}
     for size, count in zip(sizes, counts, strict=True):
         for _ in range(count):
             step = {}
-            for loss, mass in law.items():
+            for loss, mass in distribution.items():
                 for sign in (1, -1):
                     step[loss + sign * size] = step.get(loss + sign * size, 0.0) + mass / (1 + math.exp(-sign * size))
-            law = step
-    return sum(mass * max(0.0, -math.expm1(goal - loss)) for loss, mass in law.items())
+            distribution = step
+    return sum(mass * max(0.0, -math.expm1(goal - loss)) for loss, mass in distribution.items())
 
 
 def admitted(found, sizes, before=None):
@@ -114,14 +115,14 @@ def test_no_adversary_beats_a_tight_plan_and_the_filter_together(epsilon, delta,
     part = found.set_aside / 2
     charge = found.tight(sum(plan[1:], start=plan[0] * 1), part)
     assume(found.fits(found.nothing + charge))
-    law = [(plan_size * sum(signs), math.prod(1 / (1 + math.exp(-s * plan_size)) for s in signs)) for signs in
+    distribution = [(plan_size * sum(signs), math.prod(1 / (1 + math.exp(-s * plan_size)) for s in signs)) for signs in
            product((1, -1), repeat=6)]  # fmt: skip
     fail = found.set_aside / 2  # and another release that fails outright with what is left of the part set aside
     charge = charge + found.charge(ApproximateAccountant(stated_epsilon=1e-9, stated_delta=fail * (1 - 1e-9)))
-    law = [(loss, mass * (1 - fail)) for loss, mass in law] + [(math.inf, fail)]
+    distribution = [(loss, mass * (1 - fail)) for loss, mass in distribution] + [(math.inf, fail)]
     allowed = admitted(found, (size,), charge)
     assume(not allowed((60,)))
-    assert worst_adaptive((size,), allowed, epsilon, start=law) <= delta * (1 + 1e-9)
+    assert worst_adaptive((size,), allowed, epsilon, start=distribution) <= delta * (1 + 1e-9)
 
 
 def test_the_published_rule_is_admitted():
@@ -132,7 +133,7 @@ def test_the_published_rule_is_admitted():
         limit = budget.epsilon + math.log(weight * budget.delta) / (order - 1)
         renyi = np.where(found.orders == order, limit, np.inf)
         if limit > 0:
-            assert found.fits(Charge(loss=decimal(math.inf), renyi=renyi, failure=decimal(0.0)))
+            assert found.fits(PrivacyCost(loss=decimal(math.inf), renyi=renyi, failure=decimal(0.0)))
 
 
 def test_the_mixture_is_close_to_the_best_single_order():
@@ -290,7 +291,7 @@ def test_what_cannot_be_computed_is_infinite(budget, broken, monkeypatch):
             raise broken
         return np.full(np.shape(orders[0]), broken)[()] if orders else broken
 
-    for name in ("max_loss", "zcdp"):
+    for name in ("max_divergence", "zcdp"):
         monkeypatch.setattr(GaussianAccountant, name, property(answer))
     for name in ("rdp", "epsilon"):
         monkeypatch.setattr(GaussianAccountant, name, answer)

@@ -17,7 +17,7 @@ from privsample import (
     PureAccountant,
     ReplaceOne,
 )
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.ledger import Ledger
@@ -68,7 +68,7 @@ def test_bad_accounts_spend_nothing(made, path):
     assert fixed.spent() > 0.1
 
 
-@value
+@frozen_value
 class Homemade(Accountant):
     """An accountant that no file could give back."""
 

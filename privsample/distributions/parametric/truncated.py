@@ -1,7 +1,7 @@
 """Laws held inside bounds, with exact samplers that stay exact however deep in a tail the bounds lie.
 
-A law of one number is drawn in a coordinate in which its density is log-concave, relative to its mode: nothing cancels
-or underflows where the bounds lie far in a tail.
+A distribution of one number is drawn in a coordinate in which its density is log-concave, relative to its mode: nothing
+cancels or underflows where the bounds lie far in a tail.
 """
 
 from abc import ABC, abstractmethod
@@ -12,16 +12,16 @@ from scipy import special
 
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._logspace import expm1_excess
-from privsample._value import put, value
-from privsample.distributions.laws.conjugate import Beta, Dirichlet, Gamma, Law, Normal
-from privsample.distributions.laws.rejection import held_shares, log_concave
+from privsample._value import frozen_value, set_fields
+from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
+from privsample.distributions.parametric.rejection import held_shares, log_concave
 
 _WIDEST = 1e30  # beyond 1/eps^2 shares vary by less than a float shows, and no draw would be kept
 Number = TypeVar("Number", float, FloatArray)
 
 
-class HeldLaw(ABC):
-    """A law restricted to bounds; its density is known up to a constant."""
+class TruncatedDistribution(ABC):
+    """A distribution restricted to bounds; its density is known up to a constant."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class HeldLaw(ABC):
         """Independent exact draws, shape (size,) or (size, K)."""
 
 
-class HeldNumber(HeldLaw):
+class TruncatedUnivariate(TruncatedDistribution):
     """One number in [low, high], log-concave in the coordinate y that `_place` turns back into the number."""
 
     __slots__ = ()
@@ -67,8 +67,8 @@ class HeldNumber(HeldLaw):
         return np.clip(self._place(mode, z), self.low, self.high)
 
 
-@value
-class HeldBeta(HeldNumber):
+@frozen_value
+class TruncatedBeta(TruncatedUnivariate):
     """Beta(a, b) on [low, high] inside (0, 1); y is the logit."""
 
     a: float
@@ -80,7 +80,7 @@ class HeldBeta(HeldNumber):
         low, high = interval(truncation=(self.low, self.high))
         if not (low > 0.0 and high < 1.0):
             raise ValueError(f"truncation must lie inside (0, 1), got ({low}, {high})")
-        put(self, a=positive(a=self.a), b=positive(b=self.b), low=low, high=high)
+        set_fields(self, a=positive(a=self.a), b=positive(b=self.b), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
@@ -106,8 +106,8 @@ class HeldBeta(HeldNumber):
         return np.asarray(special.expit(mode + z))
 
 
-@value
-class HeldGamma(HeldNumber):
+@frozen_value
+class TruncatedGamma(TruncatedUnivariate):
     """Gamma(shape, rate) on [low, high] inside (0, inf); y is the logarithm."""
 
     shape: float
@@ -119,7 +119,7 @@ class HeldGamma(HeldNumber):
         low, high = interval(truncation=(self.low, self.high))
         if not low > 0.0:
             raise ValueError(f"truncation must lie inside (0, inf), got ({low}, {high})")
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), low=low, high=high)
+        set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
@@ -143,8 +143,8 @@ class HeldGamma(HeldNumber):
         return np.exp(mode + z)
 
 
-@value
-class HeldNormal(HeldNumber):
+@frozen_value
+class TruncatedNormal(TruncatedUnivariate):
     """Normal(location, scale) on [low, high]; y is the number itself."""
 
     location: float
@@ -154,7 +154,7 @@ class HeldNormal(HeldNumber):
 
     def __post_init__(self) -> None:
         low, high = interval(truncation=(self.low, self.high))
-        put(self, location=finite(location=self.location), scale=positive(scale=self.scale), low=low, high=high)
+        set_fields(self, location=finite(location=self.location), scale=positive(scale=self.scale), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
@@ -179,8 +179,8 @@ class HeldNormal(HeldNumber):
         return mode + z
 
 
-@value
-class HeldDirichlet(HeldLaw):
+@frozen_value
+class TruncatedDirichlet(TruncatedDistribution):
     """Dirichlet(alpha) where every share is at least `low`, low < 1/K."""
 
     alpha: tuple[float, ...]
@@ -193,7 +193,7 @@ class HeldDirichlet(HeldLaw):
             raise ValueError(f"truncation must lie below 1/{len(alpha)} for {len(alpha)} categories, got {low}")
         if not max(alpha) <= _WIDEST:
             raise ValueError(f"alpha must be at most {_WIDEST:g} to draw from at this temperature, got {max(alpha):g}")
-        put(self, alpha=alpha, low=low)
+        set_fields(self, alpha=alpha, low=low)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """x of shape (..., K)."""
@@ -207,12 +207,12 @@ class HeldDirichlet(HeldLaw):
         return held_shares(rows, np.full(size, self.low), rng)
 
 
-def heated(law: Law, temperature: float) -> Law:
-    """The law whose density is proportional to the old one to the power 1/temperature.
+def heated(distribution: PosteriorDistribution, temperature: float) -> PosteriorDistribution:
+    """The distribution whose density is proportional to the old one to the power 1/temperature.
 
-    Raises: TypeError, for a law that is not Beta, Dirichlet, Gamma or Normal.
+    Raises: TypeError, for a distribution that is not Beta, Dirichlet, Gamma or Normal.
     """
-    match law:
+    match distribution:
         case Beta(a=a, b=b):
             return Beta(a=heated_shape(a, temperature), b=heated_shape(b, temperature))
         case Dirichlet(alpha=alpha):
@@ -221,23 +221,27 @@ def heated(law: Law, temperature: float) -> Law:
             return Gamma(shape=heated_shape(shape, temperature), rate=rate / temperature)
         case Normal(location=location, scale=scale):
             return Normal(location=location, scale=scale * temperature**0.5)
-    raise TypeError(f"no heated law is known for {type(law).__name__}")
+    raise TypeError(f"no heated distribution is known for {type(distribution).__name__}")
 
 
 def heated_shape(shape: Number, temperature: float) -> Number:
-    """The parameter of a Beta, Dirichlet or Gamma law at a temperature of one or more: 1 + (shape - 1)/T, above 0."""
+    """The parameter of a Beta, Dirichlet or Gamma distribution at a temperature of one or more: 1 + (shape - 1)/T,
+    above 0.
+    """
     return (shape + (temperature - 1.0)) / temperature
 
 
-def held(law: Law, low: float, high: float) -> HeldLaw:
-    """The law restricted to [low, high]; a Dirichlet to shares of at least `low`. Raises: TypeError, ValueError."""
-    match law:
+def held(distribution: PosteriorDistribution, low: float, high: float) -> TruncatedDistribution:
+    """The distribution restricted to [low, high]; a Dirichlet to shares of at least `low`. Raises: TypeError,
+    ValueError.
+    """
+    match distribution:
         case Beta(a=a, b=b):
-            return HeldBeta(a=a, b=b, low=low, high=high)
+            return TruncatedBeta(a=a, b=b, low=low, high=high)
         case Dirichlet(alpha=alpha):
-            return HeldDirichlet(alpha=alpha, low=low)
+            return TruncatedDirichlet(alpha=alpha, low=low)
         case Gamma(shape=shape, rate=rate):
-            return HeldGamma(shape=shape, rate=rate, low=low, high=high)
+            return TruncatedGamma(shape=shape, rate=rate, low=low, high=high)
         case Normal(location=location, scale=scale):
-            return HeldNormal(location=location, scale=scale, low=low, high=high)
-    raise TypeError(f"no law between bounds is known for {type(law).__name__}")
+            return TruncatedNormal(location=location, scale=scale, low=low, high=high)
+    raise TypeError(f"no distribution between bounds is known for {type(distribution).__name__}")

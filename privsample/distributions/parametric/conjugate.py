@@ -1,4 +1,4 @@
-"""The laws that conjugate posteriors follow: density, moments, relative entropy, exact sampler."""
+"""The distributions that conjugate posteriors follow: density, moments, relative entropy, exact sampler."""
 
 from abc import ABC, abstractmethod
 
@@ -6,10 +6,10 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray, finite, listed, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 
-class Law(ABC):
+class PosteriorDistribution(ABC):
     """A distribution of one parameter: a number, or a vector of public length."""
 
     __slots__ = ()
@@ -34,22 +34,24 @@ class Law(ABC):
 
     @abstractmethod
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles of the law (of the first coordinate, where it is a vector)."""
+        """Quantiles of the distribution (of the first coordinate, where it is a vector)."""
 
     @abstractmethod
-    def relative_entropy(self, other: "Law") -> float:
-        """KL(self || other) in nats, for a law of the same family; infinite never occurs on open parameter sets."""
+    def relative_entropy(self, other: "PosteriorDistribution") -> float:
+        """KL(self || other) in nats, for a distribution of the same family; infinite never occurs on open parameter
+        sets.
+        """
 
 
-@value
-class Beta(Law):
+@frozen_value
+class Beta(PosteriorDistribution):
     """Beta(a, b) on (0, 1)."""
 
     a: float
     b: float
 
     def __post_init__(self) -> None:
-        put(self, a=positive(a=self.a), b=positive(b=self.b))
+        set_fields(self, a=positive(a=self.a), b=positive(b=self.b))
 
     @property
     def mean(self) -> FloatArray:
@@ -74,20 +76,20 @@ class Beta(Law):
         """Elementwise."""
         return special.betaincinv(self.a, self.b, q)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """By the Dirichlet formula with two coordinates."""
         assert isinstance(other, Beta)
         return Dirichlet(alpha=(self.a, self.b)).relative_entropy(Dirichlet(alpha=(other.a, other.b)))
 
 
-@value
-class Dirichlet(Law):
+@frozen_value
+class Dirichlet(PosteriorDistribution):
     """Dirichlet(alpha) on the simplex."""
 
     alpha: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        put(self, alpha=tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(listed(alpha=self.alpha))))
+        set_fields(self, alpha=tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(listed(alpha=self.alpha))))
 
     @property
     def mean(self) -> FloatArray:
@@ -113,7 +115,7 @@ class Dirichlet(Law):
         """Of the first coordinate, which is a Beta."""
         return special.betaincinv(self.alpha[0], sum(self.alpha[1:]), q)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Standard; accurate to about 1e-16 of the log-Gamma terms."""
         assert isinstance(other, Dirichlet)
         p, q = np.array(self.alpha), np.array(other.alpha)
@@ -123,15 +125,15 @@ class Dirichlet(Law):
         return max(0.0, float(constants + ((p - q) * (special.digamma(p) - special.digamma(p.sum()))).sum()))
 
 
-@value
-class Gamma(Law):
+@frozen_value
+class Gamma(PosteriorDistribution):
     """Gamma(shape, rate) on (0, inf)."""
 
     shape: float
     rate: float
 
     def __post_init__(self) -> None:
-        put(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
+        set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
 
     @property
     def mean(self) -> FloatArray:
@@ -156,7 +158,7 @@ class Gamma(Law):
         """Elementwise."""
         return special.gammaincinv(self.shape, q) / self.rate
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Standard."""
         assert isinstance(other, Gamma)
         p, q = self, other
@@ -165,15 +167,15 @@ class Gamma(Law):
         return max(0.0, float(shapes + rates))
 
 
-@value
-class Normal(Law):
+@frozen_value
+class Normal(PosteriorDistribution):
     """Normal with mean `location` and standard deviation `scale`."""
 
     location: float
     scale: float
 
     def __post_init__(self) -> None:
-        put(self, location=finite(location=self.location), scale=positive(scale=self.scale))
+        set_fields(self, location=finite(location=self.location), scale=positive(scale=self.scale))
 
     @property
     def mean(self) -> FloatArray:
@@ -197,7 +199,7 @@ class Normal(Law):
         """Elementwise."""
         return self.location + self.scale * special.ndtri(q)
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Standard."""
         assert isinstance(other, Normal)
         ratio = (self.scale / other.scale) ** 2

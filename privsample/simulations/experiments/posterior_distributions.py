@@ -10,12 +10,12 @@ import numpy as np
 from scipy import special, stats
 
 from privsample._checks import FloatArray
-from privsample._value import value
+from privsample._value import frozen_value
 from privsample.accounting.targets import RDP
-from privsample.distributions.laws.conjugate import Beta
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import DiscreteGaussianNoise
+from privsample.distributions.parametric.conjugate import Beta
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior, DiffusedPosterior, DirectPosterior
 
 _PANELS = 64  # of the quadrature over noisy counts, each with 20 nodes: noise of deviation 0.2 at n = 100 is resolved
@@ -23,7 +23,7 @@ _NODES, _MASSES = np.polynomial.legendre.leggauss(100)  # of the quadrature over
 _LOST = -45.0  # log probability of whole noise that is left out
 
 
-@value
+@frozen_value
 class Setting:
     """A Beta(alpha, beta) prior, n records, and the order at which a mechanism costs `epsilon` nats."""
 
@@ -43,7 +43,7 @@ class Setting:
         return float(DirectPosterior(model=self.model, n=self.n).accountant.rdp(self.order))
 
 
-@value
+@frozen_value
 class Mixture:
     """Betas a, b of shape (k,) with, for every count of ones, weights (n + 1, k); `amount`: the free parameter."""
 
@@ -52,12 +52,16 @@ class Mixture:
     b: FloatArray
     weights: FloatArray
 
-    def relative_entropy(self, law: Beta, count: int) -> float:
-        """KL(law || what is released where the records hold `count` ones), by Gauss-Legendre over the law."""
-        low, above = (float(side.quantile(np.array(1e-25))) for side in (law, Beta(a=law.b, b=law.a)))
+    def relative_entropy(self, distribution: Beta, count: int) -> float:
+        """KL(distribution || what is released where the records hold `count` ones), by Gauss-Legendre over the
+        distribution.
+        """
+        low, above = (
+            float(side.quantile(np.array(1e-25))) for side in (distribution, Beta(a=distribution.b, b=distribution.a))
+        )
         width = 1 - above - low
         theta = low + width * (_NODES + 1) / 2
-        density = law.log_density(theta)
+        density = distribution.log_density(theta)
         with np.errstate(divide="ignore"):
             weights = np.log(self.weights[count])
         released = ConjugateMixture(family="Beta", first=self.a, second=self.b, log_weights=weights)
@@ -165,8 +169,8 @@ def noise_aware(setting: Setting, epsilon: float) -> Mixture:
     noisy = np.arange(-reach, setting.n + reach + 1)
     likelihood = noise.log_mass(noisy - counts[:, None])
     prior = stats.betabinom.logpmf(counts, setting.n, setting.alpha, setting.beta)
-    joint = prior[:, None] + likelihood
-    believed = np.exp(joint - special.logsumexp(joint, axis=0))
+    is_envelope = prior[:, None] + likelihood
+    believed = np.exp(is_envelope - special.logsumexp(is_envelope, axis=0))
     return Mixture(
         amount=noise.noise_std,
         a=setting.alpha + counts,

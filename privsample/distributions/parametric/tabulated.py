@@ -8,8 +8,8 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, cached, put, value
-from privsample.distributions.laws.conjugate import Law
+from privsample._value import Memo, cached, frozen_value, set_fields
+from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 DEGREE = 12  # of the polynomial in each panel
 _NODES = chebyshev.chebpts2(DEGREE + 1)
@@ -30,8 +30,8 @@ _CLOSE = 1e-8  # a Newton step that is shorter, relative to the whole, leaves no
 _BLOCK = 1 << 17
 
 
-@value
-class TabulatedLaw(Memo, Law):
+@frozen_value
+class TabulatedLaw(Memo, PosteriorDistribution):
     """A density given by its log at the Chebyshev points of panels, up to a constant.
 
     Parameters
@@ -54,7 +54,7 @@ class TabulatedLaw(Memo, Law):
         values -= values.max() + np.log(float((fine @ (_INTEGRAL @ _FINE_COEFFICIENTS).sum(axis=0)).sum()))
         for array in (edges, values):
             array.flags.writeable = False
-        put(self, edges=edges, log_values=values, positive=bool(self.positive))
+        set_fields(self, edges=edges, log_values=values, positive=bool(self.positive))
 
     @cached
     def _logs(self) -> FloatArray:
@@ -118,7 +118,7 @@ class TabulatedLaw(Memo, Law):
             found = np.exp(found) if self.positive else found
         return np.where(shares <= 0, ends[0], np.where(shares >= 1, ends[1], found))
 
-    def relative_entropy(self, other: Law) -> float:
+    def relative_entropy(self, other: PosteriorDistribution) -> float:
         """Not known in closed form. Raises: TypeError."""
         raise TypeError(f"the relative entropy of a tabulated distribution to a {type(other).__name__} is not known")
 

@@ -27,7 +27,7 @@ def joined(curve: Curve, reverse: Curve, nodes: FloatArray) -> tuple[FloatArray,
     return log_p, float(curve(nodes[-1:])[0])
 
 
-def joined_at(curve: Curve, reverse: Curve, nodes: FloatArray, count: int) -> tuple[FloatArray, float]:
+def connect_the_dots(curve: Curve, reverse: Curve, nodes: FloatArray, count: int) -> tuple[FloatArray, float]:
     """The same from about `count` values of each curve where nodes are more: their masses are shared out among them."""
     if len(nodes) <= count:
         return joined(curve, reverse, nodes)
@@ -35,7 +35,7 @@ def joined_at(curve: Curve, reverse: Curve, nodes: FloatArray, count: int) -> tu
     few = end * np.arange(-count // 2, count // 2 + 1) / (count // 2)  # symmetric: one value may serve both curves
     few = few[max(int(np.searchsorted(few, nodes[0])) - 1, 0) :]
     log_p, infinite = joined(curve, reverse, few)
-    masses, more = shared_out(log_p, few, nodes)
+    masses, more = split_mass(log_p, few, nodes)
     return masses, float(np.logaddexp(infinite, more))
 
 
@@ -87,7 +87,7 @@ def _log_share(share: FloatArray, before: FloatArray, after: FloatArray) -> Floa
     return np.log(np.maximum(share, 0.0) + _ROUNDING * (1.0 + 1.0 / before + 1.0 / after))
 
 
-def shared_out(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[FloatArray, float]:
+def split_mass(log_p: FloatArray, loss: FloatArray, nodes: FloatArray) -> tuple[FloatArray, float]:
     """The same for finitely many outcomes, exactly: (outcomes,) log P masses and losses to masses at the nodes.
 
     An outcome between two nodes goes to both, p = p_low + p_high with the Q mass kept; one below the first node moves

@@ -1,4 +1,6 @@
-"""Exact draws by rejection from laws that are held inside bounds; how much is rejected stays bounded at any extreme."""
+"""Exact draws by rejection from distributions that are held inside bounds; how much is rejected stays bounded at any
+extreme.
+"""
 
 from collections.abc import Callable
 
@@ -59,15 +61,16 @@ def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> 
 
 
 def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One draw for each row of alpha, (rows, K), from its Dirichlet law where every share is at least `low`, (rows,).
+    """One draw for each row of alpha, (rows, K), from its Dirichlet distribution where every share is at least `low`,
+    (rows,).
 
     A category whose alpha is 0 is none: its share is 0. `low` lies below one over the number of categories, by more
     than rounding.
     The shares are independent Gamma variables from `low` on, of any common rate, given that they add up to one: all but
     one are drawn, and that one is what is left to one, kept in proportion to its own density there. It is the widest;
-    but where no alpha is above one, whose densities are unbounded near 0, it is category j with `_odds`, and of the law
-    of alpha_j + 1: these laws are the first one times the share of j, and add up to it. The rate only decides how many
-    are kept, of the order of 1/sqrt(K). Returns: (rows, K).
+    but where no alpha is above one, whose densities are unbounded near 0, it is category j with `_odds`, and of the
+    distribution of alpha_j + 1: these distributions are the first one times the share of j, and add up to it. The rate
+    only decides how many are kept, of the order of 1/sqrt(K). Returns: (rows, K).
     """
     result, rates = np.empty_like(alpha), _rates(alpha, low)
     left_out = alpha.argmax(axis=1)
@@ -115,9 +118,9 @@ def _odds(alpha: FloatArray, low: FloatArray, rates: FloatArray) -> FloatArray:
 def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Gamma(shape, 1) variables given that each is at least `low` > 0; the two broadcast.
 
-    Up to the mean by plain rejection; from there on by an exponential law tangent at its best point, low + 1/beta
-    (Dagpunar 1978; Philippe 1997); shapes up to one by a power below 1 and an exponential law above, of which some
-    third is kept (Ahrens and Dieter 1974). Returns: their common shape.
+    Up to the mean by plain rejection; from there on by an exponential distribution tangent at its best point, low +
+    1/beta (Dagpunar 1978; Philippe 1997); shapes up to one by a power below 1 and an exponential distribution above, of
+    which some third is kept (Ahrens and Dieter 1974). Returns: their common shape.
     """
     full = np.broadcast_shapes(np.shape(shape), np.shape(low))
     shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
@@ -189,9 +192,9 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
-    """How far the means of `gamma_above` lie above those of the whole laws: low^a e^-low / Gamma(a, low).
+    """How far the means of `gamma_above` lie above those of the whole distributions: low^a e^-low / Gamma(a, low).
 
-    Of shapes above a million as of the normal law, to a thousandth: their logarithms would cancel.
+    Of shapes above a million as of the normal distribution, to a thousandth: their logarithms would cancel.
     """
     root, small = np.sqrt(shape), np.minimum(shape, 1e6)
     depth = np.minimum((low - shape) / root, 10.0)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from privsample._checks import FloatArray, Real, positive
-from privsample._value import put, value
+from privsample._value import frozen_value, set_fields
 
 
-@value
+@frozen_value
 class LaplaceSum:
     """Lap(scale) + Lap(further_scale).
 
@@ -19,7 +19,7 @@ class LaplaceSum:
     further_scale: float
 
     def __post_init__(self) -> None:
-        put(self, scale=positive(scale=self.scale), further_scale=positive(further_scale=self.further_scale))
+        set_fields(self, scale=positive(scale=self.scale), further_scale=positive(further_scale=self.further_scale))
 
     @property
     def wide(self) -> float:

@@ -1,1 +1,0 @@
-"""Laws of parameters: densities, moments, exact samplers."""

@@ -1,0 +1,1 @@
+"""Distributions of parameters: densities, moments, exact samplers."""
