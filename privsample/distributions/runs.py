@@ -20,8 +20,7 @@ _MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs ma
 _BLOCK = 1 << 17
 _FIXED = (
     "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k runs can "
-    "cost as "
-    "much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
+    "cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
 )
 

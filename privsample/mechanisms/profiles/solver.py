@@ -142,12 +142,14 @@ class _Cuts:
         self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
 
     def tightened(self) -> tuple[float, int]:
-        """The least t for which private distributions keep the cuts held, a lower bound on the largest entry; and how
-        many further cuts these distributions violate, which are held from now on.""" output, bound = self._least()
+        """The least t for which private distributions keep the cuts, a lower bound on the largest entry; and how many
+        further cuts these distributions violate, which are kept from now on.
+        """
+        output, bound = self._least()
         found = [self._violated(output, size, bound) for size in range(1, output.shape[1]) if size * bound < 1]
-        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)]) self._sets =
-        np.concatenate([self._sets, *(sets for _, sets in found)]) return bound, sum(len(profile) for profile, _ in
-        found)
+        self._profile = np.concatenate([self._profile, *(profile for profile, _ in found)])
+        self._sets = np.concatenate([self._sets, *(sets for _, sets in found)])
+        return bound, sum(len(profile) for profile, _ in found)
 
     def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[IndexArray, NDArray[np.bool_]]:
         """Each profile's worst set of one size, where it is violated: profiles and sets."""

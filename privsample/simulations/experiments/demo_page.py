@@ -51,9 +51,8 @@ class Data:
 def truth(data: Data, releases: Sequence[Release]) -> Section:
     """Private against true posteriors: possible because the data are public."""
     lead = (
-        "Grey: what one would believe with full access to the records (the true posterior). Blue: the distribution that "
-        "the "
-        "draws come from. Orange: the draws themselves, the only thing that leaves."
+        "Grey: what one would believe with full access to the records (the true posterior). Blue: the distribution "
+        "that the draws come from. Orange: the draws themselves, the only thing that leaves."
     )
     pictures = [
         Picture(
