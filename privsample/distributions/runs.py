@@ -19,7 +19,7 @@ _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
 _BLOCK = 1 << 17
 _FIXED = (
-    "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k runs can "
+    "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "
     "cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
 )
@@ -143,7 +143,7 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         low, high = 1e-12, -np.log(_least_gamma(finite(eta=eta))) * (1 - 1e-15)
         if not (low < high and excess(low) <= 0.0 <= excess(high)):
             raise ValueError(
-                f"no distribution with eta = {eta:g} that can be drawn from has mean {mean!r}; raise eta if it is below "
+                f"no distribution with eta = {eta:g} that can be drawn has mean {mean!r}; raise eta if it is below "
                 "one, lower it if it is above a thousand"
             )
         return cls(eta=eta, gamma=float(np.exp(-brentq(excess, low, high, xtol=1e-300, rtol=1e-14))))
