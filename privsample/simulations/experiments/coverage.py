@@ -15,8 +15,8 @@ from privsample._checks import FloatArray
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, value_at
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 LEVEL = 0.9
@@ -86,17 +86,17 @@ def run(shares: FloatArray | None = None) -> Result:
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return described(stacked(parts), _describe, lambda figure: _plot(figure, parts))
+    return Result(columns=stacked(parts), describe=_describe, plot=lambda figure: _plot(figure, parts))
 
 
 def _describe(columns: Columns) -> Statement:
-    means = {method: np.unique(rows_where(columns, method=method)["mean_coverage"]) for method in METHODS}
+    means = {method: np.unique(Table(columns=columns).select(method=method)["mean_coverage"]) for method in METHODS}
     aware, plug_in = means.values()
     settings = [
         (n, epsilon) for n in dict.fromkeys(columns["records"]) for epsilon in dict.fromkeys(columns["epsilon"])
     ]
     n, epsilon = settings[0]
-    single = rows_where(columns, records=n, epsilon=epsilon, method="noise-aware")
+    single = Table(columns=columns).select(records=n, epsilon=epsilon, method="noise-aware")
     share, edge = float(single["share"].min()), float(single["coverage"][single["share"].argmin()])
     middle = value_at(single["share"], single["coverage"], 0.5)
     hold = float(np.abs(aware - LEVEL).max())
@@ -106,10 +106,9 @@ def _describe(columns: Columns) -> Statement:
         f"{LEVEL:.0%} credible intervals from the noise-aware posterior hold the true share in "
         + (f"{LEVEL:.1%}" if hold < 5e-4 else f"{aware.min():.1%} to {aware.max():.1%}")
         + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take "
-        "the "
-        f"noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share nothing is "
-        f"promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} in "
-        f"{edge:.1%} and the share 0.5 in {middle:.1%}.",
+        f"the noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share "
+        f"nothing is promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} "
+        f"in {edge:.1%} and the share 0.5 in {middle:.1%}.",
         (
             compared("5e-4 - distance from the level", 5e-4 - hold),
             Finding("plug-in, least", float(plug_in.min())),

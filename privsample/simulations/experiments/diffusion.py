@@ -11,15 +11,15 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, MultilevelRelease, OrnsteinUhlenbeck
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
     Finding,
     Statement,
+    Table,
     compared,
     in_words,
-    maximum_between,
-    rows_where,
+    largest_at,
 )
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
@@ -114,7 +114,7 @@ def errors_by_rate(dimension: int, rng: np.random.Generator, rates: FloatArray =
 
 def _times(excess: float, times: FloatArray) -> FloatArray:
     """These times, and where between them the error's share is largest."""
-    best = maximum_between(lambda x: float(error_by_time(excess, np.exp([x]))[0]), np.log(times))
+    best = largest_at(lambda x: float(error_by_time(excess, np.exp([x]))[0]), np.log(times))
     return np.unique(np.append(times, np.exp(best)))
 
 
@@ -125,7 +125,8 @@ def _theorem_8(seed: int = 8, every: int = 1) -> Result:
         for rate in SHOWN_RATES
     ]
     right = [errors_by_rate(dimension, rng, RATES[::every]) for dimension in SHOWN_DIMENSIONS]
-    grids = {excess: _times(excess, TIMES[::every]) for excess in EXCESSES}
+    shown_times = np.union1d(TIMES[::every], TIMES[-1:])
+    grids = {excess: _times(excess, shown_times) for excess in EXCESSES}
     times = {excess: (grid, error_by_time(excess, grid)) for excess, grid in grids.items()}
     parts: list[dict[str, Any]] = []
     for curve in left + right:
@@ -135,18 +136,20 @@ def _theorem_8(seed: int = 8, every: int = 1) -> Result:
     for excess, (grid, share) in times.items():
         by_time = {"x": grid, "ratio": share, "reference": 1.0, "standard_error": 0.0}
         parts.append({"curve": f"by time, {excess:g}", "kind": "by time"} | by_time)
-    return described(stacked(parts), _of_theorem_8, lambda figure: _plot_errors(figure, left, right, times))
+    return Result(
+        columns=stacked(parts), describe=_of_theorem_8, plot=lambda figure: _plot_errors(figure, left, right, times)
+    )
 
 
 def _of_theorem_8(columns: Columns) -> Statement:
-    exact, drawn = (rows_where(columns, kind=kind) for kind in ("exact", "drawn"))
+    exact, drawn = (Table(columns=columns).select(kind=kind) for kind in ("exact", "drawn"))
     gap = float(np.abs(exact["ratio"] / exact["reference"] - 1).max())
     off = drawn["ratio"] - drawn["reference"]
     worst = float(np.abs(off / drawn["reference"]).max())
     errors = float(np.abs(off / drawn["standard_error"]).max())
-    shown = rows_where(columns, curve=f"zCDP rate ϵ = {SHOWN_RATES[1]:g}", kind="exact")
+    shown = Table(columns=columns).select(curve=f"zCDP rate ϵ = {SHOWN_RATES[1]:g}", kind="exact")
     end = float(shown["ratio"][-1])
-    shares = {excess: rows_where(columns, curve=f"by time, {excess:g}")["ratio"] for excess in EXCESSES}
+    shares = {excess: Table(columns=columns).select(curve=f"by time, {excess:g}")["ratio"] for excess in EXCESSES}
     most = {excess: float(share.max()) for excess, share in shares.items()}
     held = [excess for excess in EXCESSES if most[excess] <= 1 + 1e-9]
     broken = [excess for excess in EXCESSES if excess not in held]
@@ -159,10 +162,12 @@ def _of_theorem_8(columns: Columns) -> Statement:
         f"the same zCDP rate ϵ: {end:.3g} in {shown['x'][-1]:g} dimensions at ϵ = {SHOWN_RATES[1]:g}. At every point "
         f"it {equal}, which Gaussian noise attains too by optimal postprocessing. The means of {RUNS // 10} to {RUNS} "
         f"releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: for a fixed θ "
-        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With that θ it ends at "
-        f"{last:.1g}; the theorem's limit is 0.",
+        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With θR² = 4dρ² it "
+        f"falls to {last:.1g}; the theorem's limit is 0.",
         (
             Finding("share at the end", end),
+            Finding("log share at the last time", float(np.log(last))),
+            Finding("most distant mean, in standard errors", errors, 1.0),
             compared("rounding - gap", 1e-7 - gap),
             compared(f"{MOST_ERRORS} standard errors - deviation", MOST_ERRORS - errors),
             *(compared(f"1 - largest share, {excess:g}", 1 + 1e-7 - most[excess]) for excess in held),
@@ -187,7 +192,7 @@ def _plot_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], t
     for (excess, (grid, share)), colour, dashes in zip(times.items(), COLOURS, ("-", "--", ":"), strict=True):
         label = names[excess]
         by_time.semilogx(grid, share, color=colour, linestyle=dashes, label=label)
-    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ over time, d = 1; allowed: θR² ≤ 4dρ²")
+    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ; allowed: θR² ≤ 4dρ²")
     by_time.legend(loc="lower left")
     by_dimension.set(ylabel="squared error over that of Gaussian noise", title="sensitivity Δ = 1, radius R = 1")
     by_rate.set(title="lines: exact; dots: means of releases")
@@ -211,11 +216,13 @@ def _path(seed: int = 5) -> Result:
     columns = {"time": times.tolist(), "released": level.astype(int).tolist(), "epsilon": costs.tolist()}
     columns |= {f"coordinate_{k}": column.tolist() for k, column in enumerate(drawn.T)}
     columns |= {"epsilon_of_all": [together] * len(times), "epsilon_of_independent_noise": [apart] * len(times)}
-    return described(columns, _of_path, lambda figure: _plot_path(figure, times, drawn, costs, level))
+    return Result(
+        columns=columns, describe=_of_path, plot=lambda figure: _plot_path(figure, times, drawn, costs, level)
+    )
 
 
 def _of_path(columns: Columns) -> Statement:
-    levels = rows_where(columns, released=1)
+    levels = Table(columns=columns).select(released=1)
     listed = [f"{cost:.2g}" for cost in levels["epsilon"]]
     together, apart = (float(levels[f"epsilon_of_{name}"][0]) for name in ("all", "independent_noise"))
     saved = compared("independent - one path", apart - together)

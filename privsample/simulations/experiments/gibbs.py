@@ -17,8 +17,8 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
 from privsample.simulations.experiments.flights import DAYS, FEATURES, PACKAGE, flights
 
 EPSILON = 5.0  # as in the thesis: one for each of five features
@@ -78,7 +78,11 @@ def _assignments(seed: int = SEED) -> Result:
     panels = [("most frequent state of each day over the later half of the sweeps", states)]
     words = "share of flights an hour late or cancelled that the private chain gives to each state"
     shares = late(chain).tolist()
-    return described(columns, _of_assignments, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+    return Result(
+        columns=columns,
+        describe=_of_assignments,
+        plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
+    )
 
 
 def _of_assignments(columns: Columns) -> Statement:
@@ -136,14 +140,18 @@ def _bars(state: int, seed: int = SEED) -> Result:
         columns["standard_deviation"] += shares.std(axis=0).tolist()
         columns["all_days"] += whole.tolist()
         start += len(names)
-    return described(columns, _of_bars, lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state))
+    return Result(
+        columns=columns,
+        describe=_of_bars,
+        plot=lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state),
+    )
 
 
 def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
     """Of each feature the largest difference of a share from that of all days, its deviation, and its category."""
     found = {}
     for feature in FEATURES:
-        rows = rows_where(columns, feature=feature)
+        rows = Table(columns=columns).select(feature=feature)
         apart = np.abs(rows["state"] - rows["all_days"])
         at = int(apart.argmax())
         found[feature] = float(apart[at]), float(rows["standard_deviation"][at]), str(rows["category"][at])
@@ -151,7 +159,7 @@ def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
 
 
 def _of_bars(columns: Columns) -> Statement:
-    delay, number = rows_where(columns, feature="delay"), int(columns["number"][0])
+    delay, number = Table(columns=columns).select(feature="delay"), int(columns["number"][0])
     most, usual = float(delay["state"][3:].sum()), float(delay["all_days"][3:].sum())
     deviation = float(np.hypot(*delay["standard_deviation"][3:]))
     apart = _differences(columns)
@@ -172,9 +180,9 @@ def _of_bars(columns: Columns) -> Statement:
     )
     return Statement(
         f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} "
-        "of "
-        f"all days. The share of a category of delay differs from that of all days by up to {apart['delay'][0]:.3f}, "
-        f"{other}. Of the thesis's two states one is where things go well, the other where they go badly.",
+        "of all days. The share of a category of delay differs from that of all days by up to "
+        f"{apart['delay'][0]:.3f}, {other}. Of the thesis's two states one is where things go well, the other where "
+        "they go badly.",
         (gap, more),
     )
 
@@ -210,11 +218,15 @@ def _tempered(seed: int = 47) -> Result:
     panels = [(f"one release: most frequent state of the last {made.kept} sweeps", often), ("its last sweep", last)]
     words = "share of flights an hour late or cancelled in the records of the days of each state, upper panel"
     shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
-    return described(stacked(parts), _of_tempered, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+    return Result(
+        columns=stacked(parts),
+        describe=_of_tempered,
+        plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
+    )
 
 
 def _of_tempered(columns: Columns) -> Statement:
-    releases = [rows_where(columns, release=k) for k in dict.fromkeys(columns["release"])]
+    releases = [Table(columns=columns).select(release=k) for k in dict.fromkeys(columns["release"])]
     alike = np.array(
         [[(rows[name] == rows["noisy_histograms"]).mean() for name in ("most_frequent", "last")] for rows in releases]
     )
@@ -229,16 +241,15 @@ def _of_tempered(columns: Columns) -> Statement:
     often, last = alike.mean(axis=0)
     temperature = float(releases[0]["temperature"][0])
     return Statement(
-        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature "
-        f"T = {temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
+        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature T = "
+        f"{temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
         f"histograms (Figure 4.3) on {last:.0%} of the days, and the most frequent state of the last "
         f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {often:.0%} ({alike[:, 0].min():.0%} to {alike[:, 0].max():.0%}): "
         f"{verdict}. That is {beside} the {chance.mean():.0%} of states assigned at random in the same proportions. "
         f"The last sweep changes its state {changes[:, 1].mean():.0f} times in the year, the most frequent state "
         f"{changes[:, 0].mean():.0f} times{', fewer' if fewer.compared else ''}. In the thesis the last of 200 "
-        "sweeps is "
-        "noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here for every "
-        "update.",
+        "sweeps is noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here "
+        "for every update.",
         (Finding("temperature", temperature), better, worse, above, fewer),
     )
 

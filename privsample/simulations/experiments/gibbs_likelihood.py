@@ -13,8 +13,8 @@ from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import CLEAR, Columns, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import CLEAR, Columns, Statement, Table, compared
 from privsample.simulations.experiments.flights import DAYS, PACKAGE, flights
 from privsample.simulations.experiments.gibbs import CATEGORIES
 
@@ -42,10 +42,10 @@ def _run(first_split: int = 0) -> Result:
             curves[f"noisy_minus_{name}"] = (found["noisy"] - found[name]).mean(axis=1)
             curves[f"noisy_minus_{name}_standard_error"] = _standard_error(found["noisy"] - found[name])
         panels[title] = curves
-    return described(
-        stacked([{"model": title, "epsilon": np.array(EPSILONS)} | curves for title, curves in panels.items()]),
-        _describe,
-        lambda figure: gibbs_plots.likelihoods(figure, EPSILONS, panels),
+    return Result(
+        columns=stacked([{"model": title, "epsilon": np.array(EPSILONS)} | curves for title, curves in panels.items()]),
+        describe=_describe,
+        plot=lambda figure: gibbs_plots.likelihoods(figure, EPSILONS, panels),
     )
 
 
@@ -55,7 +55,7 @@ def _standard_error(differences: FloatArray) -> FloatArray:
 
 
 def _describe(columns: Columns) -> Statement:
-    bayes, chain = rows_where(columns, states=1), rows_where(columns, states=max(columns["states"]))
+    bayes, chain = Table(columns=columns).select(states=1), Table(columns=columns).select(states=max(columns["states"]))
     states = int(chain["states"][0])
     findings = []
     for name, each in (("naive Bayes", bayes), ("chain", chain)):
@@ -71,7 +71,7 @@ def _describe(columns: Columns) -> Statement:
     rest = len(findings) // 2 - better - worse
     low, high = chain["epsilon"][0], chain["epsilon"][-1]
 
-    def loss(each: dict[str, NDArray[Any]], way: str, at: int) -> str:
+    def loss(each: Table, way: str, at: int) -> str:
         return f"{each['plain'][at] - each[way][at]:.4f} ± {2 * each[f'{way}_standard_error'][at]:.4f}"
 
     return Statement(
@@ -79,11 +79,10 @@ def _describe(columns: Columns) -> Statement:
         f"{chain['plain'][0]:.3f} nats, naive Bayes {bayes['plain'][0]:.3f}. Privacy costs the chain "
         f"{loss(chain, 'noisy', 0)} nats at ε = {low:g} and {loss(chain, 'noisy', -1)} at ε = {high:g} from noisy "
         f"histograms, {loss(chain, 'tempered', 0)} and {loss(chain, 'tempered', -1)} from {SWEEPS['tempered']} "
-        "tempered "
-        f"sweeps (probabilities held above 1/(10 K), K categories); it costs naive Bayes {loss(bayes, 'noisy', 0)} at "
-        f"ε = {low:g} from noisy counts. ± 2 standard errors over {SPLITS} splits. At {better} of "
-        f"{len(findings) // 2} points noisy histograms are better than tempered sweeps by more than {CLEAR:g} standard "
-        "errors"
+        "tempered sweeps (probabilities held above 1/(10 K), K categories); it costs naive Bayes "
+        f"{loss(bayes, 'noisy', 0)} at ε = {low:g} from noisy counts. ± 2 standard errors over {SPLITS} splits. At "
+        f"{better} of {len(findings) // 2} points noisy histograms are better than tempered sweeps by more than "
+        f"{CLEAR:g} standard errors"
         + (f", at {worse} worse" if worse else "")
         + (f", at {rest} there is no clear difference" if rest else "")
         + ". The thesis says: better for naive Bayes, and for chains where data are many, above all at small ε.",

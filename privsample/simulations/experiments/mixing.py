@@ -14,7 +14,7 @@ from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.steps.kernels import iterated
 from privsample.relations import ReplaceOne
-from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, value_at
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
@@ -89,7 +89,7 @@ def _mixing(steps: FloatArray | None = None) -> Result:
         "epsilon_printed": found.printed.tolist(),
         "epsilon_without_steps": [found.alone] * len(found.steps),
     }
-    return described(columns, _of_mixing, lambda figure: _plot_mixing(figure, found))
+    return Result(columns=columns, describe=_of_mixing, plot=lambda figure: _plot_mixing(figure, found))
 
 
 def _of_mixing(columns: Columns) -> Statement:
@@ -102,13 +102,12 @@ def _of_mixing(columns: Columns) -> Statement:
     second = float(np.sort(np.linalg.eigvalsh(walk()))[-2])
     alone = float(rows["epsilon_without_steps"][0])
     return Statement(
-        f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = {DELTA:g}. "
-        f"Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its output "
-        f"distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
+        f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = "
+        f"{DELTA:g}. Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its "
+        "output distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
         f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
-        "multiplies "
-        f"the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} and "
-        f"Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
+        f"multiplies the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} "
+        f"and Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (
             Finding("alone", alone),
             Finding("exact", float(exact[-1])),
@@ -153,7 +152,7 @@ def _iteration(after: FloatArray = AFTER) -> Result:
     columns: dict[str, Any] = {"steps_after": after.tolist()}
     for convexity, (ours, printed) in curves.items():
         columns |= {f"ours_{convexity:g}": ours.tolist(), f"theorem_5_{convexity:g}": printed.tolist()}
-    return described(columns, _of_iteration, lambda figure: _plot_iteration(figure, after, curves))
+    return Result(columns=columns, describe=_of_iteration, plot=lambda figure: _plot_iteration(figure, after, curves))
 
 
 def _of_iteration(columns: Columns) -> Statement:

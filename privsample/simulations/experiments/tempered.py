@@ -16,8 +16,8 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, in_words, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = BetaBernoulli(alpha=1, beta=1)
@@ -52,7 +52,9 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
         {"curve": name, "share": x, "density": y, "temperature": made.temperature if name == "tempered" else 1.0}
         for name, y in curves.items()
     ]
-    return described(stacked(parts), _of_posteriors, lambda figure: _plot_posteriors(figure, x, curves))
+    return Result(
+        columns=stacked(parts), describe=_of_posteriors, plot=lambda figure: _plot_posteriors(figure, x, curves)
+    )
 
 
 def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
@@ -86,19 +88,18 @@ def _noisy_count(count: float, scale: float) -> tuple[FloatArray, FloatArray]:
 def _of_posteriors(columns: Columns) -> Statement:
     widths = {}
     for name in ("posterior", "tempered", "both counts, average", "one count, average"):
-        rows = rows_where(columns, curve=name)
+        rows = Table(columns=columns).select(curve=name)
         widths[name] = _deviation(rows["share"], rows["density"])
-    temperature = float(rows_where(columns, curve="tempered")["temperature"][0])
+    temperature = float(Table(columns=columns).select(curve="tempered")["temperature"][0])
     kept, tempered, both, one = widths.values()
     wider = compared("both counts - tempered", both - tempered)
     order = "wider than the tempered draw" if wider.compared else "no wider than the tempered draw"
     return Statement(
         f"At ε = {EPSILON:g} and {ONES} ones in {N} records, a draw held in [{LOW:g}, {1 - LOW:g}] needs the "
-        "temperature "
-        f"T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is {tempered:.3f} "
-        f"for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the thesis ({order}), "
-        f"and {one:.3f} for the posterior of one noisy count, which is enough where n is public; without privacy it is "
-        f"{kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
+        f"temperature T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is "
+        f"{tempered:.3f} for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the "
+        f"thesis ({order}), and {one:.3f} for the posterior of one noisy count, which is enough where n is public; "
+        f"without privacy it is {kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
         (
             Finding("temperature", temperature),
             Finding("posterior", kept),
@@ -157,7 +158,7 @@ def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, see
     pure = TemperedPosterior.calibrate(model=MODEL, n=1, truncation=LOW_2, target=DP(epsilon=EPSILON_2)).temperature
     rows = [_errors_at(n, pure, repeats or REPEATS, rng) for n in sizes or SIZES]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return described(columns, _of_errors, lambda figure: _plot_errors(figure, columns))
+    return Result(columns=columns, describe=_of_errors, plot=lambda figure: _plot_errors(figure, columns))
 
 
 def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> dict[str, float]:
@@ -206,14 +207,13 @@ def _of_errors(columns: Columns) -> Statement:
     verdict += f"; with {in_words(unclear)} the simulation cannot tell" if unclear else ""
     last = {name: float(column[-1]) for name, column in rows.items()}
     return Statement(
-        "Mean absolute error of one released draw: the thesis says that the tempered draw is better than its noise on "
-        f"both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and "
-        f"ε = {EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
+        "Mean absolute error of one released draw: the thesis says that the tempered draw is better than its noise "
+        f"on both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and ε = "
+        f"{EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
         f"count, {last['both']:.4f} with noise on both, and {last['tempered']:.4f} at the fixed temperature "
         f"{last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to "
-        f"{last['temperature_at_delta']:.1f} "
-        f"and the error to {last['approximate']:.4f}. The error on both counts is a mean of {REPEATS:,} simulations, "
-        "the others are computed.",
+        f"{last['temperature_at_delta']:.1f} and the error to {last['approximate']:.4f}. The error on both counts is "
+        f"a mean of {REPEATS:,} simulations, the others are computed.",
         (
             *(found for found in ahead + behind if found.compared),
             *(Finding(f"{name} at the end", last[name]) for name in ("posterior", "one", "tempered", "approximate")),
