@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from privsample.cli.errors import CliError, DataProblem, UsageProblem
-from privsample.cli.options import Parser, joined
+from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import SchemaError
 
 _COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce")
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command. Returns: the exit code; every error is one line on standard error and shows no record."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:
-        return _failed("standard output is closed; nothing was done", UsageProblem.code)
+        return _print_error("standard output is closed; nothing was done", UsageProblem.code)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -41,24 +41,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except CliError as stop:
-        return _failed(str(stop), stop.code)
+        return _print_error(str(stop), stop.code)
     except SchemaError as error:  # its messages name public facts only
-        return _failed(str(error), DataProblem.code)
+        return _print_error(str(error), DataProblem.code)
     except KeyboardInterrupt:
-        return _failed("stopped; a file that exists now is whole", 130)
+        return _print_error("stopped; a file that exists now is whole", 130)
     except OSError as error:
-        return _unprinted(error)
+        return _handle_output_error(error)
     except MemoryError:
-        return _failed("there is not enough memory", UsageProblem.code)
+        return _print_error("there is not enough memory", UsageProblem.code)
     except Exception as error:  # noqa: BLE001 (a message or traceback could show a record)
         where = f"{type(error).__name__} inside privsample"
-        return _failed(f"{where}; this is a defect, please report the command without its data", UsageProblem.code)
+        return _print_error(f"{where}; this is a defect, please report the command without its data", UsageProblem.code)
 
 
 def _run(words: list[str]) -> int:
     parser = _parser()
     try:
-        args = parser.parse_args(joined(words))
+        args = parser.parse_args(join_negative_values(words))
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     if args.command is None:
@@ -82,15 +82,15 @@ def _parser() -> Parser:
     return parser
 
 
-def _unprinted(error: OSError) -> int:
+def _handle_output_error(error: OSError) -> int:
     """Standard output is gone or full, or a file failed; outputs in files are written whole or not at all."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     reason = error.strerror or str(error)
-    return _failed(f"reading or writing failed ({reason}); a file that exists now is whole", UsageProblem.code)
+    return _print_error(f"reading or writing failed ({reason}); a file that exists now is whole", UsageProblem.code)
 
 
-def _failed(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     print("privsample: error: " + " ".join(message.split()), file=sys.stderr)
     return code

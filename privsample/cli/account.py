@@ -13,7 +13,7 @@ from privsample.accounting.targets import RDP, Target
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
 from privsample.cli.options import add_json, add_target
-from privsample.cli.output import Page, check_tables, odds, print_json, up
+from privsample.cli.output import Console, check_tables, odds, print_json, round_up
 from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
 
@@ -45,22 +45,22 @@ def run(args: Namespace) -> int:
     check_tables(args)
     made = build.mechanism(args, build.fields(args), limit_needed=False)
     goal, delta = build.target(args), build.stated_delta(args)
-    cost = costs(made.accountant, goal, delta)
+    cost = privacy_costs(made.accountant, goal, delta)
     if args.json:
-        print_json({"command": "account"} | described(made, goal) | cost)
+        print_json({"command": "account"} | mechanism_document(made, goal) | cost)
         return 0
-    page = Page()
-    page.facts(named(made, goal))
-    show_costs(page, made, cost)
-    routes = [[route["name"], up(route["epsilon"]), route["kind"]] for route in cost["routes"]]
-    page.table(
+    console = Console()
+    console.facts(mechanism_facts(made, goal))
+    show_costs(console, made, cost)
+    routes = [[route["name"], round_up(route["epsilon"]), route["kind"]] for route in cost["routes"]]
+    console.table(
         f"Ways to an epsilon at delta {delta:g}; the smallest counts", ("way", "epsilon", "kind"), routes, numbers=(1,)
     )
-    page.paragraph("To publish beside the release", cost["statement"])
+    console.paragraph("To publish beside the release", cost["statement"])
     return 0
 
 
-def costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, Any]:
+def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, Any]:
     """The account in numbers: what JSON shows, and what tables are made of."""
     limit = float(account.order_limit)
     orders = sorted({*_ORDERS, *([goal.order] if isinstance(goal, RDP) else []), min(1.5, 0.5 + limit / 2)} - {1.0})
@@ -77,12 +77,12 @@ def costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, A
     }
 
 
-def described(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
+def mechanism_document(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
     """The mechanism and what it was calibrated to, for machines."""
     return {"mechanism": encode(mechanism), "target": None if goal is None else goal.words}
 
 
-def named(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
+def mechanism_facts(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
     """The mechanism and what it was calibrated to, for people."""
     facts = [("mechanism", type(mechanism).__name__)]
     size = getattr(mechanism, "n", None) or getattr(mechanism.accountant.relation, "n", None)
@@ -90,7 +90,7 @@ def named(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
     listed = [item.name for item in fields(mechanism) if item.init]  # type: ignore[arg-type]
     for name in sorted(listed, key=lambda name: name not in free):
         found = getattr(mechanism, name)
-        if name not in _SAID and found is not None and np.size(found):
+        if name not in _SHOWN_ELSEWHERE and found is not None and np.size(found):
             words = meaning(name, found) if isinstance(found, float) else ""
             facts.append((name.replace("_", " "), "   ".join([_short(encode(found)), *([words] if words else [])])))
     unit = unit_of(mechanism)
@@ -100,7 +100,7 @@ def named(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
     return facts if goal is None else [*facts, ("limit met", goal.words)]
 
 
-_SAID = ("n", "draws", "unit", "relation")  # fields that stand in another line
+_SHOWN_ELSEWHERE = ("n", "draws", "unit", "relation")  # fields that stand in another line
 
 
 def unit_of(mechanism: Mechanism) -> str:
@@ -117,11 +117,11 @@ def _short(item: Any) -> str:
     return f"{item:.6g}" if isinstance(item, float) else str(item)
 
 
-def show_costs(page: Page, mechanism: Mechanism, cost: dict[str, Any]) -> None:
+def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> None:
     """What can be learnt about one record, in two tables."""
     draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
-    rows = [[f"{row['delta']:g}", up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
-    page.table(
+    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
+    console.table(
         f"What all {draws} draws together can reveal about one {unit}"
         if draws > 1
         else f"What the draw can reveal about one {unit}",
@@ -129,12 +129,12 @@ def show_costs(page: Page, mechanism: Mechanism, cost: dict[str, Any]) -> None:
         rows,
         numbers=(0, 1),
     )
-    page.table(
+    console.table(
         "The same in Rényi divergence, for adding costs up",
         ("order", "at most"),
-        [[f"{row['order']:g}", up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
+        [[f"{row['order']:g}", round_up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
         numbers=(0, 1),
     )
     limit = cost["order_limit"]
     if np.isfinite(limit):
-        page.text(f"\nFrom order {limit:.6g} on there is no bound: this prior allows none, a larger one does.")
+        console.text(f"\nFrom order {limit:.6g} on there is no bound: this prior allows none, a larger one does.")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build
-from privsample.cli.build import checked
+from privsample.cli.build import usage_errors
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import CliError, UsageProblem, require, require_known
-from privsample.cli.options import add_json, add_target, number, seed, whole
-from privsample.cli.output import Page, check_tables, down, ignore_broken_pipe, print_json, progress
+from privsample.cli.options import add_json, add_target, number, seed, whole_number
+from privsample.cli.output import Console, check_tables, ignore_broken_pipe, print_json, progress, round_down
+from privsample.cli.parallel import add_jobs, parallel
 from privsample.cli.reproduce import empty_folder
-from privsample.cli.spread import add_jobs, spread
 from privsample.mechanisms.base import Mechanism
 
 ABOUT = "try to refute the accounts by drawing from neighbouring datasets"
@@ -58,7 +58,7 @@ def add(parser: Any) -> None:
     parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # its former name
     parser.add_argument(
         "--samples",
-        type=whole,
+        type=whole_number,
         metavar="N",
         help="draws from each dataset (default: what the mutant is caught with; 20000 with --mechanism)",
     )
@@ -83,28 +83,28 @@ def run(args: Namespace) -> int:
     if args.mutant and args.mechanism is not None:
         raise UsageProblem("--mutant audits the broken copies of the examples: leave it out, or give names")
     check_tables(args)
-    from privsample.simulations.audit.audited import Audited, audited
+    from privsample.simulations.audit.batch import AuditResult, run_audits
 
     names = _names(args) if args.mechanism is None else [args.mechanism]
     if args.list:
-        _listed(names, args)
+        _print_list(names, args)
         return 0
     if args.out is not None:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
     options = {"seed": args.seed, "mutant": args.mutant, "samples": args.samples, "level": args.level}
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
-    done: list[Audited] = []
+    done: list[AuditResult] = []
     try:
-        with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
-            for one in audited(names, **options) if own is None else _own(own, args):
+        with usage_errors(), parallel(args), progress(f"{len(names)} audits", len(names), None) as advance:
+            for one in run_audits(names, **options) if own is None else _audit_described_mechanism(own, args):
                 done.append(one)
                 advance(1)
     finally:  # what was done is kept and told also where the rest failed or was stopped
         if done:
-            files = () if folder is None else _kept(done, folder)
+            files = () if folder is None else _write_files(done, folder)
             with ignore_broken_pipe():  # the exit code says what was found all the same
-                _told(done, args)
+                _print_results(done, args)
                 if not args.json:
                     print(*(f"{file}\n" for file in files), sep="", end="")
     violated = [one.name for one in done if one.verdict.violated]
@@ -113,28 +113,28 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _point(verdict: Any) -> tuple[str, str, str]:
+def _tested_point(verdict: Any) -> tuple[str, str, str]:
     """Where on the curve, the claim and the limit there; a claim of 0 beside a limit of 0 tells nothing."""
     if verdict.claim == verdict.lower == 0.0:
         return "-", "-", "-"
     return f"{verdict.epsilon:.3g}", f"{verdict.claim:.3g}", f"{verdict.lower:.3g}"
 
 
-def _certified(verdict: Any) -> tuple[str, str, str]:
+def _empirical_epsilon(verdict: Any) -> tuple[str, str, str]:
     """The empirical epsilon, the claimed one, and the delta of both."""
-    return down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
+    return round_down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
 
 
-def _own(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
+def _audit_described_mechanism(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
     """The audit of a mechanism that the command line describes, with the options given."""
     from privsample.simulations.audit.audit import audit
-    from privsample.simulations.audit.audited import Audited
+    from privsample.simulations.audit.batch import AuditResult
 
     start = perf_counter()
     rng = np.random.default_rng(args.seed)
     settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
     verdict = audit(mechanism, **settings)
-    yield Audited(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
+    yield AuditResult(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
 
 
 def _names(args: Namespace) -> list[str]:
@@ -146,7 +146,7 @@ def _names(args: Namespace) -> list[str]:
     return list(dict.fromkeys(args.names)) or list(known)
 
 
-def _listed(names: Sequence[str], args: Namespace) -> None:
+def _print_list(names: Sequence[str], args: Namespace) -> None:
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
@@ -155,10 +155,10 @@ def _listed(names: Sequence[str], args: Namespace) -> None:
         keys = ("name", "mechanism", "bug")
         print_json({"command": "audit", "examples": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        Page().table("Examples and their mutants", ("name", "mechanism", "bug of the mutant"), rows)
+        Console().table("Examples and their mutants", ("name", "mechanism", "bug of the mutant"), rows)
 
 
-def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
+def _write_files(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     """The picture and the table, written into the folder. Raises: UsageProblem."""
     from privsample.simulations.experiments.audits import audits_experiment
 
@@ -169,19 +169,19 @@ def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     return picture, numbers
 
 
-def _told(done: Sequence[Any], args: Namespace) -> None:
+def _print_results(done: Sequence[Any], args: Namespace) -> None:
     """A row for each, then what the verdicts say where they are few, a claim fell or the draws were too few."""
     if args.json:
         found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
         print_json({"command": "audit", "mutants": args.mutant, "audits": found})
         return
-    page = Page()
+    console = Console()
     rows = [
         (
             one.name,
             one.verdict.outcome,
             f"{one.verdict.p_value:.2g}",
-            *_point(one.verdict),
+            *_tested_point(one.verdict),
             f"{one.verdict.samples:,}",
             f"{one.seconds:.1f}",
         )
@@ -189,13 +189,13 @@ def _told(done: Sequence[Any], args: Namespace) -> None:
     ]
     head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
     title = "Mutants, held to the accounts of the mechanisms" if args.mutant else "Mechanisms, held to their accounts"
-    page.table(title, head, rows, numbers=range(2, 8))
+    console.table(title, head, rows, numbers=range(2, 8))
     if len(done) > 3:
-        certified = [(one.name, *_certified(one.verdict)) for one in done]
+        certified = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]
         names = ("name", "epsilon, at least", "claimed", "at delta")
-        page.table("What the draws certify of epsilon, beside the claim", names, certified, numbers=range(1, 4))
+        console.table("What the draws certify of epsilon, beside the claim", names, certified, numbers=range(1, 4))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
-            page.paragraph(one.name, one.verdict.words)
+            console.paragraph(one.name, one.verdict.statement)
     if len(done) > 3:
-        page.paragraph("How to read this", _READING)
+        console.paragraph("How to read this", _READING)

@@ -22,7 +22,7 @@ _NO_LIMIT = "no limit was given: --epsilon with --delta, or --order with --rdp-e
 
 
 @contextmanager
-def checked(words: str = "") -> Iterator[None]:
+def usage_errors(words: str = "") -> Iterator[None]:
     """Errors of the library about parameters, all public, as errors of usage."""
     try:
         yield
@@ -37,7 +37,7 @@ def target(args: Namespace) -> Target | None:
         raise UsageProblem("give one limit: --epsilon with --delta, or --order with --rdp-epsilon, or --rho")
     if (args.order is None) != (args.rdp_epsilon is None):
         raise UsageProblem("--order and --rdp-epsilon belong together: the order, and the most it may cost there")
-    with checked():
+    with usage_errors():
         if args.epsilon is not None:
             if args.delta is None:
                 raise UsageProblem("--epsilon needs --delta, e.g. --delta 1e-6 (0 asks for pure differential privacy)")
@@ -71,7 +71,7 @@ def fields(args: Namespace) -> dict[str, Any]:
     if name is not None:
         given[name] = model(args)
     decided = [free.decides for free in cls.free_parameters if not free.from_field]
-    with checked():
+    with usage_errors():
         return assemble(cls, given, lambda name: option(name, cls), decided, who=_who(args))
 
 
@@ -95,13 +95,13 @@ def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> 
         if not chosen and (limit_needed or missing):
             names = [option(free.decides, cls) for free in cls.free_parameters]
             raise UsageProblem(_NO_LIMIT + (f"; or {' or '.join(names)}" if names else ""))
-        with checked():
+        with usage_errors():
             made: Mechanism = cls(**given)
         return made
     free = _decided(cls, settings.get("by"))
     if free is not None and free in chosen and not free.from_field:
         raise UsageProblem(f"give a limit or {option(free.decides, cls)}, not both: the limit decides it")
-    with checked():
+    with usage_errors():
         calibrated: Mechanism = cls.calibrate(**given, **settings, target=goal)
     return calibrated
 
@@ -110,7 +110,7 @@ def any_mechanism(args: Namespace, given: dict[str, Any]) -> Mechanism:
     """A mechanism of these fields with any free parameter, for what does not depend on it. Raises: UsageProblem."""
     cls = args.kind
     free = _decided(cls, None)
-    with checked():
+    with usage_errors():
         if free is None or any(one.decides in given for one in cls.free_parameters):
             made: Mechanism = cls(**given)
         else:

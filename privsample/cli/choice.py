@@ -51,7 +51,7 @@ def add_mechanism(
     )
 
     def further(parser: Parser, given: Sequence[str]) -> None:
-        name = _named(given)
+        name = _mechanism_argument(given)
         if name is not None:
             _add_options(parser, name, mechanism_class(name))
             parser.chosen = f" --mechanism {name}"
@@ -76,7 +76,7 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
     )
 
     def further(parser: Parser, given: Sequence[str]) -> None:
-        named = _named(given)
+        named = _mechanism_argument(given)
         if named is None:
             _add_options(parser, command_name(without), without)
             return
@@ -104,7 +104,7 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
     parser.further = further
 
 
-def _named(words: Sequence[str]) -> str | None:
+def _mechanism_argument(words: Sequence[str]) -> str | None:
     """What follows `--mechanism`."""
     for place, word in enumerate(words):
         name, sign, text = word.partition("=")
@@ -126,7 +126,7 @@ def _add_options(parser: Parser, name: str, cls: Any) -> None:
     for setting in _settings(cls):
         _add_option(group, setting, cls, "")
     parser.set_defaults(kind=cls)
-    parser.unknown = lambda word: _of_others(word, name, cls)
+    parser.unknown = lambda word: _foreign_option_message(word, name, cls)
 
 
 def _add_option(group: Any, argument: Argument, cls: Any, note: str) -> None:
@@ -170,7 +170,7 @@ def limit_options(args: Namespace) -> dict[str, Any]:
     return {name: given for name, given in found.items() if given is not None}
 
 
-def _of_others(word: str, name: str, cls: Any) -> str | None:
+def _foreign_option_message(word: str, name: str, cls: Any) -> str | None:
     """What to say of an option that the mechanism does not have and others do."""
     known = mechanisms()
     plain = word.removeprefix("--")

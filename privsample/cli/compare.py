@@ -9,8 +9,8 @@ import numpy as np
 from privsample.cli import build
 from privsample.cli.choice import add_mechanisms, mechanisms
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import add_json, add_target, seed, whole
-from privsample.cli.output import Page, check_tables, print_json
+from privsample.cli.options import add_json, add_target, seed, whole_number
+from privsample.cli.output import Console, check_tables, print_json
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
@@ -33,7 +33,9 @@ def add(parser: Any) -> None:
     add_mechanisms(parser, without=DirectPosterior)
     add_target(parser)
     group = parser.add_argument_group("the simulations")
-    group.add_argument("--simulations", type=whole, default=200, metavar="S", help="how many data sets (default: 200)")
+    group.add_argument(
+        "--simulations", type=whole_number, default=200, metavar="S", help="how many data sets (default: 200)"
+    )
     group.add_argument(
         "--seed", type=seed, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
     )
@@ -51,7 +53,7 @@ def run(args: Namespace) -> int:
 
     family, n, draws = fields["model"], fields["n"], fields.get("draws", 1)
     settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws}
-    with build.checked():
+    with build.usage_errors():
         rows = compare(**settings, simulations=args.simulations, rng=np.random.default_rng(args.seed))
     reached = [row for row in rows if not row.reason]
     offered = [row for row in reached if row.name in mechanisms()]
@@ -63,7 +65,7 @@ def run(args: Namespace) -> int:
             {"command": "compare", "delta": delta, **settings_, "simulated": True, "best": best, "mechanisms": rows_}
         )
         return 0
-    page = Page()
+    console = Console()
     table = [
         [
             row.name + (" *" if row.name == best else ""),
@@ -75,7 +77,7 @@ def run(args: Namespace) -> int:
         for row in reached
     ]
     times = f"{draws} draws" if draws > 1 else "one draw"
-    page.table(
+    console.table(
         f"{goal.words}, {times} from n = {n} simulated records",
         ("mechanism", "set to", "distance", "error", "times"),
         table,
@@ -83,8 +85,8 @@ def run(args: Namespace) -> int:
     )
     for row in rows:
         if row.reason:
-            page.text(f"{row.name}: {row.reason}")
-    page.paragraph("How to read this", _LEGEND.format(count=args.simulations, best=best or "none"))
+            console.text(f"{row.name}: {row.reason}")
+    console.paragraph("How to read this", _LEGEND.format(count=args.simulations, best=best or "none"))
     return 0
 
 
@@ -106,7 +108,7 @@ def _noise(args: Namespace) -> int:
         except (ValueError, TypeError, ArithmeticError) as error:
             raise UsageProblem(f"{name}: {error}") from None
         rng = np.random.default_rng(args.seed)
-        with build.checked(name):
+        with build.usage_errors(name):
             row["error"] = noise_error(made, simulations=args.simulations, rng=rng)
         free = cls.free_parameters[0].decides if cls.free_parameters else ""
         amount = getattr(made, free, np.nan) if free else np.nan
@@ -116,7 +118,7 @@ def _noise(args: Namespace) -> int:
         settings = {"target": goal.words, "simulations": args.simulations, "simulated": True, "best": best}
         print_json({"command": "compare", "delta": delta, **settings, "mechanisms": rows})
         return 0
-    page = Page()
+    console = Console()
     table = [
         [
             row["name"] + (" *" if row["name"] == best else ""),
@@ -126,11 +128,11 @@ def _noise(args: Namespace) -> int:
         for row in rows
         if not row["reason"]
     ]
-    page.table(goal.words, ("mechanism", "set to", "error"), table, numbers=(2,))
+    console.table(goal.words, ("mechanism", "set to", "error"), table, numbers=(2,))
     for row in rows:
         if row["reason"]:
-            page.text(f"{row['name']}: {row['reason']}")
-    page.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
+            console.text(f"{row['name']}: {row['reason']}")
+    console.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
     return 0
 
 

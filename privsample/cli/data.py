@@ -32,7 +32,7 @@ class Source(Protocol):
     path: Path
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Which part of the file it is."""
 
     @property
@@ -56,7 +56,7 @@ class Rows:
         self.columns = [Column(path, name, how) for name in named]
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The columns."""
         return "columns " + ", ".join(repr(column.name) for column in self.columns)
 
@@ -87,7 +87,7 @@ class Rows:
 class Statistic:
     """A number or an array of numbers, in a file of its own."""
 
-    words = "the statistic"
+    description = "the statistic"
 
     def __init__(self, path: str) -> None:
         self.path, self.unread = Path(path), ""
@@ -104,7 +104,7 @@ class Statistic:
                 with self.path.open("rb") as file:
                     found = np.lib.format.read_array(file, allow_pickle=False)
             else:
-                found = _numbers(json.loads(self.path.read_text(encoding="utf-8")))
+                found = _as_floats(json.loads(self.path.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError, EOFError):  # their messages could show the statistic
@@ -113,17 +113,17 @@ class Statistic:
             ) from None
         entries = np.ravel(found)
         is_lost = entries.dtype.kind == "f" and entries.size and np.isnan(entries).all()
-        self.unread = self.words if is_lost else ""
+        self.unread = self.description if is_lost else ""
         yield found
 
     def broken(self) -> None:
         """Never: JSON that ends too early cannot be read."""
 
 
-def _numbers(document: Any) -> Any:
+def _as_floats(document: Any) -> Any:
     """A number or nested lists as an array of floats; None and other things are NaN. Raises: ValueError."""
     if isinstance(document, list):
-        return np.array([_numbers(item) for item in document])
+        return np.array([_as_floats(item) for item in document])
     return float(document) if isinstance(document, (int, float)) else np.nan
 
 
@@ -140,13 +140,13 @@ def vars_of(mechanism: Mechanism) -> dict[str, Any]:
     return {"base": getattr(mechanism, "base", None)}
 
 
-def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
+def open_source(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     """The part of the file that the mechanism takes. Raises: UsageProblem, DataProblem."""
     accepted = formats(args.kind, fields)
     if not accepted:
         raise UsageProblem(
-            f"--mechanism {args.mechanism} takes no column of a file: it takes {_taken(args.kind)}. "
-            f"Call {args.kind.__name__}(...).release(data) in Python{_own(args.kind)}"
+            f"--mechanism {args.mechanism} takes no column of a file: it takes {_accepted_data(args.kind)}. "
+            f"Call {args.kind.__name__}(...).release(data) in Python{_extension_hint(args.kind)}"
         )
     if args.label is not None and args.columns is None:
         raise UsageProblem("--label goes with --columns, the columns of the rows")
@@ -163,9 +163,9 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     source: Column | Rows = (
         Column(file, args.column, how) if found == "column" else Rows(file, args.columns, args.label, how)
     )
-    if how.words and file == args.file and not source.is_text:
+    if how.mapping and file == args.file and not source.is_text:
         raise UsageProblem(
-            f"--map is for text, and there is none in {source.words} of {source.path.name}: leave it out"
+            f"--map is for text, and there is none in {source.description} of {source.path.name}: leave it out"
         )
     return source
 
@@ -176,10 +176,10 @@ def _reading(args: Namespace) -> Reading:
     if categories and args.map:
         raise UsageProblem("--map gives numbers and --categories gives codes to the same words: give one of the two")
     form = TextForm(separator=args.separator, encoding=args.encoding)
-    return Reading(categories=categories, words=args.map or {}, form=form)
+    return Reading(categories=categories, mapping=args.map or {}, form=form)
 
 
-def _taken(cls: type[Mechanism]) -> str:
+def _accepted_data(cls: type[Mechanism]) -> str:
     """What `release` takes, as the class or one above it says."""
     for kind in cls.__mro__:
         text = " ".join(inspect.cleandoc(vars(kind).get("__doc__") or "").split())
@@ -188,7 +188,7 @@ def _taken(cls: type[Mechanism]) -> str:
     return "data that only Python can give"
 
 
-def _own(cls: type[Mechanism]) -> str:
+def _extension_hint(cls: type[Mechanism]) -> str:
     """What the author of a mechanism that says nothing of files can do."""
     if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return ""

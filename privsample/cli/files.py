@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import CliError, DataProblem, UsageProblem, require
-from privsample.cli.formats import TEXT, ending, open_quote, read, unreadable
+from privsample.cli.formats import TEXT, file_format, read, read_error, unclosed_quote_problem
 from privsample.cli.textfile import TextForm, line_numbers
-from privsample.cli.values import check_type, coded, is_text, parsed
+from privsample.cli.values import check_type, encode_categories, is_text, parse_numbers
 
 Advance = Callable[[int], object]
 
@@ -19,7 +19,7 @@ class Reading:
     """How the values of a file are read: the categories' names, the numbers that words stand for, and the text."""
 
     categories: Sequence[str] = ()
-    words: Mapping[str, float | None] = field(default_factory=dict)
+    mapping: Mapping[str, float | None] = field(default_factory=dict)
     form: TextForm = field(default_factory=TextForm)
 
 
@@ -35,34 +35,34 @@ class Column:
         self.records = self.numbers = 0  # how many were read last, and how many of them as a number or a category
         self._advance: Advance = int
         self._stopped: BaseException | None = None
-        ending(self.path)
+        file_format(self.path)
         if check_file(self.path):
             raise DataProblem(f"{self.path.name} is empty: it lacks even a header")
         with self._guard():
             kind = next(read(self.path, name, self._how.form))
         self.is_text = is_text(kind)
-        if self._how.categories or ending(self.path) not in TEXT:
-            check_type(kind, name, categories=bool(self._how.categories), mapped=bool(self._how.words))
+        if self._how.categories or file_format(self.path) not in TEXT:
+            check_type(kind, name, categories=bool(self._how.categories), mapped=bool(self._how.mapping))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The column."""
         return f"column {self.name!r}"
 
     @property
     def unread(self) -> str:
         """Words for this column, if no record in it could be read when it was read last; empty otherwise."""
-        return self.words if self.records and not self.numbers else ""
+        return self.description if self.records and not self.numbers else ""
 
     def where(self, places: Sequence[int]) -> str:
         """Where records stand, counted from 0, for the curator: lines of a text file, else numbers from 1 on."""
-        lines = line_numbers(self.path, self._how.form, places) if ending(self.path) in TEXT else []
+        lines = line_numbers(self.path, self._how.form, places) if file_format(self.path) in TEXT else []
         word, found = ("line", lines) if lines else ("record", [place + 1 for place in places])
         return f"{word}{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
 
     def broken(self) -> DataProblem | None:
         """What to say of a file whose number of records is wrong because a quotation mark in it is never closed."""
-        return open_quote(self.path, self._how.form) if ending(self.path) in TEXT else None
+        return unclosed_quote_problem(self.path, self._how.form) if file_format(self.path) in TEXT else None
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator["Column"]:
@@ -82,7 +82,7 @@ class Column:
         except (CliError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 (pyarrow's own messages can show a record)
-            raise unreadable(self.path, error, self._how.form) from None
+            raise read_error(self.path, error, self._how.form) from None
 
     def _records(self) -> Iterator[Any]:
         """The Arrow type of what follows, then arrays of numbers."""
@@ -92,10 +92,10 @@ class Column:
         kind = next(arrays)
         if self._how.categories:
             yield pa.int64()
-            yield from (coded(array, self._how.categories) for array in arrays)
+            yield from (encode_categories(array, self._how.categories) for array in arrays)
         elif is_text(kind):
             yield pa.float64()
-            yield from (parsed(array, self._how.words) for array in arrays)
+            yield from (parse_numbers(array, self._how.mapping) for array in arrays)
         else:
             yield kind
             yield from arrays
@@ -117,7 +117,7 @@ class Column:
             with self._guard():
                 for array in records:
                     self.records += len(array)
-                    self.numbers += _numbers(array, known=bool(self._how.categories))
+                    self.numbers += _count_readable(array, known=bool(self._how.categories))
                     self._advance(len(array))
                     yield pa.record_batch([array], schema=schema)
         except GeneratorExit:
@@ -127,7 +127,7 @@ class Column:
             raise
 
 
-def _numbers(array: Any, *, known: bool) -> int:
+def _count_readable(array: Any, *, known: bool) -> int:
     """How many entries are numbers; of codes, how many are of known categories."""
     import pyarrow.compute as pc
     from pyarrow import types

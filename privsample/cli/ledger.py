@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsample._decimals import round_down
 from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant, ZCDPAccountant
 from privsample.accounting.ledger import Ledger
 from privsample.cli import build
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole
-from privsample.cli.output import Page, check_tables, print_json, up
+from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole_number
+from privsample.cli.output import Console, check_tables, print_json, round_down, round_up
 from privsample.errors import BudgetExceeded
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
@@ -54,39 +53,39 @@ def run(args: Namespace) -> int:
 
 
 @contextmanager
-def spending() -> Iterator[None]:
+def ledger_errors() -> Iterator[None]:
     """A ledger's refusals and errors, all about public facts, as errors of usage."""
     try:
         yield
     except (BudgetExceeded, OSError) as error:
-        raise UsageProblem(_in_words(error)) from None
+        raise UsageProblem(_error_text(error)) from None
 
 
-def _in_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """The library's own message, or what the operating system says of a file."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename} cannot be opened or written: {error.strerror}"
     return str(error)
 
 
-def opened(path: str) -> Ledger:
+def open_ledger(path: str) -> Ledger:
     """The ledger in this file. Raises: UsageProblem."""
-    with build.checked(), spending():
+    with build.usage_errors(), ledger_errors():
         try:
             return Ledger(path)
         except FileNotFoundError:
             raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` makes one") from None
 
 
-def released(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
+def release_with_ledger(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
     """Spend, then draw from data that were validated before. Raises: UsageProblem, SchemaError."""
-    with build.checked():
+    with build.usage_errors():
         account = mechanism.accountant
         fits = ledger.fits(account)
     if not fits:
-        with spending():
+        with ledger_errors():
             ledger.spend(account, label=label or type(mechanism).__name__)  # refuses, and says why
-    with spending():
+    with ledger_errors():
         return ledger.release(mechanism, data, label=label, validated=True)
 
 
@@ -94,7 +93,7 @@ def _add_init(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help="the file to make")
     group = parser.add_argument_group("the data")
     group.add_argument("--dataset", type=phrase, required=True, metavar="NAME", help="a name for the data")
-    group.add_argument("--n", type=whole, metavar="N", help="how many records there are, if that is public")
+    group.add_argument("--n", type=whole_number, metavar="N", help="how many records there are, if that is public")
     group.add_argument(
         "--add-remove",
         action="store_true",
@@ -122,15 +121,15 @@ def _init(args: Namespace) -> int:
     if Path(args.ledger).exists():
         raise UsageProblem(f"{args.ledger} exists; choose another name: a ledger is never replaced")
     fixed: dict[str, Any] = {"relation": relation, "dataset": args.dataset}
-    with build.checked(), spending():
+    with build.usage_errors(), ledger_errors():
         made = Ledger(args.ledger, budget=budget, approximate_share=args.approximate_share, **fixed)
-    return _print(args, made)
+    return _print_ledger(args, made)
 
 
 def _add_show(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     add_json(parser)
-    parser.set_defaults(act=lambda args: _print(args, opened(args.ledger)))
+    parser.set_defaults(act=lambda args: _print_ledger(args, open_ledger(args.ledger)))
 
 
 _SPEND = """\
@@ -147,7 +146,9 @@ def _add_spend(parser: Any) -> None:
     group.add_argument(
         "--account", metavar="JSON", help="a release (.json), or what `privsample account --json` printed"
     )
-    parser.add_argument("--times", type=whole, default=1, metavar="K", help="how many such releases (default: 1)")
+    parser.add_argument(
+        "--times", type=whole_number, default=1, metavar="K", help="how many such releases (default: 1)"
+    )
     parser.add_argument("--label", default="", metavar="TEXT", help="what it is, for the history")
     add_json(parser)
     parser.set_defaults(act=_spend)
@@ -155,10 +156,10 @@ def _add_spend(parser: Any) -> None:
 
 def _spend(args: Namespace) -> int:
     check_tables(args)
-    ledger = opened(args.ledger)
-    with build.checked(), spending():
+    ledger = open_ledger(args.ledger)
+    with build.usage_errors(), ledger_errors():
         ledger.spend(_account(args, ledger.relation), times=args.times, label=args.label)
-    return _print(args, ledger)
+    return _print_ledger(args, ledger)
 
 
 def _account(args: Namespace, relation: Relation) -> Accountant:
@@ -205,29 +206,29 @@ def _add_export(parser: Any) -> None:
 
 
 def _export(args: Namespace) -> int:
-    ledger = opened(args.ledger)
+    ledger = open_ledger(args.ledger)
     if args.out is None:
         print_json(ledger.export())
         return 0
-    with spending():
+    with ledger_errors():
         ledger.export(args.out)
     print(f"privsample: written to {args.out}", file=sys.stderr)
     return 0
 
 
-def _print(args: Namespace, ledger: Ledger) -> int:
+def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     check_tables(args)
-    with build.checked(), spending():
+    with build.usage_errors(), ledger_errors():
         made = ledger.export()
     if args.json:
         print_json({"command": "ledger", "action": args.action, "file": str(ledger.path)} | made)
         return 0
-    page = Page()
+    console = Console()
     facts = [
         ("ledger", str(ledger.path.name)),
         ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
         ("budget", ledger.budget.words),
-        ("spent", up(ledger.spent())),
+        ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
     ]
     if "set_aside" in made:
@@ -237,7 +238,7 @@ def _print(args: Namespace, ledger: Ledger) -> int:
         facts.append(
             ("attention", "by this version's formulas the entries are over the budget; nothing can be released")
         )
-    page.facts(facts)
+    console.facts(facts)
     rows = [
         [
             str(entry.number),
@@ -251,5 +252,5 @@ def _print(args: Namespace, ledger: Ledger) -> int:
         for entry in ledger.history()
     ]
     if rows:
-        page.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
+        console.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
     return 0

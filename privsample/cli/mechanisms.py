@@ -5,7 +5,7 @@ from typing import Any
 
 from privsample.cli.choice import field_options, mechanism_class, mechanisms, option
 from privsample.cli.options import add_json
-from privsample.cli.output import Page, check_tables, print_json
+from privsample.cli.output import Console, check_tables, print_json
 from privsample.cli.syntax import metavar
 from privsample.mechanisms.arguments import summary
 
@@ -32,19 +32,21 @@ def run(args: Namespace) -> int:
     if args.json:
         print_json({"command": "mechanisms", "mechanisms": [_described(name, cls) for name, cls in found.items()]})
         return 0
-    page = Page()
+    console = Console()
     if not args.names:
         rows = [[name, summary(cls), ", ".join(_decided(cls))] for name, cls in found.items()]
-        page.table("Mechanisms", ("name", "what it does", "a limit decides"), rows)
-        page.paragraph("Their options", "`privsample mechanisms NAME`, or `privsample account --mechanism NAME --help`")
+        console.table("Mechanisms", ("name", "what it does", "a limit decides"), rows)
+        console.paragraph(
+            "Their options", "`privsample mechanisms NAME`, or `privsample account --mechanism NAME --help`"
+        )
         return 0
     for name, cls in found.items():
-        page.paragraph(f"{name} ({cls.__name__})", summary(cls))
+        console.paragraph(f"{name} ({cls.__name__})", summary(cls))
         described = _described(name, cls)
         if described["data"]:
-            page.text(f"release takes: {' or '.join(described['data'])}")
+            console.text(f"release takes: {' or '.join(described['data'])}")
         rows = [[one["option"], one["value"], one["help"] + _note(one)] for one in described["options"]]
-        page.table("Options", ("option", "value", "what it is"), rows)
+        console.table("Options", ("option", "value", "what it is"), rows)
     return 0
 
 

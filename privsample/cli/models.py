@@ -88,7 +88,7 @@ def model(args: Namespace) -> Model:
     if args.model is None:
         raise UsageProblem(f"--model is missing; expected one of {', '.join(known)}")
     if "=" in args.model or args.model.endswith(".json"):
-        return _in_full(args)
+        return _parse_full_model(args)
     if args.model not in known:
         for other in classes_of(Model):
             if command_name(other) == args.model:
@@ -101,12 +101,12 @@ def model(args: Namespace) -> Model:
     if args.prior is None:
         raise UsageProblem(f"{words} needs --prior, the numbers {','.join(kind.prior_parameters)}")
     try:
-        return made(args, kind)
+        return build_model(args, kind)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise UsageProblem(f"{words}: {error}") from None
 
 
-def _in_full(args: Namespace) -> Model:
+def _parse_full_model(args: Namespace) -> Model:
     """A model that `--model` writes with all its fields."""
     _check_extras(args, "a model that is written in full", ("categories",), ())
     if args.prior is not None:
@@ -188,7 +188,7 @@ def check_count(name: str, parts: tuple[str, ...], prior: tuple[float, ...]) -> 
         raise UsageProblem(f"--prior for {name} is {count}, {','.join(parts)}; got {len(prior)}")
 
 
-def made(args: Namespace, kind: type[Model]) -> Model:
+def build_model(args: Namespace, kind: type[Model]) -> Model:
     """The model of this class with the prior and the options given. Raises: UsageProblem, and as the class does."""
     prior: tuple[float, ...] = args.prior
     if takes_all_numbers(kind):

@@ -103,7 +103,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help){hint}")
 
 
-def joined(words: list[str]) -> list[str]:
+def join_negative_values(words: list[str]) -> list[str]:
     """`--bounds -5,5` as `--bounds=-5,5`: argparse would take -5,5 for an option."""
     result: list[str] = []
     for word in words:
@@ -126,7 +126,7 @@ def number(text: str) -> float:
     return result
 
 
-def whole(text: str, least: int = 1) -> int:
+def whole_number(text: str, least: int = 1) -> int:
     """A whole number of at least one, or of another least."""
     try:
         result = int(text)
@@ -139,7 +139,7 @@ def whole(text: str, least: int = 1) -> int:
 
 def seed(text: str) -> int:
     """A whole number from zero on."""
-    return whole(text, least=0)
+    return whole_number(text, least=0)
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build, data
-from privsample.cli.account import costs, described, named, show_costs
+from privsample.cli.account import mechanism_document, mechanism_facts, privacy_costs, show_costs
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
-from privsample.cli.ledger import opened, released
+from privsample.cli.ledger import open_ledger, release_with_ledger
 from privsample.cli.options import add_file, add_json, add_target
-from privsample.cli.output import Page, check_tables, print_json, progress
-from privsample.cli.validate import in_words, problems, public_problems, tell_curator, unread
+from privsample.cli.output import Console, check_tables, print_json, progress
+from privsample.cli.validate import describe_problems, describe_unread, problems, public_problems, warn_curator
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.posterior.conjugate import BetaQuery
@@ -71,31 +71,31 @@ def run(args: Namespace) -> int:
     fields = build.fields(args)
     goal, delta = build.target(args), build.stated_delta(args)
     out, report, render = _outputs(args)
-    ledger = None if args.ledger is None else opened(args.ledger)
-    source = data.opened(args, fields, args.file)
+    ledger = None if args.ledger is None else open_ledger(args.ledger)
+    source = data.open_source(args, fields, args.file)
     for option, written in (("--out", out), ("--report", report)):
-        _spare(written, option, args)
+        _check_not_input(written, option, args)
     if args.public_data is not None:
         fields = _with_public_data(args, fields)
     made = build.mechanism(args, fields, limit_needed=True)
-    cost = costs(made.accountant, goal, delta)
+    cost = privacy_costs(made.accountant, goal, delta)
     size = getattr(made, "n", None)
     found = problems(made, source, size, args.progress)
-    if nothing := unread(source, made):
+    if nothing := describe_unread(source, made):
         raise DataProblem(f"{nothing}; nothing was drawn or written")
     if any(found.values()):
-        _go_on_or_stop(args, in_words(found, source, made))
+        _continue_or_refuse(args, describe_problems(found, source, made))
     with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
-        release = made.release(records) if ledger is None else released(ledger, made, records)
+        release = made.release(records) if ledger is None else release_with_ledger(ledger, made, records)
     _write(release, out, report, render, delta, args.force)
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:
         drawn = {name: _summary(array) for name, array in release.draws.items()}
-        print_json({"command": "release", **described(made, goal), "draws": drawn, **cost, "files": files})
+        print_json({"command": "release", **mechanism_document(made, goal), "draws": drawn, **cost, "files": files})
         return 0
-    page = Page()
-    page.facts(named(made, goal))
-    head, rows = _drawn(release, args)
+    page = Console()
+    page.facts(mechanism_facts(made, goal))
+    head, rows = _draws_table(release, args)
     if rows:
         page.table("The draws", head, rows, numbers=range(1, len(head)))
     else:
@@ -131,7 +131,7 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     return path
 
 
-def _spare(written: Path | None, option: str, args: Namespace) -> None:
+def _check_not_input(written: Path | None, option: str, args: Namespace) -> None:
     """Refuse an output in place of a file that is read. Raises: UsageProblem."""
     paths = [Path(path) for path in (args.file, args.public_data, args.ledger) if path is not None]
     if written is not None and written.exists() and any(path.exists() and written.samefile(path) for path in paths):
@@ -144,28 +144,28 @@ def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]
     owner: Any = fields[name] if name is not None else build.any_mechanism(args, fields)
     if not hasattr(owner, "with_public_data"):
         raise UsageProblem(f"--public-data has no prior to go into: --mechanism {args.mechanism} has none")
-    column = data.opened(args, fields, args.public_data)
+    column = data.open_source(args, fields, args.public_data)
     if column.path.samefile(args.file):
         raise UsageProblem(
             "--public-data is the private file itself; only data that everybody may see can be folded in"
         )
     if isinstance(column, Column):
         found = public_problems(owner.domain, column)
-        if nothing := unread(column, owner):
+        if nothing := describe_unread(column, owner):
             raise DataProblem(f"{nothing}; nothing was drawn or written")
         if any(found.values()):
-            _go_on_or_stop(args, in_words(found, column, owner, "the public "))
+            _continue_or_refuse(args, describe_problems(found, column, owner, "the public "))
     with column.reading() as records:
         richer = owner.with_public_data(records)
     return fields | ({name: richer} if name is not None else {key: getattr(richer, key) for key in fields})
 
 
-def _go_on_or_stop(args: Namespace, words: str) -> None:
+def _continue_or_refuse(args: Namespace, words: str) -> None:
     if not args.clip:
         raise DataProblem(
             f"{words}; nothing was drawn or written. Mend the file, or give --clip to go on by the public rule"
         )
-    tell_curator(f"{words}; going on by the public rule (--clip). This line is for the curator only")
+    warn_curator(f"{words}; going on by the public rule (--clip). This line is for the curator only")
 
 
 def _write(
@@ -193,7 +193,7 @@ def _summary(array: Any) -> dict[str, Any]:
     return {"count": len(array), "mean": array.mean(0), "std": array.std(0), "min": array.min(0), "max": array.max(0)}
 
 
-def _drawn(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[list[str]]]:
+def _draws_table(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[list[str]]]:
     """Head and rows of a table: each draw where they are few, else their summary."""
     series: dict[str, Any] = {}
     more = 0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import UsageProblem, require, require_known
-from privsample.cli.output import Page, progress
-from privsample.cli.spread import add_jobs, spread
+from privsample.cli.output import Console, progress
+from privsample.cli.parallel import add_jobs, parallel
 
 ABOUT = "redraw published figures, with their numbers and what they show in words"
 DESCRIPTION = """\
@@ -51,15 +51,15 @@ def run(args: Namespace) -> int:
     from privsample.simulations.experiments.gallery import gallery
     from privsample.simulations.experiments.running import Done, reproduce
 
-    names, page = _names(args), Page()
+    names, console = _names(args), Console()
     if args.list:
-        page.facts(_titles(names))
+        console.facts(_experiment_titles(names))
         return 0
     option, out = ("--out", args.out) if args.report is None else ("--report", args.report)
     folder = empty_folder("figures" if out is None else out, option, force=args.force)
     done: list[Done] = []
     try:
-        with spread(args), progress(f"{len(names)} experiments", len(names), None) as advance:
+        with parallel(args), progress(f"{len(names)} experiments", len(names), None) as advance:
             for one in reproduce(names, folder):
                 done.append(one)
                 advance(1)
@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
         raise UsageProblem(str(error)) from None
     finally:  # what was done is told also where the rest failed or was stopped
         for one in done:
-            page.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
+            console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
             print(one.picture, one.numbers, sep="\n", flush=True)
     if args.report is not None:
         print(folder / "report.html")
@@ -89,7 +89,7 @@ def _names(args: Namespace) -> list[str]:
     return found
 
 
-def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
+def _experiment_titles(names: Sequence[str]) -> list[tuple[str, str]]:
     """What each experiment is, and which other figures it holds."""
     from privsample.simulations.experiments import SHARED, experiment
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from privsample._serial import decode
 from privsample.cli.errors import nearest
-from privsample.cli.options import number, numbers, phrase, whole
+from privsample.cli.options import number, numbers, phrase, whole_number
 from privsample.mechanisms.arguments import Argument, arguments, command_name, field_of_kind, has_relation
 from privsample.mechanisms.discovery import classes_of
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -35,7 +35,7 @@ def reader(argument: Argument) -> Reader:
     if argument.name == "unit":
         return phrase
     if argument.name in ("n", "draws"):
-        return whole
+        return whole_number
     return _of_kind(argument.kind)
 
 
@@ -107,7 +107,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _integer(text: str) -> int:
-    return whole(text, least=-(2**63))
+    return whole_number(text, least=-(2**63))
 
 
 def _yes_or_no(text: str) -> bool:
@@ -156,7 +156,7 @@ def _first_of(readers: Sequence[Reader]) -> Reader:
 def array(text: str) -> Any:
     """Numbers with commas between them; several rows with semicolons; or a JSON file of lists of numbers."""
     if text.endswith(".json"):
-        with _told():
+        with _option_errors():
             return np.asarray(_document(text), dtype=np.float64)
     rows = [numbers(row) for row in text.split(";")]
     if len({len(row) for row in rows}) > 1:
@@ -166,7 +166,7 @@ def array(text: str) -> Any:
 
 def value(kind: type, text: str) -> Any:
     """A value of this class, or of a class below it, from its name and fields. Raises: ArgumentTypeError."""
-    text = _unwrapped(text)
+    text = _strip_parentheses(text)
     if text.endswith(".json") and " " not in text:
         return _from_file(kind, text)
     words, known = list(_words(text)), {command_name(cls): cls for cls in classes_of(kind)}
@@ -184,13 +184,13 @@ def value(kind: type, text: str) -> Any:
         if name not in known:
             raise ArgumentTypeError(f"there is no {name!r}{nearest([name], known)}; expected one of {', '.join(known)}")
         cls = known[name]
-    with _told():
-        return cls(**assemble(cls, dict(_fields(cls, words)), _written))
+    with _option_errors():
+        return cls(**assemble(cls, dict(_fields(cls, words)), _option_name))
 
 
 def _from_file(kind: type, name: str) -> Any:
     """A value from a JSON file: in the form of saved files, or its fields by name."""
-    with _told():
+    with _option_errors():
         found = _document(name)
         if isinstance(found, dict) and "type" in found:
             made = decode(found)
@@ -214,7 +214,7 @@ def _document(name: str) -> Any:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _option_errors() -> Iterator[None]:
     """Errors about parameters, all public, as errors of the option that they were given in."""
     try:
         yield
@@ -231,22 +231,22 @@ def _fields(cls: type, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
         name, sign, text = word.partition("=")
         name = name.replace("-", "_")
         if not sign or name not in known:
-            options = " ".join(f"{_written(one)}=..." for one in known)
+            options = " ".join(f"{_option_name(one)}=..." for one in known)
             raise ArgumentTypeError(f"{command_name(cls)} does not take {word!r}; expected {options}")
         try:
-            yield name, reader(known[name])(_unwrapped(text) if known[name].kind in (str, float, int) else text)
+            yield name, reader(known[name])(_strip_parentheses(text) if known[name].kind in (str, float, int) else text)
         except ArgumentTypeError as error:
-            raise ArgumentTypeError(f"{_written(name)}: {error}") from None
+            raise ArgumentTypeError(f"{_option_name(name)}: {error}") from None
 
 
-def _written(name: str) -> str:
+def _option_name(name: str) -> str:
     return name.replace("_", "-")
 
 
 def _example(known: Mapping[str, type]) -> str:
     name, cls = next(iter(known.items()))
     needed = [one for one in arguments(cls) if one.required]
-    return " ".join([name, *(f"{_written(one.name)}=..." for one in needed)])
+    return " ".join([name, *(f"{_option_name(one.name)}=..." for one in needed)])
 
 
 def assemble(
@@ -305,7 +305,7 @@ def _words(text: str) -> Iterator[str]:
         raise ArgumentTypeError(f"the parentheses of {text!r} do not match")
 
 
-def _unwrapped(text: str) -> str:
+def _strip_parentheses(text: str) -> str:
     """Without the parentheses around the whole."""
     inner = text.strip()
     while inner.startswith("(") and inner.endswith(")") and _encloses(inner):

@@ -46,12 +46,12 @@ def check_encoding(path: Path, form: TextForm) -> None:
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise DataProblem(f"{path.name} is UTF-16 text, expected UTF-8; give --encoding utf-16")
         if b"\0" in start:
-            raise DataProblem(f"{path.name} has zero bytes, so it is no UTF-8 text; {_of_zeros(start)}")
-    elif codecs.lookup(form.encoding).name.startswith("utf-16") and _one_byte(start):
+            raise DataProblem(f"{path.name} has zero bytes, so it is no UTF-8 text; {_zero_bytes_hint(start)}")
+    elif codecs.lookup(form.encoding).name.startswith("utf-16") and _is_single_byte(start):
         raise DataProblem(f"{path.name} is no UTF-16 text: leave --encoding out")
 
 
-def _of_zeros(start: bytes) -> str:
+def _zero_bytes_hint(start: bytes) -> str:
     """What to do about them: every other byte is zero in plain text of two bytes a character."""
     even, odd = start[0::2].count(0), start[1::2].count(0)
     if 3 * max(even, odd) < len(start) // 2:
@@ -59,7 +59,7 @@ def _of_zeros(start: bytes) -> str:
     return f"if it is UTF-16, give --encoding utf-16-{'be' if even > odd else 'le'}"
 
 
-def _one_byte(start: bytes) -> bool:
+def _is_single_byte(start: bytes) -> bool:
     """Whether the beginning is text of one byte a character, as all line ends and separators show."""
     return b"\0" not in start and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and b"\n" in start
 
@@ -87,7 +87,7 @@ def header_names(path: Path, form: TextForm) -> list[str] | None:
     return rows[0] if named and all(name.isprintable() for name in rows[0]) else None
 
 
-def names_in_words(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names of columns in one phrase."""
     shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
     return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")

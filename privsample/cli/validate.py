@@ -10,11 +10,11 @@ import numpy as np
 from privsample._data import chunks, text_mask
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
-from privsample.cli.data import Rows, Source, opened
+from privsample.cli.data import Rows, Source, open_source
 from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json
-from privsample.cli.output import Page, check_tables, print_json, progress
-from privsample.cli.values import MEND_TEXT
+from privsample.cli.output import Console, check_tables, print_json, progress
+from privsample.cli.values import TEXT_HINT
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
@@ -50,11 +50,11 @@ def run(args: Namespace) -> int:
     """Print what the public rule would change."""
     check_tables(args)
     fields = build.fields(args)
-    made, source = build.any_mechanism(args, fields), opened(args, fields, args.file)
+    made, source = build.any_mechanism(args, fields), open_source(args, fields, args.file)
     size, domain = getattr(made, "n", None), getattr(made, "domain", None)
     found = problems(made, source, size, args.progress)
-    clean, nothing = not any(found.values()), unread(source, made)
-    expected = domain.words if isinstance(domain, Domain) else source.words
+    clean, nothing = not any(found.values()), describe_unread(source, made)
+    expected = domain.words if isinstance(domain, Domain) else source.description
     first = {} if clean else places(found, source, made)
     if args.json:
         answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
@@ -62,9 +62,9 @@ def run(args: Namespace) -> int:
     elif clean:
         records = "the records" if size is None else f"{size} records"
         each = f"each {expected}" if isinstance(domain, Domain) else expected
-        Page().text(f"{records}, {each}: nothing to mend.")
+        Console().text(f"{records}, {each}: nothing to mend.")
     else:
-        page = Page()
+        console = Console()
         rows = [
             [reason, str(count), first.get(reason, ""), "is refused" if nothing else rule(reason, domain)]
             for reason, count in found.items()
@@ -72,15 +72,15 @@ def run(args: Namespace) -> int:
         ]
         title = f"expected {expected}" if size is None else f"{size} records, expected {expected}"
         head = ("records", "how many", "first", "with --clip")
-        page.table(title, head, rows, numbers=(1,))
+        console.table(title, head, rows, numbers=(1,))
         if nothing:
-            page.text(f"{nothing[:1].upper()}{nothing[1:]}.")
+            console.text(f"{nothing[:1].upper()}{nothing[1:]}.")
         for reason, where in first.items():
             if reason not in found:
-                page.text(f"There is {reason}, first on {where}.")
+                console.text(f"There is {reason}, first on {where}.")
         if not nothing and any("text" in reason for reason in first):
-            page.text(f"Of the text: {MEND_TEXT}.")
-        page.text("For the curator only: counts and places depend on the data; do not publish them.")
+            console.text(f"Of the text: {TEXT_HINT}.")
+        console.text("For the curator only: counts and places depend on the data; do not publish them.")
     return 0 if clean else 1
 
 
@@ -108,7 +108,7 @@ def places(found: Mapping[str, int], source: Source, mechanism: Mechanism) -> di
         reasons = [reason for reason, count in found.items() if count and reason in _REASONS]
         return _first(source, reasons, domain.problem_masks)
     columns = source.columns if isinstance(source, Rows) else []
-    marks = [(f"text in {column.words}", column) for column in columns if column.is_text]
+    marks = [(f"text in {column.description}", column) for column in columns if column.is_text]
     return {
         reason: where
         for name, column in marks
@@ -128,13 +128,13 @@ def _first(column: Column, reasons: Sequence[str], masks: Callable[[Any], Mappin
     return {reason: column.where(places) for reason, places in at.items() if places}
 
 
-def unread(source: Source, owner: Any) -> str:
+def describe_unread(source: Source, owner: Any) -> str:
     """What to say where no record of a column could be read, so that a default would be released; or nothing."""
     if not source.unread:
         return ""
     domain = getattr(owner, "domain", None)
     expected = f", expected {domain.words}" if isinstance(domain, Domain) else ", expected numbers"
-    return f"no record in {source.unread} of {source.path.name} could be read{expected}; {MEND_TEXT}"
+    return f"no record in {source.unread} of {source.path.name} could be read{expected}; {TEXT_HINT}"
 
 
 def rule(reason: str, domain: Any) -> str:
@@ -148,17 +148,17 @@ def rule(reason: str, domain: Any) -> str:
     return "are rounded to the nearest whole number"
 
 
-def in_words(found: Mapping[str, int], source: Source, owner: Any, kind: str = "") -> str:
+def describe_problems(found: Mapping[str, int], source: Source, owner: Any, kind: str = "") -> str:
     """The problems in one phrase, without any record; `owner` may have a domain, where records are expected."""
     listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
-    phrase = f"{source.words} of {kind}{source.path.name}: {listed}"
+    phrase = f"{source.description} of {kind}{source.path.name}: {listed}"
     domain, at = getattr(owner, "domain", None), places(found, source, owner)
     expected = f" (expected {domain.words})" if isinstance(domain, Domain) else ""
     first = "".join(f"; {reason} on {where}" for reason, where in at.items())
-    return f"{phrase}{expected}{first}" + (f"; {MEND_TEXT}" if any("text" in reason for reason in at) else "")
+    return f"{phrase}{expected}{first}" + (f"; {TEXT_HINT}" if any("text" in reason for reason in at) else "")
 
 
-def tell_curator(words: str) -> None:
+def warn_curator(words: str) -> None:
     """A line on standard error: for the curator's eyes, never in an output."""
     print(f"privsample: {words}", file=sys.stderr)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsample.simulations.audit import audited
+from privsample.simulations.audit import batch
 from privsample.simulations.audit import catalogue as home
 from privsample.simulations.experiments import audits
 
@@ -21,7 +21,7 @@ def two(monkeypatch):
     """Two quick examples in place of all."""
     known = {name: home.catalogue()[name] for name in ("laplace", "gaussian")}
     monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
-    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.batch.catalogue", lambda: known)
 
 
 def test_the_list(run):
@@ -99,14 +99,14 @@ def test_zero_is_a_seed(run):
 
 def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
     known = {"discrete-gaussian-statistics": home.catalogue()["discrete-gaussian-statistics"]}
-    real = audited.audited
+    real = batch.run_audits
 
     def many(names, **options):
         for one in real(names, **options):
             yield replace(one, verdict=replace(one.verdict, samples=135_000), seconds=123.4)
 
-    monkeypatch.setattr(audited, "audited", many)
-    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
+    monkeypatch.setattr(batch, "run_audits", many)
+    monkeypatch.setattr("privsample.simulations.audit.batch.catalogue", lambda: known)
     monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
     row = next(line for line in run("audit", "--all", *QUICK).out.splitlines() if "CONSISTENT" in line).split()
     claim = run("audit", "--all", "--json", *QUICK).json["audits"][0]["claim"]
@@ -121,13 +121,13 @@ def test_too_few_draws_are_told_of_however_many_audits_there_are(run):
 
 
 def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
-    real = audited.audited
+    real = batch.run_audits
 
     def stopped(names, **options):
         yield next(real(names, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audited, "audited", stopped)
+    monkeypatch.setattr(batch, "run_audits", stopped)
     ran = run("audit", "--all", "--out", "out", *QUICK)
     assert ran.code == 130
     assert "laplace" in ran.out

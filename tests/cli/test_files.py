@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from privsample import BetaBernoulli
 from privsample.cli import main
 from privsample.cli.files import Column
-from privsample.cli.values import coded, parsed
+from privsample.cli.values import encode_categories, parse_numbers
 
 MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
 BINARY = [1, 0, 1, 1]
@@ -196,8 +196,8 @@ def test_names_become_codes(run):
         words = ["--model", "dirichlet-categorical", "--prior", "1,1,1", "--categories", "red,green,blue"]
         ran = run("validate", "d.parquet", "--column", "x", "--n", 6, *words, "--json")
         assert ran.json["problems"] == {"missing": 2, "text": 0, "outside": 1, "fractional": 0}
-    assert coded(pa.array([3, 1, None, 9]), ["1", "3"]).to_pylist() == [1, 0, None, -1]
-    assert coded(pa.array([True, False]), ["true", "false"]).to_pylist() == [0, 1]
+    assert encode_categories(pa.array([3, 1, None, 9]), ["1", "3"]).to_pylist() == [1, 0, None, -1]
+    assert encode_categories(pa.array([True, False]), ["true", "false"]).to_pylist() == [0, 1]
     pa.parquet.write_table(pa.table({"x": pa.array([1.5])}), "d.parquet")
     ran = run("validate", "d.parquet", "--column", "x", "--n", 1, *words)
     assert "--categories needs text, whole numbers or booleans" in ran.err
@@ -216,7 +216,7 @@ def test_records_are_read_each_by_itself_and_never_fail(values):
     def numbers(items):
         return [
             None if x is None else "text" if np.isnan(x) else x
-            for x in parsed(pa.array(items, pa.binary())).to_pylist()
+            for x in parse_numbers(pa.array(items, pa.binary())).to_pylist()
         ]
 
     together = numbers(values)
@@ -227,7 +227,7 @@ def test_records_are_read_each_by_itself_and_never_fail(values):
             assert item.strip(b" \t\r").lower() not in (b"", b"nan", b"na", b"n/a", b"null", b"none")
         elif found is not None:
             assert found == (float(item) if item.strip(b" \t\r").lower() not in (b"true", b"false") else found)
-    assert len(coded(pa.array(values, pa.binary()), ["a", "1"])) == len(values)
+    assert len(encode_categories(pa.array(values, pa.binary()), ["a", "1"])) == len(values)
 
 
 MEMORY = """

@@ -15,7 +15,7 @@ from privsample import DP, AddRemove, GaussianSum, RandomizedResponse, Release, 
 from privsample._serial import decode, encode
 from privsample.cli import _parser, build, data
 from privsample.cli.choice import mechanism_class, mechanisms, option
-from privsample.cli.options import joined
+from privsample.cli.options import join_negative_values
 from privsample.distributions.models.base import Model
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.arguments import (
@@ -97,7 +97,7 @@ def command_words(mechanism):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_can_be_written_as_a_command(name):
     mechanism = EXAMPLES[name]
-    args = _parser().parse_args(joined(["account", *command_words(mechanism)]))
+    args = _parser().parse_args(join_negative_values(["account", *command_words(mechanism)]))
     given = build.fields(args)
     made = build.any_mechanism(args, given) if not mechanism.free_parameters else args.kind(**given)
     assert made == mechanism

@@ -23,11 +23,11 @@ from privsample.simulations.audit.binomials import (
     excess_p_value,
 )
 from privsample.simulations.audit.datasets import pairs_of
-from privsample.simulations.audit.draws import Sampler, auditable, drawn, drawn_of_both
-from privsample.simulations.audit.events import Choice, telling, weakest
-from privsample.simulations.audit.renyi import clipped, from_curves
-from privsample.simulations.audit.scores import Score, learned, values
-from privsample.simulations.audit.search import Scores, narrowed
+from privsample.simulations.audit.draws import Sampler, check_subject, draw_both_outputs, draw_outputs
+from privsample.simulations.audit.events import Choice, most_informative_events, weakest_claims
+from privsample.simulations.audit.renyi import clipped_lower_limit, renyi_from_curves
+from privsample.simulations.audit.scores import Score, learn_scores, score_values
+from privsample.simulations.audit.search import Scores, select_pair
 from privsample.simulations.audit.verdict import Verdict
 
 Claim = Accountant | Callable[[float], float]
@@ -40,16 +40,16 @@ _MOST_POINTS, _FARTHEST = 1_000, 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scored:
+class _ScoredCase:
     """A pair of neighbours, a score for its draws, and the scores of the draws that choose."""
 
     case: Neighbours
     score: Score
     choosing: Scores
 
-    def weakest(self, epsilons: FloatArray, claims: FloatArray) -> tuple[Choice, ...]:
+    def weakest_claims(self, epsilons: FloatArray, claims: FloatArray) -> tuple[Choice, ...]:
         """The events that the draws for choosing suggest."""
-        return weakest(*self.choosing, epsilons, claims, loss=self.case.loss is not None)
+        return weakest_claims(*self.choosing, epsilons, claims, loss=self.case.loss is not None)
 
 
 def audit(
@@ -92,18 +92,20 @@ def audit(
     cases = _cases(subject, datasets, claim, loss, size)
     check_memory(count * max(case.width for case in cases), lower="samples")
     _check_relation(claim, cases[0].account)
-    curve, points = _claimed(cases[0].account if claim is None else claim, size, claim is None, epsilons)
-    claims = np.array([_delta(float(e), curve(float(e))) for e in points])
-    cases = narrowed(cases, count, points, claims, lambda case, few: _searched(case, few, source))
-    offered = [(one, one.weakest(points, claims)) for case in cases for one in _scored(case, count, source)]
+    curve, points = _claimed_curve(cases[0].account if claim is None else claim, size, claim is None, epsilons)
+    claims = np.array([_checked_delta(float(e), curve(float(e))) for e in points])
+    cases = select_pair(cases, count, points, claims, lambda case, few: _search_scores(case, few, source))
+    offered = [(one, one.weakest_claims(points, claims)) for case in cases for one in _score_case(case, count, source)]
     scored, choices = max(offered, key=lambda pair: pair[1][0].strength)
-    share = _discarded(scored.case)
+    share = _discarded_fraction(scored.case)
     evidence = max(count - round(count * share), 1)
-    first, second = (values(scored.score, drawn(scored.case, data, evidence, source)) for data in scored.case.datasets)
-    return _weighed(scored, choices, (first, second), points, claims, level, 1 / (1 - share))
+    first, second = (
+        score_values(scored.score, draw_outputs(scored.case, data, evidence, source)) for data in scored.case.datasets
+    )
+    return _make_verdict(scored, choices, (first, second), points, claims, level, 1 / (1 - share))
 
 
-def telling_epsilons(account: Accountant) -> tuple[float, ...]:
+def informative_epsilons(account: Accountant) -> tuple[float, ...]:
     """Epsilons at which one draw's delta is large enough for an audit to have power, and the pure guarantee."""
     top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
     found = {float(account.epsilon(top * share)) for share in _SHARES}
@@ -121,7 +123,7 @@ def _check_relation(claim: Any, account: Accountant | None) -> None:
 
 
 def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tuple[Neighbours, ...]:
-    auditable(subject)
+    check_subject(subject)
     if loss is not None and not callable(loss):
         raise TypeError(f"loss must be a function from outputs to log density ratios, got {type(loss).__name__}")
     if datasets is None:
@@ -143,7 +145,7 @@ def _cases(subject: Any, datasets: Any, claim: Any, loss: Any, group: int) -> tu
     return pairs_of(subject, pairs, claim, loss, group)
 
 
-def _claimed(
+def _claimed_curve(
     claim: Any, group: int, own: bool, epsilons: Sequence[float] | FloatArray | None
 ) -> tuple[Callable[[float], float], FloatArray]:
     """The curve to test and where."""
@@ -151,7 +153,7 @@ def _claimed(
         raise TypeError("claim must be given for a function: an accountant, or a function from epsilon to delta")
     if isinstance(claim, Accountant):
         account = claim.group(group) if group > 1 and own else claim
-        points = telling_epsilons(account) if epsilons is None else epsilons
+        points = informative_epsilons(account) if epsilons is None else epsilons
         curve: Callable[[float], float] = lambda e: float(account.delta(e))  # noqa: E731
     elif callable(claim):
         points, curve = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0) if epsilons is None else epsilons, claim
@@ -163,7 +165,7 @@ def _claimed(
     return curve, checked
 
 
-def _delta(epsilon: float, claim: Any) -> float:
+def _checked_delta(epsilon: float, claim: Any) -> float:
     name = f"the delta claimed at epsilon = {epsilon:.4g}"
     delta = number(**{name: claim})
     if not 0.0 <= delta <= 1.0:
@@ -171,12 +173,12 @@ def _delta(epsilon: float, claim: Any) -> float:
     return delta
 
 
-def _discarded(case: Neighbours) -> float:
+def _discarded_fraction(case: Neighbours) -> float:
     """The share of an audit's draws that teach and choose."""
     return _LEARNING + _CHOOSING if case.loss is None else _CHOOSING_KNOWN
 
 
-def _scored(case: Neighbours, samples: int, rng: np.random.Generator) -> list[_Scored]:
+def _score_case(case: Neighbours, samples: int, rng: np.random.Generator) -> list[_ScoredCase]:
     """Each score that a case offers, with the scores of an audit's draws for choosing."""
     if case.loss is not None:
         few = max(round(samples * _CHOOSING_KNOWN), 1)
@@ -184,21 +186,21 @@ def _scored(case: Neighbours, samples: int, rng: np.random.Generator) -> list[_S
     else:
         teaching = max(round(samples * _LEARNING), 20)
         few = max(round(samples * _CHOOSING), 1)
-        scores = learned(*drawn_of_both(case, teaching, rng))
-    outputs = drawn_of_both(case, few, rng)
+        scores = learn_scores(*draw_both_outputs(case, teaching, rng))
+    outputs = draw_both_outputs(case, few, rng)
     return [
-        _Scored(case=case, score=score, choosing=(values(score, outputs[0]), values(score, outputs[1])))
+        _ScoredCase(case=case, score=score, choosing=(score_values(score, outputs[0]), score_values(score, outputs[1])))
         for score in scores
     ]
 
 
-def _searched(case: Neighbours, draws: int, rng: np.random.Generator) -> list[Scores]:
+def _search_scores(case: Neighbours, draws: int, rng: np.random.Generator) -> list[Scores]:
     """Scores of `draws` draws from each side, less those that teach."""
-    return [found.choosing for found in _scored(case, round(draws / _discarded(case)), rng)]
+    return [found.choosing for found in _score_case(case, round(draws / _discarded_fraction(case)), rng)]
 
 
-def _weighed(
-    scored: _Scored,
+def _make_verdict(
+    scored: _ScoredCase,
     choices: tuple[Choice, ...],
     evidence: Scores,
     epsilons: FloatArray,
@@ -229,7 +231,8 @@ def _weighed(
     # the joint limits share the level: two sides, two limits at each epsilon, and the clipped Rényi estimates
     each = level / (4 * len(epsilons) + 2 * len(_ORDERS))
     counts = [
-        [one.counts(first, second) for one in telling(*scored.choosing, factors, turned)] for turned in (False, True)
+        [one.counts(first, second) for one in most_informative_events(*scored.choosing, factors, swapped)]
+        for swapped in (False, True)
     ]
     limits = [[excess_limits(hits, draws, f, each) for hits, f in zip(row, factors, strict=True)] for row in counts]
     forward, backward = np.array(limits)
@@ -240,7 +243,7 @@ def _weighed(
     empirical = [empirical_epsilon(hits, draws, claims, each) for row in counts for hits in row]
     here, there = scored.case.words
     return Verdict(
-        pair=f"{there}, against {here}" if event.turned else f"{here}, against {there}",
+        pair=f"{there}, against {here}" if event.swapped else f"{here}, against {there}",
         epsilon=float(epsilons[at]),
         claim=float(claims[at]),
         p_value=min(tests * p_value, 1.0),
@@ -273,7 +276,7 @@ def _empirical(found: FloatArray, epsilons: FloatArray, claims: FloatArray) -> d
 
 
 def _renyi(
-    scored: _Scored,
+    scored: _ScoredCase,
     evidence: Scores,
     epsilons: FloatArray,
     lowers: tuple[FloatArray, FloatArray],
@@ -283,10 +286,13 @@ def _renyi(
     forward, backward = lowers
     found = []
     for order in _ORDERS:
-        both = [from_curves(order, epsilons, forward, backward), from_curves(order, epsilons, backward, forward)]
+        both = [
+            renyi_from_curves(order, epsilons, forward, backward),
+            renyi_from_curves(order, epsilons, backward, forward),
+        ]
         if scored.case.loss is not None:
             first, second = evidence
             for losses, pilot in ((first, scored.choosing[0]), (-second, -scored.choosing[1])):
-                both.append(clipped(order, losses, float(np.quantile(pilot, 0.995)), level))
+                both.append(clipped_lower_limit(order, losses, float(np.quantile(pilot, 0.995)), level))
         found.append(max(both))
     return np.array(found)

@@ -33,12 +33,12 @@ def excess_p_value(hits: Counts, draws: Counts, factor: float, excess: float) ->
     probability is taken at the corner where it is largest, and the worst piece is halved, some times.
     Source: Berger and Boos 1994.
     """
-    return min(bound for bound, _ in _narrowing(hits, draws, factor, excess))
+    return min(bound for bound, _ in _refining_bounds(hits, draws, factor, excess))
 
 
 def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, level: float) -> bool:
     """Whether `excess_p_value` is at most `level`; sooner, as bounds from both sides narrow."""
-    for above, below in _narrowing(hits, draws, factor, excess):
+    for above, below in _refining_bounds(hits, draws, factor, excess):
         if above <= level:
             return True
         if below() > level:
@@ -46,7 +46,7 @@ def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, le
     return False
 
 
-def _narrowing(
+def _refining_bounds(
     hits: Counts, draws: Counts, factor: float, excess: float
 ) -> Iterator[tuple[float, Callable[[], float]]]:
     """Upper bounds of the p-value, each at most the one before, and a lower one for whoever wants it."""
@@ -57,7 +57,7 @@ def _narrowing(
 
     def tail(p: float, least: float) -> float:
         q = max((least - excess) / factor, 0.0)
-        return _tail(x, y, n, m, factor, p, q) if q <= 1.0 else 0.0
+        return _tail_probability(x, y, n, m, factor, p, q) if q <= 1.0 else 0.0
 
     def piece(low: float, high: float) -> tuple[float, float, float]:
         return -tail(high, low), low, high
@@ -87,7 +87,7 @@ def draws_needed(factor: float, excess: float, level: float) -> float:
     return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor))))
 
 
-def _tail(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
+def _tail_probability(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
     """P(X/n - factor Y/m >= x/n - factor y/m) for X ~ Bin(n, p), Y ~ Bin(m, q)."""
     spread = _WIDTH * np.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
     ks = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)

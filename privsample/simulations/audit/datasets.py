@@ -7,7 +7,12 @@ from typing import Any
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
-from privsample.simulations.audit.distance import check_inputs, check_neighbours, check_statistics, of_statistics
+from privsample.simulations.audit.distance import (
+    check_inputs,
+    check_neighbours,
+    check_statistics,
+    innermost_statistical,
+)
 from privsample.simulations.audit.draws import Sampler, sampler
 
 
@@ -16,7 +21,7 @@ def pairs_of(
 ) -> tuple[Neighbours, ...]:
     """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours, as far as that can be told."""
     draw, account = sampler(subject)
-    innermost = of_statistics(subject) if isinstance(subject, Mechanism) else None
+    innermost = innermost_statistical(subject) if isinstance(subject, Mechanism) else None
     found = []
     for place, (first, second) in enumerate(pairs, start=1):
         which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""

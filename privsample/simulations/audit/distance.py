@@ -22,7 +22,7 @@ def check_neighbours(relation: Relation, first: Any, second: Any, group: int) ->
     if not isinstance(relation, AddRemove | ReplaceOne):
         return  # observations of profiles are not records: the mechanism itself checks their names
     here, there = _records(first, second)
-    apart = _added_or_removed(here, there)
+    apart = _symmetric_difference_size(here, there)
     if apart == 0:
         raise ValueError("the datasets hold the same records: nothing can be learned from how their outputs differ")
     how = "added or removed"
@@ -73,7 +73,7 @@ def _equal(first: Any, second: Any) -> bool:
         return False
 
 
-def of_statistics(mechanism: Mechanism) -> Statistical | None:
+def innermost_statistical(mechanism: Mechanism) -> Statistical | None:
     """The mechanism that all others are built on, where it reads a statistic and no records."""
     while (base := getattr(mechanism, "base", None)) is not None:
         mechanism = base
@@ -94,7 +94,7 @@ def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int
         )
 
 
-def _added_or_removed(first: list[Hashable], second: list[Hashable]) -> int:
+def _symmetric_difference_size(first: list[Hashable], second: list[Hashable]) -> int:
     here, there = Counter(first), Counter(second)
     return (here - there).total() + (there - here).total()
 
@@ -104,7 +104,7 @@ def _records(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
     here, there = _columns(first), _columns(second)
     if len(here) != len(there):
         raise ValueError(f"both datasets must have the same columns, got {len(here)} and {len(there)}")
-    pairs = [_comparable(one, other) for one, other in zip(here, there, strict=True)]
+    pairs = [_row_keys(one, other) for one, other in zip(here, there, strict=True)]
     return list(zip(*(pair[0] for pair in pairs), strict=True)), list(zip(*(pair[1] for pair in pairs), strict=True))
 
 
@@ -118,25 +118,25 @@ def _columns(data: Any) -> list[Any]:
     return columns
 
 
-def _comparable(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
+def _row_keys(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
     """The rows of two columns as bytes; objects as they print."""
     try:
         common = np.result_type(first, second)
     except TypeError:  # dates and numbers
         common = np.dtype(object)
     if common.hasobject:
-        return _printed(first), _printed(second)
-    return keys(first.astype(common)), keys(second.astype(common))
+        return _object_keys(first), _object_keys(second)
+    return row_keys(first.astype(common)), row_keys(second.astype(common))
 
 
-def keys(column: Any) -> list[Hashable]:
+def row_keys(column: Any) -> list[Hashable]:
     """Of the rows of an array, equal where these are: their bytes, with one zero and one NaN; objects as they print."""
     if column.dtype.hasobject:
-        return _printed(column)
+        return _object_keys(column)
     if column.dtype.kind in "fc":
         column = np.where(np.isnan(column), np.nan, column + 0.0)
     return [row.tobytes() for row in np.ascontiguousarray(column)]
 
 
-def _printed(column: Any) -> list[Hashable]:
+def _object_keys(column: Any) -> list[Hashable]:
     return [repr(row) for row in column.astype(object).tolist()]

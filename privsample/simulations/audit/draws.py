@@ -20,7 +20,7 @@ _BLOCK = 20_000
 _NUMBERS = 1 << 22  # held at once by one release
 
 
-def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
+def draw_outputs(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
     """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
 
     Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
@@ -38,21 +38,21 @@ def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.
             "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "
             '(joblib.parallel_config(backend="threading"))'
         ) from None
-    _alike(blocks)
+    _check_same_width(blocks)
     table = np.concatenate(blocks)
     if not np.isfinite(table).all():
         raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
     return table
 
 
-def drawn_of_both(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """`count` outputs on each of the two datasets. Raises: as `drawn`."""
-    first, second = (drawn(case, data, count, rng) for data in case.datasets)
-    _alike((first, second))
+def draw_both_outputs(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """`count` outputs on each of the two datasets. Raises: as `draw_outputs`."""
+    first, second = (draw_outputs(case, data, count, rng) for data in case.datasets)
+    _check_same_width((first, second))
     return first, second
 
 
-def _alike(tables: Sequence[FloatArray]) -> None:
+def _check_same_width(tables: Sequence[FloatArray]) -> None:
     widths = sorted({table.shape[1] for table in tables})
     if len(widths) > 1:
         raise ValueError(
@@ -65,7 +65,7 @@ def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> Float
     return draw(data, count, rng).reshape(count, -1)
 
 
-def auditable(subject: object) -> None:
+def check_subject(subject: object) -> None:
     """Refuse what is neither a mechanism nor a function. Raises: TypeError."""
     if isinstance(subject, type):
         raise TypeError(f"audit a mechanism or a function of (data, rng), got a class: call {subject.__name__}(...)")
@@ -79,24 +79,24 @@ def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
         one = one_draw(subject)
         many = one._many_draws(one)
         if many is not None:
-            return partial(_in_bulk, many), one.accountant
-        return _often(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
-    return _often(subject), None
+            return partial(_draw_in_blocks, many), one.accountant
+        return _repeat_function(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
+    return _repeat_function(subject), None
 
 
-def _often(function: Sampler) -> Draw:
-    return lambda data, count, rng: _one_by_one(function, data, count, rng)
+def _repeat_function(function: Sampler) -> Draw:
+    return lambda data, count, rng: _draw_one_by_one(function, data, count, rng)
 
 
-def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    """As `_one_by_one`, from releases of many draws each, which hold a limited number of numbers."""
-    before, blocks, done = _held(data), [], 0
-    size = count if count * _size(data) <= _NUMBERS else 1  # outputs wider than their data are few, or narrow
+def _draw_in_blocks(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    """As `_draw_one_by_one`, from releases of many draws each, which hold a limited number of numbers."""
+    before, blocks, done = _array_contents(data), [], 0
+    size = count if count * _count_numbers(data) <= _NUMBERS else 1  # outputs wider than their data are few, or narrow
     while done < count:
         try:
             blocks.append(many(data, size, rng).reshape(size, -1))
         except Exception as error:
-            raise _not_drawn("a draw", error) from error
+            raise _draw_error("a draw", error) from error
         width, done = blocks[0].size, done + size
         check_memory(count * width, lower="samples")
         size = min(max(_NUMBERS // width, 1), count - done)
@@ -104,7 +104,7 @@ def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> Flo
     return np.concatenate(blocks)
 
 
-def _not_drawn(which: str, error: Exception) -> RuntimeError:
+def _draw_error(which: str, error: Exception) -> RuntimeError:
     return RuntimeError(
         f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failing is part "
         "of the mechanism, return a number that says so"
@@ -112,20 +112,20 @@ def _not_drawn(which: str, error: Exception) -> RuntimeError:
 
 
 def _check_unchanged(data: Any, before: list[bytes]) -> None:
-    if _held(data) != before:
+    if _array_contents(data) != before:
         raise ValueError(
             "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
         )
 
 
-def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    rows, shape, before = [], None, _held(data)
+def _draw_one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    rows, shape, before = [], None, _array_contents(data)
     for index in range(count):
         try:
             output = function(data, rng)
         except Exception as error:
-            raise _not_drawn(f"draw {index + 1}", error) from error
-        row = _numbers(output)
+            raise _draw_error(f"draw {index + 1}", error) from error
+        row = _output_array(output)
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
@@ -135,7 +135,7 @@ def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generat
     return np.array(rows)
 
 
-def _numbers(output: Any) -> FloatArray:
+def _output_array(output: Any) -> FloatArray:
     """An output as an array of real numbers, not empty. Raises: ValueError."""
     try:
         found = np.asarray(output)
@@ -151,12 +151,12 @@ def _numbers(output: Any) -> FloatArray:
     return found.astype(np.float64)
 
 
-def _size(data: Any) -> int:
+def _count_numbers(data: Any) -> int:
     """How many numbers a dataset holds, at least one."""
     parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple) else (data,)
     return sum(len(part) if isinstance(part, list) else np.size(part) for part in parts) or 1
 
 
-def _held(data: Any) -> list[bytes]:
+def _array_contents(data: Any) -> list[bytes]:
     """The content of a dataset's arrays."""
     return [part.tobytes() for part in (data if isinstance(data, tuple) else (data,)) if isinstance(part, np.ndarray)]

@@ -19,11 +19,11 @@ class Event:
     """
 
     threshold: float
-    turned: bool
+    swapped: bool
 
     def counts(self, first: FloatArray, second: FloatArray) -> Counts:
         """How often it happened: under the distribution that it speaks for, and under the other."""
-        if self.turned:
+        if self.swapped:
             return int((second < self.threshold).sum()), int((first < self.threshold).sum())
         return int((first > self.threshold).sum()), int((second > self.threshold).sum())
 
@@ -37,7 +37,7 @@ class Choice:
     strength: float
 
 
-def weakest(
+def weakest_claims(
     first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray, *, loss: bool
 ) -> tuple[Choice, ...]:
     """The epsilon and the event at which the claims look weakest, and the event at the first epsilon, if it is another.
@@ -46,25 +46,27 @@ def weakest(
     Where the scores are losses, log density ratios, only the best event for each epsilon is tried, a loss above it.
     """
     found = []
-    for turned in (False, True):
-        own = (-epsilons if turned else epsilons) if loss else _cuts(first, second)
-        excess, error = _table(first, second, np.exp(epsilons), own, turned)
+    for swapped in (False, True):
+        own = (-epsilons if swapped else epsilons) if loss else _cuts(first, second)
+        excess, error = _table(first, second, np.exp(epsilons), own, swapped)
         strength = (excess - claims) / error
         if loss:
             strength = np.where(np.eye(len(epsilons), dtype=bool), strength, -np.inf)
         for at, row in enumerate(np.argmax(strength, axis=0)):
-            event = Event(threshold=float(own[row]), turned=turned)
+            event = Event(threshold=float(own[row]), swapped=swapped)
             found.append(Choice(at=at, event=event, strength=float(strength[row, at])))
     found.sort(key=attrgetter("strength"), reverse=True)
     return (found[0],) if found[0].at == 0 else (found[0], next(choice for choice in found if choice.at == 0))
 
 
-def telling(first: FloatArray, second: FloatArray, factors: FloatArray, turned: bool) -> Sequence[Event]:
+def most_informative_events(
+    first: FloatArray, second: FloatArray, factors: FloatArray, swapped: bool
+) -> Sequence[Event]:
     """For each factor the event from which the best lower limit is to be expected."""
     thresholds = _cuts(first, second)
-    excess, error = _table(first, second, factors, thresholds, turned)
+    excess, error = _table(first, second, factors, thresholds, swapped)
     rows = np.argmax(excess - 3 * error, axis=0)
-    return [Event(threshold=float(thresholds[row]), turned=turned) for row in rows]
+    return [Event(threshold=float(thresholds[row]), swapped=swapped) for row in rows]
 
 
 def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -74,11 +76,11 @@ def _cuts(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _table(
-    first: FloatArray, second: FloatArray, factors: FloatArray, thresholds: FloatArray, turned: bool
+    first: FloatArray, second: FloatArray, factors: FloatArray, thresholds: FloatArray, swapped: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Estimates of p - factor q and their standard errors, shape (thresholds, factors)."""
-    side, other = (-second, -first) if turned else (first, second)
-    cuts = -thresholds if turned else thresholds
+    side, other = (-second, -first) if swapped else (first, second)
+    cuts = -thresholds if swapped else thresholds
     p, q = (
         1 - np.searchsorted(np.sort(distribution), cuts, side="right") / len(distribution)
         for distribution in (side, other)

@@ -21,9 +21,9 @@ def shape_p_value(distribution: Noise, draws: ArrayLike) -> float:
     draws: at least 100, any shape. Pearson's is for many draws: neighbouring cells are joined until they expect 20.
     Raises: ValueError.
     """
-    found = _checked(draws)
+    found = _checked_draws(draws)
     if not distribution.whole:
-        return float(stats.kstest(found, lambda x: _below(distribution, x)).pvalue)
+        return float(stats.kstest(found, lambda x: _cumulative(distribution, x)).pvalue)
     if np.any(found != np.rint(found)):
         return 0.0
     starts, below = _cells(distribution)
@@ -45,7 +45,7 @@ def scale_p_value(distribution: Noise, draws: ArrayLike) -> float:
     noise are held to the Gamma distribution of their own mean, variance and skewness, which is theirs in the limit.
     draws: at least 100, any shape. Raises: ValueError.
     """
-    found = _checked(draws)
+    found = _checked_draws(draws)
     power = 1 if isinstance(distribution, LaplaceNoise | DiscreteLaplaceNoise) else 2
     mean, variance, third = _moments(distribution, power)
     shape = 4 * len(found) * variance**3 / third**2 if third > 0.0 else 0.0
@@ -67,7 +67,7 @@ def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
     reach = int(np.ceil(distribution.reach(_TAIL)))
     starts = np.arange(-reach, reach + 2, max(int(distribution.spread) // _ACROSS, 1), dtype=np.float64)
     if distribution.spread > _WIDE:
-        return starts, _below(distribution, starts - np.float64(0.5))
+        return starts, _cumulative(distribution, starts - np.float64(0.5))
     masses = np.exp(distribution.log_mass(np.arange(-reach, reach + 1, dtype=np.float64)))
     return starts, np.append(0.0, np.cumsum(masses))[(starts + reach).astype(np.int64)]
 
@@ -83,7 +83,7 @@ def _moments(distribution: Noise, power: int) -> tuple[float, float, float]:
     return mean, float(masses @ (values - mean) ** 2), float(masses @ (values - mean) ** 3)
 
 
-def _below(distribution: Noise, x: FloatArray) -> FloatArray:
+def _cumulative(distribution: Noise, x: FloatArray) -> FloatArray:
     """The distribution function of a continuous distribution, or of the one that a discrete distribution is named
     after.
     """
@@ -92,7 +92,7 @@ def _below(distribution: Noise, x: FloatArray) -> FloatArray:
     return np.asarray(special.ndtr(x / distribution.spread))
 
 
-def _checked(draws: ArrayLike) -> FloatArray:
+def _checked_draws(draws: ArrayLike) -> FloatArray:
     found = real_array(draws=draws).ravel()
     if len(found) < 100 or not np.isfinite(found).all():
         raise ValueError(f"draws must be at least 100 finite numbers, got {len(found)}")

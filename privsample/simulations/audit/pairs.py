@@ -7,7 +7,7 @@ import numpy as np
 from privsample._checks import positive_integer
 from privsample.mechanisms.neighbours import MOST_PAIRS, MOST_RECORDS, PairRecipe, pair_recipes
 from privsample.relations import Relation
-from privsample.simulations.audit.distance import keys
+from privsample.simulations.audit.distance import row_keys
 
 
 def neighbouring_pairs(
@@ -35,7 +35,7 @@ def neighbouring_pairs(
         or not len(columns[0])
     ):
         raise ValueError("records must be an array with a record in each row, or a tuple of equally long arrays")
-    rows = list(zip(*map(keys, columns), strict=True))
+    rows = list(zip(*map(row_keys, columns), strict=True))
     places = np.sort(list({row: at for at, row in reversed(list(enumerate(rows)))}.values()))
     most, group = positive_integer(most=most), positive_integer(group=group)
     found = pair_recipes(len(places), relation, size=size, group=group, most=most)

@@ -5,7 +5,7 @@ import numpy as np
 from privsample._checks import FloatArray
 
 
-def from_curves(order: float, epsilons: FloatArray, forward: FloatArray, backward: FloatArray) -> float:
+def renyi_from_curves(order: float, epsilons: FloatArray, forward: FloatArray, backward: FloatArray) -> float:
     """A lower limit of R_order(P, Q) from lower limits of both privacy curves at increasing epsilons >= 0.
 
     Source: Balle, Barthe and Gaboardi 2018, Theorem 6, an equality for one pair; between two points a curve is at
@@ -20,7 +20,7 @@ def from_curves(order: float, epsilons: FloatArray, forward: FloatArray, backwar
     return float(np.logaddexp.reduce(np.concatenate([[0.0], rising, falling])) / s)
 
 
-def clipped(order: float, losses: FloatArray, ceiling: float, level: float) -> float:
+def clipped_lower_limit(order: float, losses: FloatArray, ceiling: float, level: float) -> float:
     """A lower limit of R_order(P, Q), wrong with probability at most `level`, from losses log p/q at draws from P.
 
     `ceiling`, chosen without these losses, clips e^((order - 1) loss); the mean of the clipped values is bounded from
@@ -34,7 +34,7 @@ def clipped(order: float, losses: FloatArray, ceiling: float, level: float) -> f
     return float(max(np.log(low) / s + ceiling, 0.0)) if low > 0 else 0.0
 
 
-def plugged_in(order: float, losses: FloatArray) -> float:
+def plug_in_estimate(order: float, losses: FloatArray) -> float:
     """The plain estimate log(mean e^((order - 1) loss)) / (order - 1). It bounds nothing.
 
     Raises: ValueError, where too few draws reach the losses that the mean rests on: it would be too small, silently.
@@ -44,7 +44,7 @@ def plugged_in(order: float, losses: FloatArray) -> float:
     if not needed < log:
         raise ValueError(
             f"the plain estimate at order {order:g} fails low: (order - 1)^2 times the variance of the loss must be "
-            f"below log(draws) = {log:.3g}, got {needed:.3g}; use fewer orders or `clipped`"
+            f"below log(draws) = {log:.3g}, got {needed:.3g}; use fewer orders or `clipped_lower_limit`"
         )
     top = float(s * losses.max())
     return float((np.log(np.mean(np.exp(s * losses - top))) + top) / s)

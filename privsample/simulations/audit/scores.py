@@ -14,7 +14,7 @@ _LIMIT = 1e6  # of these spreads, beyond which outputs are alike: their squares 
 _EXTREME = 1e290  # rounding multiplies by 1e9
 
 
-def values(score: Score, outputs: FloatArray) -> FloatArray:
+def score_values(score: Score, outputs: FloatArray) -> FloatArray:
     """The scores of outputs, shape (draws, width), as (draws,), infinite ones as very large.
 
     They are rounded: the claim is about real numbers, and the last bits of a float tell more (Mironov 2012).
@@ -32,7 +32,7 @@ def values(score: Score, outputs: FloatArray) -> FloatArray:
     return bounded.round(9)
 
 
-def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
+def learn_scores(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
     """Candidates for the log density ratio of the first distribution over the second.
 
     Parameters: draws of both, shape (draws, width). Returns: functions of such arrays, each to (draws,): a logistic

@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.mechanisms.neighbours import Neighbours
-from privsample.simulations.audit.events import telling
+from privsample.simulations.audit.events import most_informative_events
 
 Scores = tuple[FloatArray, FloatArray]
 
@@ -15,7 +15,7 @@ _LEAST = 200  # draws from each dataset of a pair, in each round
 _DOUBT = 2.0  # standard errors
 
 
-def narrowed(
+def select_pair(
     cases: tuple[Neighbours, ...],
     draws: int,
     epsilons: FloatArray,
@@ -33,20 +33,22 @@ def narrowed(
     rounds, left = int(np.ceil(np.log2(len(cases)))), list(cases)
     while len(left) > 1:
         each = max(draws // (rounds * len(left)), _LEAST)
-        shares = [max(reached(*scores, epsilons, claims) for scores in scored(case, each)) for case in left]
+        shares = [max(claim_ratio(*scores, epsilons, claims) for scores in scored(case, each)) for case in left]
         best = np.argsort(shares, kind="stable")[::-1][: (len(left) + 1) // 2]
         left = [left[at] for at in np.sort(best)]
     return tuple(left)
 
 
-def reached(first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray) -> float:
+def claim_ratio(first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray) -> float:
     """The largest share of its claim that a pair reaches at some epsilon, doubt taken off; above 1 it breaks the claim.
 
     With few draws a claim that is next to nothing does not count as reached: doubt is added to it as well.
     """
     factors, found = np.exp(epsilons), []
-    for turned in (False, True):
-        for event, factor, claim in zip(telling(first, second, factors, turned), factors, claims, strict=True):
+    for swapped in (False, True):
+        for event, factor, claim in zip(
+            most_informative_events(first, second, factors, swapped), factors, claims, strict=True
+        ):
             (hits, others), (n, m) = event.counts(first, second), (len(first), len(second))
             p, q = hits / n, others / m
             variance = (p * (1 - p) + 1 / n) / n + factor**2 * (q * (1 - q) + 1 / m) / m

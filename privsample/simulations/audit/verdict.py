@@ -7,7 +7,7 @@ import numpy as np
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.simulations.report.words import small
+from privsample.simulations.report.statements import small
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
 
@@ -63,7 +63,7 @@ class Verdict:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
 
     def __str__(self) -> str:
-        return self.words
+        return self.statement
 
     @property
     def violated(self) -> bool:
@@ -86,7 +86,7 @@ class Verdict:
         return float(beaten.max(initial=0.0))
 
     @property
-    def words(self) -> str:
+    def statement(self) -> str:
         """The verdict in plain words, with what it rests on."""
         basis = (
             f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets "

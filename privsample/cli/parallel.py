@@ -9,17 +9,19 @@ from importlib.util import find_spec
 from typing import Any
 
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import whole
+from privsample.cli.options import whole_number
 
 
 def add_jobs(parser: Any) -> None:
     """How many at once, and where."""
-    parser.add_argument("--jobs", type=whole, default=1, metavar="K", help="how many to run at once (default: 1)")
+    parser.add_argument(
+        "--jobs", type=whole_number, default=1, metavar="K", help="how many to run at once (default: 1)"
+    )
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
 
 
 @contextmanager
-def spread(args: Namespace) -> Iterator[None]:
+def parallel(args: Namespace) -> Iterator[None]:
     """joblib's setting for what is done inside. Raises: UsageProblem, where no cluster answers."""
     from joblib import parallel_config
 

@@ -13,7 +13,7 @@ from privsample.simulations.audit.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+class AuditResult:
     """An audit that was run, and how long it took."""
 
     name: str
@@ -21,7 +21,7 @@ class Audited:
     seconds: float
 
 
-def audited(names: Sequence[str], *, seed: int | None = None, **options: Any) -> Iterator[Audited]:
+def run_audits(names: Sequence[str], *, seed: int | None = None, **options: Any) -> Iterator[AuditResult]:
     """Audit the examples of these names, in their order, through joblib; options as for `audit_example`.
 
     Each has a generator of its own, from the seed and its name, or from the system: neither the company that it is
@@ -32,8 +32,8 @@ def audited(names: Sequence[str], *, seed: int | None = None, **options: Any) ->
     return iter(Parallel(return_as="generator")(delayed(_timed)(name, seed, options) for name in names))
 
 
-def _timed(name: str, seed: int | None, options: dict[str, Any]) -> Audited:
+def _timed(name: str, seed: int | None, options: dict[str, Any]) -> AuditResult:
     start = perf_counter()
     rng = np.random.default_rng(None if seed is None else [seed, zlib.crc32(name.encode())])
     verdict = audit_example(catalogue()[name], rng=rng, **options)
-    return Audited(name=name, verdict=verdict, seconds=perf_counter() - start)
+    return AuditResult(name=name, verdict=verdict, seconds=perf_counter() - start)
