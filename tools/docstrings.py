@@ -1,8 +1,8 @@
 """Check the docstrings of all public names: python tools/docstrings.py; part of `make lint`.
 
-Every public class documents each of its fields. Every public function documents its parameters and its return value. Both
-have an example, which the tests execute. numpydoc validates the docstrings; the script prints one line for each missing
-section and fails if there is any.
+Every public class documents each of its fields. Every public function documents its parameters and its return value.
+Both have an example, which the tests execute. numpydoc validates the docstrings; the script prints one line for each
+missing section and fails if there is any.
 """
 
 import inspect

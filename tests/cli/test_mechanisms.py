@@ -166,7 +166,7 @@ def test_prices(run, name, width, monkeypatch):
         "logistic --n 200 --features 2 --norm 1 --prior-std 5 --by prior-divisor --data-weight 0.9",
         "repeated-selection --base 'gaussian sensitivity=1 noise-std=16' --eta 0.5",
         "noisy-projected-sgd --loss 'squared-loss features=1 norm=1 radius=1 target=1' --n 40 --rate 0.1",
-        "noise-after --base 'gaussian sensitivity=1 noise-std=1'",
+        "post-noise --base 'gaussian sensitivity=1 noise-std=1'",
         "noisy --model 'normal-unknown-variance mean=0 observations=1 shape=2 scale=1 bounds=-2,2' --n 60",
     ],
 )

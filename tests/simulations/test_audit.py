@@ -163,7 +163,7 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
     assert verdict.epsilon_at(0.0) == 0.5
     assert verdict.epsilon_at(0.5) == 0.0
     assert "45,000 draws" in verdict.statement
-    assert "no proof" in str(verdict)
+    assert "This does not prove the claim." in str(verdict)
     assert "proved" not in verdict.statement
     with pytest.raises(ValueError, match="delta must lie in"):
         verdict.epsilon_at(np.nan)
@@ -171,7 +171,7 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
         verdict.lowers[0] = 0.0
     few = ps.audit(gaussian, epsilons=[0.5], samples=10, rng=rng)
     assert not few.violated
-    assert "too few to say anything: at least 23 such draws are needed, which 26 samples leave" in few.statement
+    assert "too few draws to reject any claim: 23 evaluation draws are needed; set samples=26" in few.statement
     nothing = ps.audit(gaussian, epsilons=[0.5], samples=10, claim=lambda _: 1.0, rng=rng)
     assert nothing.needed == np.inf
 
@@ -183,7 +183,7 @@ def test_a_verdict_never_shows_a_point_where_claim_and_limit_are_both_0(epsilons
         verdict = ps.audit(noise, epsilons=epsilons, samples=2_000, rng=np.random.default_rng(seed))
         assert not verdict.violated
         assert "claimed delta of 0;" not in verdict.statement
-        assert "claimed delta of 0, nor" not in verdict.statement
+        assert "claimed delta of 0; they would" not in verdict.statement
         if epsilons is None or 0.5 in epsilons:
             assert verdict.claim > 0.0 or verdict.lower > 0.0
         elif verdict.claim == verdict.lower == 0.0:  # there is no other point
@@ -197,7 +197,7 @@ def test_the_empirical_epsilon_stands_beside_the_claimed_one(rng, alpha):
     verdict = ps.audit(noise, samples=40_000, level=alpha, rng=rng)
     assert 0.8 < verdict.empirical_epsilon <= 1.0 == verdict.claimed_epsilon
     assert verdict.empirical_delta == 0.0
-    assert f"epsilon is at least {verdict.empirical_epsilon:.4g} at delta = 0, where 1 is claimed" in verdict.statement
+    assert f"at delta = 0, epsilon is at least {verdict.empirical_epsilon:.4g}; 1 is claimed." in verdict.statement
     gaussian = ps.GaussianMechanism(sensitivity=1, noise_std=1)
     verdict = ps.audit(gaussian, samples=40_000, level=alpha, rng=rng)
     true = float(gaussian.accountant.epsilon(verdict.empirical_delta))
