@@ -83,12 +83,14 @@ def _parser() -> Parser:
 
 
 def _handle_output_error(error: OSError) -> int:
-    """Return the exit code after an error of standard output or a file; output files are written completely or not at all."""
+    """Return the exit code after an error of standard output or a file; an output file is complete or absent."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     reason = error.strerror or str(error)
-    return _print_error(f"reading or writing failed ({reason}); every output file that exists is complete", UsageProblem.code)
+    return _print_error(
+        f"reading or writing failed ({reason}); every output file that exists is complete", UsageProblem.code
+    )
 
 
 def _print_error(message: str, code: int) -> int:

@@ -54,7 +54,9 @@ def add(parser: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="examples to audit")
     parser.add_argument("--all", action="store_true", help="audit all examples of every mechanism")
     parser.add_argument("--list", action="store_true", help="print the names of all examples and exit")
-    parser.add_argument("--mutant", action="store_true", help="audit the mutants (deliberately broken copies), which must be refuted")
+    parser.add_argument(
+        "--mutant", action="store_true", help="audit the mutants (deliberately broken copies), which must be refuted"
+    )
     parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # former name of --mutant
     parser.add_argument(
         "--samples",
@@ -67,7 +69,11 @@ def add(parser: Any) -> None:
     )
     parser.add_argument("--seed", type=seed, metavar="SEED", help="seed of the simulations, for reproducible audits")
     parser.add_argument("--out", metavar="DIR", help="write audits.png and audits.csv to this folder")
-    parser.add_argument("--force", action="store_true", help="write to a folder that contains files; files of the same name are replaced")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="write to a folder that contains files; files of the same name are replaced",
+    )
     add_mechanism(parser, required=False, words="instead of NAME: audit this mechanism")
     add_target(parser)
     add_jobs(parser)
@@ -77,11 +83,11 @@ def add(parser: Any) -> None:
 def run(args: Namespace) -> int:
     """List the examples, or run audits, print the verdicts and write the files. Raises: Refuted, UsageProblem."""
     if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
-        raise UsageProblem(
-            "give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)"
-        )
+        raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
     if args.mutant and args.mechanism is not None:
-        raise UsageProblem("--mutant audits broken copies of the examples, and --mechanism is no example: give names, or remove --mutant")
+        raise UsageProblem(
+            "--mutant audits broken copies of the examples, and --mechanism is no example: give names, or no --mutant"
+        )
     check_tables(args)
     from privsample.simulations.audit.batch import AuditResult, run_audits
 
@@ -114,7 +120,7 @@ def run(args: Namespace) -> int:
 
 
 def _tested_point(verdict: Any) -> tuple[str, str, str]:
-    """Cells of the tested epsilon, the claimed delta and its lower bound; dashes if both are 0 and carry no information."""
+    """Cells of the tested epsilon, the claimed delta and its lower bound; dashes if both deltas are 0."""
     if verdict.claim == verdict.lower == 0.0:
         return "-", "-", "-"
     return f"{verdict.epsilon:.3g}", f"{verdict.claim:.3g}", f"{verdict.lower:.3g}"
@@ -170,7 +176,7 @@ def _write_files(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
 
 
 def _print_results(done: Sequence[Any], args: Namespace) -> None:
-    """Print one row per audit; then statements, if there are few audits or for unexpected outcomes and too few draws."""
+    """Print one row per audit, then statements: all of few audits, else unexpected outcomes and too few draws."""
     if args.json:
         found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
         print_json({"command": "audit", "mutants": args.mutant, "audits": found})
@@ -188,7 +194,11 @@ def _print_results(done: Sequence[Any], args: Namespace) -> None:
         for one in done
     ]
     head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
-    title = "Mutants, tested against the accounts of the mechanisms" if args.mutant else "Mechanisms, tested against their accounts"
+    title = (
+        "Mutants, tested against the accounts of the mechanisms"
+        if args.mutant
+        else "Mechanisms, tested against their accounts"
+    )
     console.table(title, head, rows, numbers=range(2, 8))
     if len(done) > 3:
         certified = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]

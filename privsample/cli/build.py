@@ -34,9 +34,13 @@ def target(args: Namespace) -> Target | None:
     """Return the privacy target, or None if there is none. Raises: UsageProblem."""
     given = [args.epsilon is not None, args.order is not None or args.rdp_epsilon is not None, args.rho is not None]
     if sum(given) > 1:
-        raise UsageProblem("give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho")
+        raise UsageProblem(
+            "give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+        )
     if (args.order is None) != (args.rdp_epsilon is None):
-        raise UsageProblem("give both --order and --rdp-epsilon: the Rényi order, and the largest divergence at this order")
+        raise UsageProblem(
+            "give both --order and --rdp-epsilon: the Rényi order, and the largest divergence at this order"
+        )
     with usage_errors():
         if args.epsilon is not None:
             if args.delta is None:

@@ -1,4 +1,4 @@
-"""`privsample compare`: which mechanism to choose, from simulated data alone."""
+"""`privsample compare`: compare the errors of mechanisms at one privacy target on simulated data."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -14,12 +14,12 @@ from privsample.cli.output import Console, check_tables, print_json
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
-ABOUT = "compare the mechanisms at one limit, on simulated data"
+ABOUT = "compare the errors of mechanisms at one privacy target, on simulated data"
 DESCRIPTION = """\
-Compare mechanisms at one limit on simulated data; no file is read. With --model: how far each posterior
-mechanism would be from the true posterior, and from the truth, with this many records; parameters are
+Compare mechanisms at one privacy target on simulated data; no file is read. With --model: the distance of each
+posterior mechanism from the true posterior, and the error of its draws, with n records; parameters are
 simulated from the prior and data from the model. For beta-query, compare with --model beta-bernoulli
---fractional and the same prior. With --mechanism: how far what each releases is from the statistic or the sum."""
+--fractional and the same prior. With --mechanism: the error of each noisy statistic or sum."""
 EXAMPLE = """\
 example:
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
@@ -29,21 +29,25 @@ example:
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     add_mechanisms(parser, without=DirectPosterior)
     add_target(parser)
     group = parser.add_argument_group("the simulations")
     group.add_argument(
-        "--simulations", type=whole_number, default=200, metavar="S", help="how many data sets (default: 200)"
+        "--simulations",
+        type=whole_number,
+        default=200,
+        metavar="S",
+        help="number of simulated data sets (default: 200)",
     )
     group.add_argument(
-        "--seed", type=seed, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
+        "--seed", type=seed, metavar="SEED", help="seed of the simulations; no private data depend on it"
     )
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Simulate and print."""
+    """Run the simulations and print the comparison."""
     check_tables(args)
     if args.kinds is not None:
         return _noise(args)
@@ -76,10 +80,10 @@ def run(args: Namespace) -> int:
         ]
         for row in reached
     ]
-    times = f"{draws} draws" if draws > 1 else "one draw"
+    count = f"{draws} draws" if draws > 1 else "one draw"
     console.table(
-        f"{goal.words}, {times} from n = {n} simulated records",
-        ("mechanism", "set to", "distance", "error", "times"),
+        f"{goal.words}, {count} from n = {n} simulated records",
+        ("mechanism", "parameter", "distance", "error", "ratio"),
         table,
         numbers=(2, 3, 4),
     )
@@ -91,7 +95,7 @@ def run(args: Namespace) -> int:
 
 
 def _noise(args: Namespace) -> int:
-    """Compare mechanisms that release a noisy statistic or sum."""
+    """Compare mechanisms that release a noisy statistic or sum, and print the comparison."""
     from privsample.simulations.experiments.compare_noise import noise_error
 
     goal, delta = build.required_target(args), build.stated_delta(args)
@@ -128,7 +132,7 @@ def _noise(args: Namespace) -> int:
         for row in rows
         if not row["reason"]
     ]
-    console.table(goal.words, ("mechanism", "set to", "error"), table, numbers=(2,))
+    console.table(goal.words, ("mechanism", "parameter", "error"), table, numbers=(2,))
     for row in rows:
         if row["reason"]:
             console.text(f"{row['name']}: {row['reason']}")
@@ -137,13 +141,13 @@ def _noise(args: Namespace) -> int:
 
 
 _NOISE_LEGEND = """\
-error: how far one released number is from the statistic or the sum without noise, on average over
-{count} releases from simulated data; no private data were used. * the least error."""
+error: mean absolute difference between a released number and the statistic or sum without noise, over
+{count} releases from simulated data; no private data were used. * the smallest error."""
 _LEGEND = """\
 Averages over {count} simulated data sets; no private data were used.
-distance: relative entropy (nats) from the true posterior to what is released.
-error: how far one released draw is from the true parameter.
-times: that error over the error of a draw without any privacy; 1.00 is free.
-* the least error among what `privsample release` offers: {best}.
-noisy: noise is added once to the sum of the records, whatever --draws is, and
-any number of draws is made of the noisy sum (here without modelling the noise)."""
+distance: relative entropy (nats) of the true posterior to the released distribution.
+error: mean absolute difference between a released draw and the true parameter.
+ratio: this error divided by the error of a draw from the true posterior; 1.00 is no loss.
+* the smallest error among the mechanisms of `privsample release`: {best}.
+noisy: noise is added once to the sum of the records, for any number of --draws;
+the draws use the noisy sum as if it were exact."""

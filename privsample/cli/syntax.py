@@ -1,8 +1,8 @@
-"""From text to the values of a mechanism's fields, by their types.
+"""Parsers that convert option text to field values according to the type hints of the fields.
 
-Numbers, words and choices are written as they are; several numbers have commas between them, rows of a matrix
-semicolons. A value of another class is written as its name and its fields, `poisson-sampling rate=0.1`, and stands in
-parentheses inside another value; or it is the name of a JSON file with its fields.
+Several numbers are separated by commas, the rows of a matrix by semicolons. An instance of a class is written as the
+name of the class and its fields, `poisson-sampling rate=0.1`, in parentheses inside another instance; or as the name
+of a JSON file with its fields.
 """
 
 import json
@@ -29,7 +29,7 @@ _YES, _NO = ("yes", "true"), ("no", "false")
 
 
 def reader(argument: Argument) -> Reader:
-    """How the text of an option becomes its value. It raises ArgumentTypeError, in words for one line."""
+    """Return the parser of an option; it raises ArgumentTypeError with a one-line message."""
     if argument.choices:
         return _one_of(argument.choices)
     if argument.name == "unit":
@@ -40,7 +40,7 @@ def reader(argument: Argument) -> Reader:
 
 
 def metavar(argument: Argument) -> str:
-    """What stands for the value in the help."""
+    """Return the placeholder of the value in the help."""
     if argument.metavar:
         return argument.metavar
     if argument.name == "unit":
@@ -61,7 +61,7 @@ def metavar(argument: Argument) -> str:
 
 
 def _of_kind(kind: Any) -> Reader:
-    """A reader by type hint. Raises: TypeError, for what cannot be written as text."""
+    """Return the parser for a type hint. Raises: TypeError, if its values cannot be written as text."""
     kind = _without_none(kind)
     origin, parts = get_origin(kind), get_args(kind)
     simple: Mapping[Any, Reader] = {float: number, int: _integer, str: phrase, bool: _yes_or_no}
@@ -83,7 +83,7 @@ def _of_kind(kind: Any) -> Reader:
 
 
 def _is_written(kind: Any) -> bool:
-    """Whether values of this type can be written as text."""
+    """Return True if values of this type can be written as text."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(map(_is_written, parts))
@@ -95,7 +95,7 @@ def _is_written(kind: Any) -> bool:
 
 
 def is_written(argument: Argument) -> bool:
-    """Whether the option can be given on a command line at all."""
+    """Return True if the option can be given on a command line."""
     return bool(argument.choices) or _is_written(argument.kind)
 
 
@@ -140,7 +140,7 @@ def _tuple_of(parts: Sequence[Any]) -> Reader:
 
 
 def _first_of(readers: Sequence[Reader]) -> Reader:
-    """The first reader that can read the text; the last one's error where none can."""
+    """Return a parser that tries each reader in turn and raises the error of the last one."""
 
     def read(text: str) -> Any:
         for one in readers[:-1]:
@@ -154,7 +154,7 @@ def _first_of(readers: Sequence[Reader]) -> Reader:
 
 
 def array(text: str) -> Any:
-    """Numbers with commas between them; several rows with semicolons; or a JSON file of lists of numbers."""
+    """Parse numbers separated by commas, with semicolons between rows, or the name of a JSON file of lists."""
     if text.endswith(".json"):
         with _option_errors():
             return np.asarray(_document(text), dtype=np.float64)
@@ -165,7 +165,7 @@ def array(text: str) -> Any:
 
 
 def value(kind: type, text: str) -> Any:
-    """A value of this class, or of a class below it, from its name and fields. Raises: ArgumentTypeError."""
+    """Parse an instance of this class or a subclass from its name and fields. Raises: ArgumentTypeError."""
     text = _strip_parentheses(text)
     if text.endswith(".json") and " " not in text:
         return _from_file(kind, text)
@@ -189,7 +189,7 @@ def value(kind: type, text: str) -> Any:
 
 
 def _from_file(kind: type, name: str) -> Any:
-    """A value from a JSON file: in the form of saved files, or its fields by name."""
+    """Read an instance from a JSON file, either a saved value or an object of its fields."""
     with _option_errors():
         found = _document(name)
         if isinstance(found, dict) and "type" in found:
@@ -215,7 +215,7 @@ def _document(name: str) -> Any:
 
 @contextmanager
 def _option_errors() -> Iterator[None]:
-    """Errors about parameters, all public, as errors of the option that they were given in."""
+    """Convert errors about parameters, which are public, to errors of the option."""
     try:
         yield
     except ArgumentTypeError:
@@ -225,7 +225,7 @@ def _option_errors() -> Iterator[None]:
 
 
 def _fields(cls: type, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Each `field=value`, read."""
+    """Parse each `field=value` and yield name and value."""
     known = {argument.name: argument for argument in arguments(cls)}
     for word in words:
         name, sign, text = word.partition("=")
@@ -252,9 +252,9 @@ def _example(known: Mapping[str, type]) -> str:
 def assemble(
     cls: Any, given: Mapping[str, Any], written: Callable[[str], str], optional: Sequence[str] = (), who: str = ""
 ) -> dict[str, Any]:
-    """The fields of a class from the values of its options; `optional` names fields that may be left out.
+    """Return the fields of a class from the values of its options; `optional` names fields that may be missing.
 
-    Raises: ValueError, where one is missing, or for a relation that contradicts itself.
+    Raises: ValueError, if another field is missing or the options of the relation contradict each other.
     """
     found: dict[str, Any] = {}
     relation = field_of_kind(cls, Relation) if has_relation(cls) else None
@@ -275,7 +275,7 @@ def assemble(
 
 
 def _relation(parts: Mapping[str, Any], written: Callable[[str], str]) -> Relation:
-    """The relation that the three options mean. Raises: ValueError."""
+    """Return the relation that `relation`, `n` and `unit` describe. Raises: ValueError."""
     match parts.get("relation"), parts.get("n"):
         case None | "replace-one", int(n):
             return ReplaceOne(n=n, unit=parts.get("unit", "record"))
@@ -289,7 +289,7 @@ def _relation(parts: Mapping[str, Any], written: Callable[[str], str]) -> Relati
 
 
 def _words(text: str) -> Iterator[str]:
-    """The words of a text; spaces inside parentheses divide nothing. Raises: ArgumentTypeError."""
+    """Split text at spaces outside parentheses. Raises: ArgumentTypeError."""
     word, depth = "", 0
     for sign in text + " ":
         depth += (sign == "(") - (sign == ")")
@@ -306,7 +306,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _strip_parentheses(text: str) -> str:
-    """Without the parentheses around the whole."""
+    """Remove parentheses that enclose the whole text."""
     inner = text.strip()
     while inner.startswith("(") and inner.endswith(")") and _encloses(inner):
         inner = inner[1:-1].strip()
@@ -323,7 +323,7 @@ def _encloses(text: str) -> bool:
 
 
 def _values(text: str) -> Iterator[str]:
-    """One value, or several, each in parentheses."""
+    """Split text into several values in parentheses, or return the whole text as one value."""
     inner = text.strip()
     parts = list(_words(inner))
     return iter(parts if parts and all(part.startswith("(") and part.endswith(")") for part in parts) else [inner])

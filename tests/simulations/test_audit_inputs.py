@@ -148,9 +148,7 @@ def test_where_no_draws_could_refute_a_claim_the_words_say_so(rng):
     verdict = ps.audit(laplace(1), datasets=(0.0, 1.0), claim=lambda _: 1.0, samples=100, rng=rng)
     assert "; no number of draws could. This does not prove" in verdict.statement
     constant = ps.audit(lambda *_: 3.0, datasets=(0.0, 1.0), claim=lambda _: 0.1, samples=300, rng=rng)
-    assert (
-        "do not refute the claimed delta of 0.1; they would not refute a claim of 0 either." in constant.statement
-    )
+    assert "do not refute the claimed delta of 0.1; they would not refute a claim of 0 either." in constant.statement
 
 
 def test_far_epsilons_are_examined(rng):
