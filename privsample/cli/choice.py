@@ -87,8 +87,8 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
         for name, cls in kinds.items():
             if field_of_kind(cls, Model) is not None:
                 raise UsageProblem(
-                    f"compare --mechanism accepts mechanisms that add noise to a statistic or sum, and {name} has a model; "
-                    "to compare posterior mechanisms, give --model and leave --mechanism out"
+                    f"compare --mechanism accepts mechanisms that add noise to a statistic or sum; {name} has a model. "
+                    "To compare posterior mechanisms, give --model and leave --mechanism out"
                 )
         group, seen = parser.add_argument_group(f"--mechanism {named}"), set()
         for cls in kinds.values():

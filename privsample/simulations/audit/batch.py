@@ -1,4 +1,4 @@
-"""Audits of the catalogue, several at once where that is asked for."""
+"""Audits of the examples in the catalogue, optionally in parallel."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from privsample.simulations.audit.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """An audit that was run, and how long it took."""
+    """Verdict of one audit, with the name of the example and the run time in seconds."""
 
     name: str
     verdict: Verdict
@@ -22,10 +22,10 @@ class AuditResult:
 
 
 def run_audits(names: Sequence[str], *, seed: int | None = None, **options: Any) -> Iterator[AuditResult]:
-    """Audit the examples of these names, in their order, through joblib; options as for `audit_example`.
+    """Audit the named examples in this order through joblib; options as for `audit_example`.
 
-    Each has a generator of its own, from the seed and its name, or from the system: neither the company that it is
-    run in nor the number of workers changes a number. Raises: as `audit`.
+    Each audit has its own generator, seeded by the seed and the name of the example or by the operating system, so
+    results do not depend on the other examples or on the number of workers. Raises: the errors of `audit`.
     """
     from joblib import Parallel, delayed
 

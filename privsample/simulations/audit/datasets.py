@@ -1,4 +1,4 @@
-"""Pairs of datasets that the caller passes to an audit."""
+"""Pairs of datasets given by the caller of an audit."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from privsample.simulations.audit.draws import Sampler, sampler
 def pairs_of(
     subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], claim: Any, loss: Any, group: int
 ) -> tuple[Neighbours, ...]:
-    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours, as far as that can be told."""
+    """Check the given pairs and return them as audit cases. Raises: ValueError, if a pair is not neighbouring."""
     draw, account = sampler(subject)
     innermost = innermost_statistical(subject) if isinstance(subject, Mechanism) else None
     found = []

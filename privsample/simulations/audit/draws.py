@@ -1,4 +1,4 @@
-"""Many independent outputs of a mechanism, or of any function, as a table of numbers."""
+"""Independent outputs of a mechanism or function as an array of numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,14 +17,14 @@ from privsample.mechanisms.neighbours import Draw, Neighbours
 Sampler = Callable[[Any, np.random.Generator], Any]
 
 _BLOCK = 20_000
-_NUMBERS = 1 << 22  # held at once by one release
+_NUMBERS = 1 << 22  # numbers that one release holds in memory
 
 
 def draw_outputs(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
-    """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
+    """Draw `count` outputs on one dataset, shape (count, width), through joblib in blocks with separate generators.
 
-    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
-    a function that joblib is to send to other processes and cannot.
+    Raises: ValueError, if outputs are not finite numbers or do not fit into memory; RuntimeError, if a draw raises;
+    TypeError, if joblib cannot send the function to other processes.
     """
     from joblib import Parallel, delayed
 
@@ -46,7 +46,7 @@ def draw_outputs(case: Neighbours, data: Callable[[], Any], count: int, rng: np.
 
 
 def draw_both_outputs(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """`count` outputs on each of the two datasets. Raises: as `draw_outputs`."""
+    """Draw `count` outputs on each of the two datasets. Raises: the errors of `draw_outputs`."""
     first, second = (draw_outputs(case, data, count, rng) for data in case.datasets)
     _check_same_width((first, second))
     return first, second
@@ -57,7 +57,7 @@ def _check_same_width(tables: Sequence[FloatArray]) -> None:
     if len(widths) > 1:
         raise ValueError(
             f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "
-            "that depends on the data gives it away"
+            "that depends on the data is not private"
         )
 
 
@@ -66,7 +66,7 @@ def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> Float
 
 
 def check_subject(subject: object) -> None:
-    """Refuse what is neither a mechanism nor a function. Raises: TypeError."""
+    """Check that the subject is a mechanism or a function. Raises: TypeError."""
     if isinstance(subject, type):
         raise TypeError(f"audit a mechanism or a function of (data, rng), got a class: call {subject.__name__}(...)")
     if not (isinstance(subject, Mechanism) or callable(subject)):
@@ -74,7 +74,7 @@ def check_subject(subject: object) -> None:
 
 
 def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
-    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, if there is one."""
+    """Return a function that makes many draws from the subject, and the account of one draw of a mechanism."""
     if isinstance(subject, Mechanism):
         one = one_draw(subject)
         many = one._many_draws(one)
@@ -89,9 +89,9 @@ def _repeat_function(function: Sampler) -> Draw:
 
 
 def _draw_in_blocks(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    """As `_draw_one_by_one`, from releases of many draws each, which hold a limited number of numbers."""
+    """Draw through releases of many draws each, with bounded memory."""
     before, blocks, done = _array_contents(data), [], 0
-    size = count if count * _count_numbers(data) <= _NUMBERS else 1  # outputs wider than their data are few, or narrow
+    size = count if count * _count_numbers(data) <= _NUMBERS else 1  # first release: one draw, if the data are large
     while done < count:
         try:
             blocks.append(many(data, size, rng).reshape(size, -1))
@@ -106,15 +106,15 @@ def _draw_in_blocks(many: Draw, data: Any, count: int, rng: np.random.Generator)
 
 def _draw_error(which: str, error: Exception) -> RuntimeError:
     return RuntimeError(
-        f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failing is part "
-        "of the mechanism, return a number that says so"
+        f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failure is part "
+        "of the mechanism, return a number that encodes it"
     )
 
 
 def _check_unchanged(data: Any, before: list[bytes]) -> None:
     if _array_contents(data) != before:
         raise ValueError(
-            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
+            "the function modified its dataset, so draws are not identically distributed; modify a copy instead"
         )
 
 
@@ -136,27 +136,27 @@ def _draw_one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Ge
 
 
 def _output_array(output: Any) -> FloatArray:
-    """An output as an array of real numbers, not empty. Raises: ValueError."""
+    """Convert an output to a nonempty array of real numbers. Raises: ValueError."""
     try:
         found = np.asarray(output)
         if found.dtype == object and all(isinstance(item, Real) for item in found.flat):
             found = found.astype(np.float64)  # fractions, and integers of any length
-    except (TypeError, ValueError, OverflowError):  # ragged, no array at all, or beyond floats
+    except (TypeError, ValueError, OverflowError):  # ragged, not an array, or beyond the range of floats
         found = np.array(None)
     if found.dtype.kind not in "biuf":
         what = type(output).__name__ + ("" if found.dtype == object else f" of {found.dtype}")
         raise ValueError(f"an output must be a number or an array of real numbers, got {what}")
     if not found.size:
-        raise ValueError(f"an output must hold a number at least, got an array of shape {found.shape}")
+        raise ValueError(f"an output must hold at least one number, got an array of shape {found.shape}")
     return found.astype(np.float64)
 
 
 def _count_numbers(data: Any) -> int:
-    """How many numbers a dataset holds, at least one."""
+    """Count the numbers in a dataset, at least 1."""
     parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple) else (data,)
     return sum(len(part) if isinstance(part, list) else np.size(part) for part in parts) or 1
 
 
 def _array_contents(data: Any) -> list[bytes]:
-    """The content of a dataset's arrays."""
+    """Return the bytes of the arrays of a dataset."""
     return [part.tobytes() for part in (data if isinstance(data, tuple) else (data,)) if isinstance(part, np.ndarray)]

@@ -1,4 +1,4 @@
-"""A search among pairs of neighbours for the one that comes nearest to its claim, on draws that are then discarded."""
+"""Search for the pair of neighbours that comes closest to the claim, on draws that are then discarded."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,8 +10,8 @@ from privsample.simulations.audit.events import most_informative_events
 
 Scores = tuple[FloatArray, FloatArray]
 
-_IN_FULL = 2  # so many pairs need no search: the audit's own draws for choosing tell them apart
-_LEAST = 200  # draws from each dataset of a pair, in each round
+_IN_FULL = 2  # up to this many pairs, the selection draws of the audit decide
+_LEAST = 200  # minimum number of draws from each dataset of a pair, per round
 _DOUBT = 2.0  # standard errors
 
 
@@ -22,11 +22,11 @@ def select_pair(
     claims: FloatArray,
     scored: Callable[[Neighbours, int], Iterable[Scores]],
 ) -> tuple[Neighbours, ...]:
-    """The pair that comes nearest to its claim, or both of two: in each round the half that comes less near drops out.
+    """Return the pair that comes closest to its claim by successive halving, or all pairs if there are at most two.
 
-    Parameters: draws, from each side, shared by all rounds and pairs, but 200 a pair and round at least;
-    `scored(case, draws)`, scores of draws of both distributions, for each way to score. Source: successive halving
-    (Karnin, Koren and Somekh 2013).
+    `draws` from each dataset are shared by all rounds and pairs, but each pair gets at least 200 per round.
+    `scored(case, draws)` returns scores of draws of both distributions, for each score function. Karnin, Koren and
+    Somekh 2013.
     """
     if len(cases) <= _IN_FULL:
         return cases
@@ -40,9 +40,10 @@ def select_pair(
 
 
 def claim_ratio(first: FloatArray, second: FloatArray, epsilons: FloatArray, claims: FloatArray) -> float:
-    """The largest share of its claim that a pair reaches at some epsilon, doubt taken off; above 1 it breaks the claim.
+    """Return the largest ratio of estimated delta to claimed delta over all epsilons; above 1, the claim looks false.
 
-    With few draws a claim that is next to nothing does not count as reached: doubt is added to it as well.
+    Two standard errors are subtracted from the estimate and added to the claim, so that noise at a tiny claim does not
+    count as a large ratio.
     """
     factors, found = np.exp(epsilons), []
     for swapped in (False, True):
