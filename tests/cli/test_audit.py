@@ -175,8 +175,8 @@ def test_a_folder_that_holds_files(run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give names of mechanisms, or --mechanism, or --all, or --list"),
-        (["laplace", "--all"], "give names of mechanisms"),
+        ([], "give names of examples, or --mechanism, or --all, or --list"),
+        (["laplace", "--all"], "give names of examples"),
         (["nothing"], "there is no example nothing; `privsample audit --list` prints all names"),
         (["laplce", "gaussian"], "there is no example laplce; did you mean laplace? "),
         (["beta"], "did you mean beta-query or beta-posterior? "),

@@ -110,9 +110,9 @@ def test_other_separators(run, name, separator, words):
         ("d.csv", b"x\n", 1, "n = 4 records were declared, the data hold 0"),
         ("d.csv.gz", b"x\n1\n", 1, "cannot be read"),
         ("d.csv", b"\xff\xfex\x00,\x00y\x00\n\x00", 1, "d.csv is UTF-16 text, expected UTF-8; give --encoding utf-16"),
-        ("d.parquet", b"PAR1 Zaphod PAR1", 1, "only half written"),
-        ("d.feather", b"ARROW1 Zaphod", 1, "only half written"),
-        ("d.parquet", b"x\n1\n", 1, "of another format"),
+        ("d.parquet", b"PAR1 Zaphod PAR1", 1, "incomplete"),
+        ("d.feather", b"ARROW1 Zaphod", 1, "incomplete"),
+        ("d.parquet", b"x\n1\n", 1, "in another format"),
     ],
 )
 def test_files_that_cannot_be_read(run, name, content, code, said):

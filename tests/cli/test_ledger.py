@@ -134,13 +134,13 @@ def test_what_does_not_fit_is_refused(run, made):
     ("words", "reason"),
     [
         (["ledger"], "init, show, spend or export"),
-        (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` makes one"),
+        (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` creates one"),
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
         (["ledger", "show", "."], "is a folder"),
         (["ledger", "show", "clean.csv"], "no privsample ledger"),
         (["ledger", "burn", "x"], "invalid choice"),
-        ([*INIT, "--n", 5], "no limit was given"),
+        ([*INIT, "--n", 5], "no privacy target was given"),
         ([*INIT, *LIMIT], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--add-remove"], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--approximate-share", 1], "approximate_share"),
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(run, made):
         (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
         (["ledger", "spend", "toy.ledger"], "one of --pure"),
         (["ledger", "spend", "toy.ledger", "--pure", 1, "--zcdp", 1], "one of --pure"),
-        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure belongs"),
+        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure needs"),
         (["ledger", "spend", "toy.ledger", "--pure=-1"], "stated_epsilon"),
         (["ledger", "spend", "toy.ledger", "--pure", "nan"], "expected a number"),
         (["ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 0], "at least 1"),
@@ -173,7 +173,7 @@ def test_add_remove_and_other_budgets(run):
     ]:
         ran = run("ledger", "init", name, "--dataset", "x", "--add-remove", *words)
         assert ran.code == 0
-        assert "delta set aside" not in ran.out
+        assert "reserved delta" not in ran.out
         assert Ledger(name).relation == AddRemove()
 
 

@@ -92,7 +92,11 @@ def test_ctrl_c_while_reading(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.decode().splitlines()[-1].endswith("privsample: error: stopped; a file that exists now is whole")
+    assert (
+        errors.decode()
+        .splitlines()[-1]
+        .endswith("privsample: error: interrupted; every output file that exists is complete")
+    )
     assert b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["long.csv"]
 

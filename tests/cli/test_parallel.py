@@ -24,7 +24,7 @@ def test_a_dask_cluster_gives_the_same_numbers(run):
     ("words", "message"),
     [
         (["--dask", "nowhere"], "--dask: no cluster answers at nowhere"),
-        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave --jobs away"),
+        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave --jobs out"),
         (["--jobs", "0"], "expected a whole number of at least 1"),
     ],
 )

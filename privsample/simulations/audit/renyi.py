@@ -43,8 +43,8 @@ def plug_in_estimate(order: float, losses: FloatArray) -> float:
     needed = s * s * float(np.var(losses))
     if not needed < log:
         raise ValueError(
-            f"the plug-in estimate at order {order:g} is biased low: (order - 1)^2 times the variance of the loss must
-            be " f"below log(draws) = {log:.3g}, got {needed:.3g}; use fewer orders or `clipped_lower_limit`"
+            f"the plug-in estimate at order {order:g} is biased low: (order - 1)^2 times the variance of the loss must "
+            f"be below log(draws) = {log:.3g}, got {needed:.3g}; use smaller orders or `clipped_lower_limit`"
         )
     top = float(s * losses.max())
     return float((np.log(np.mean(np.exp(s * losses - top))) + top) / s)
