@@ -15,7 +15,7 @@ Differentially private draws from Bayesian posteriors, noisy statistics and othe
 with an exact account of its privacy cost. Use `compare` to choose a mechanism, `account` to compute its
 privacy cost and `validate` to check the file; none of these releases anything. Then use `release`."""
 _EXAMPLE = """\
-example: success rate of a treatment, four private posterior draws from 1000 patients
+example: success rate of a treatment, four posterior draws, 1000 patients
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
       --epsilon 1 --delta 1e-6
   privsample validate patients.csv --column success --n 1000 \\

@@ -31,7 +31,7 @@ example:
   privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
       --samples 20000
 
-A deliberately broken copy, which must be refuted: privsample audit laplace --mutant
+A broken copy, which must be refuted: privsample audit laplace --mutant
 All examples, with a figure: privsample audit --all --jobs 2 --out audits
 List of names: privsample audit --list"""
 
@@ -86,7 +86,7 @@ def run(args: Namespace) -> int:
         raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
     if args.mutant and args.mechanism is not None:
         raise UsageProblem(
-            "--mutant audits broken copies of the examples, and --mechanism is no example: give names, or no --mutant"
+            "--mutant audits broken copies of the examples, and --mechanism is no example: leave --mutant out"
         )
     check_tables(args)
     from privsample.simulations.audit.batch import AuditResult, run_audits

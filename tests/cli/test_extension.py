@@ -83,7 +83,7 @@ def test_what_no_file_holds_is_told(run, write):
     ran = run("release", write("d.csv", [0, 1]), *words)
     assert ran.code == 2
     assert "cannot read its data from a file; its data are a threshold's records, one column" in ran.err
-    assert "or let its class say what of a file it takes" in ran.err
+    assert "or declare the data format in its class" in ran.err
     assert not Path("r.json").exists()
 
 

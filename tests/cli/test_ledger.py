@@ -69,7 +69,7 @@ def test_the_whole_way(run, made):
     shown = run("ledger", "show", "toy.ledger")
     assert "patients 2024" in shown.out
     assert "2 x PureAccountant" in shown.out
-    assert "5e-07, of which 4e-07 is left" in shown.out
+    assert "5e-07, of which 4e-07 remains" in shown.out
     assert run("ledger", "show", "toy.ledger", "--json").json["spent"] == ledger.spent()
     assert run("ledger", "export", "toy.ledger").json == json.loads(json.dumps(ledger.export()))
     assert run("ledger", "export", "toy.ledger", "--out", "all.json").code == 0
@@ -109,7 +109,7 @@ def test_accounts_from_files(run, made, write, binary):
     for name, text, words in [
         ("a.json", "cut sh", "not JSON"),
         ("b.json", "[1]", "no account"),
-        ("c.json", '{"mechanism": {"type": "AddRemove"}}', "names no mechanism"),
+        ("c.json", '{"mechanism": {"type": "AddRemove"}}', "holds no mechanism"),
         ("d.json", '{"type": "AddRemove"}', "not an accountant"),
         ("e.json", '{"type": "Unheard"}', "no value of this version"),
     ]:
@@ -180,14 +180,14 @@ def test_add_remove_and_other_budgets(run):
 def test_a_release_by_the_ledger(made, binary):
     made()
     mechanism = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=0.1, unit="patient")
-    ledger = command.opened("toy.ledger")
-    assert command.released(ledger, mechanism, binary, label="the rate").account == mechanism.accountant
+    ledger = command.open_ledger("toy.ledger")
+    assert command.release_with_ledger(ledger, mechanism, binary, label="the rate").account == mechanism.accountant
     assert [entry.label for entry in ledger.history()] == ["the rate"]
     direct = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=1.0, unit="patient")
     with pytest.raises(UsageProblem, match="DiffusedPosterior does not fit"):
-        command.released(ledger, direct, binary)
+        command.release_with_ledger(ledger, direct, binary)
     with pytest.raises(UsageProblem, match="the ledger counts under"):
-        command.released(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
+        command.release_with_ledger(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
     assert len(ledger.history()) == 1
 
 
@@ -199,4 +199,4 @@ def test_an_overdrawn_ledger_says_so(run, made, monkeypatch):
         "privsample.ZCDPAccountant._bounds",
         lambda self: PrivacyBounds.from_renyi(lambda orders: 10 * orders, zcdp=self.rho),
     )
-    assert "over the budget" in run("ledger", "show", "toy.ledger").out
+    assert "exceed the budget" in run("ledger", "show", "toy.ledger").out

@@ -140,7 +140,7 @@ def test_the_list_names_every_mechanism(run):
 
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize(
-    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "hierarchy"]
+    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "multilevel-release"]
 )
 def test_prices(run, name, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -263,7 +263,7 @@ ERRORS = [
     ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation replace-one", 2, "replace-one needs --n"),
     ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation some", 2, "invalid choice: 'some'"),
     ("account --mechanism randomized-response --log-odds 1", 2, "the relation is missing: give --n"),
-    ("account --mechanism repeated-selection --base 'laplace sensitivity=1 scale=1' --eta 1", 2, "needs a privacy target"),
+    ("account --mechanism repeated-selection --base 'laplace sensitivity=1 scale=1' --eta 1", 2, "needs a privacy"),
     ("account --mechanism subsampled --base gauss --scheme 'poisson-sampling rate=1'", 2, "there is no 'gauss'"),
     ("account --mechanism subsampled --base 'gaussian-sum bounds=0,1' --scheme 'poisson-sampling rate=1'", 2,
      "gaussian-sum needs noise-std"),
@@ -305,11 +305,11 @@ ERRORS = [
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --out r.json", 1, "outside"),
     ("release table.csv --mechanism one-bit --graph graph.json --mechanism-epsilon 1 --column a --out r.json", 2,
      'cannot read its data from a file; its data are anything with columns data["profile"]'),
-    ("release table.csv --mechanism hierarchy --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
+    ("release table.csv --mechanism multilevel-release --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
      "it is a statistic"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --public-data a --out r.json", 2,
      "updates a prior, and"),
-    ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave it out"),
+    ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave --mutant out"),
     ("audit laplace --mechanism gaussian --sensitivity 1 --noise-std 1", 2, "give names of examples, or --mechanism"),
     ("audit --mechanism gaussian --sensitivity 1", 2, "no privacy target was given"),
     ("compare --mechanism gaussian,logistic --sensitivity 1 --epsilon 1 --delta 0.1", 2, "needs --n"),
