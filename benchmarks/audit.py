@@ -18,7 +18,7 @@ import privsample as ps
 from benchmarks.measure import Row, paired, seconds
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.datasets import pairs_of
-from privsample.simulations.audit.draws import drawn
+from privsample.simulations.audit.draws import draw_outputs
 from privsample.simulations.audit.verdict import Verdict
 
 FOLDER = Path("build/dp-auditorium")
@@ -90,7 +90,7 @@ def _datasets() -> Iterator[Row]:
 
 def _draws(case: Neighbours) -> None:
     for data in case.datasets:
-        drawn(case, data, DRAWS, np.random.default_rng(0))
+        draw_outputs(case, data, DRAWS, np.random.default_rng(0))
 
 
 Audit = Callable[[ps.Accountant, np.random.Generator], Verdict]

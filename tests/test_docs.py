@@ -132,9 +132,9 @@ def test_broken_links_are_found(tmp_path):
         '<a href="gone.html">a</a><a href="index.html#gone">b</a><script src="https://example.org/x.js"></script>'
     )
     assert broken_links(tmp_path) == [
-        "index.html refers to other.html#there: no such place on that page",
+        "index.html refers to other.html#there: no such anchor",
         "other.html refers to gone.html: no such file",
-        "other.html refers to index.html#gone: no such place on that page",
+        "other.html refers to index.html#gone: no such anchor",
         "other.html loads https://example.org/x.js",
     ]
 

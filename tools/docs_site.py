@@ -1,8 +1,8 @@
-"""Build the documentation site: python tools/docs_site.py [folder]; build/docs unless told, its start html/index.html.
+"""Build the documentation site: python tools/docs_site.py [folder]; default build/docs, first page html/index.html.
 
-The pages come from README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/, and the reference from the list of
-public names. Sphinx makes the site, and then every link in it is followed. A warning, an example that fails, and a link
-that leads nowhere each end it with an error.
+The pages come from README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/; the reference comes from the list of
+public names. Sphinx builds the site, and every internal link is checked. A warning, a failed example or a broken link
+is an error.
 """
 
 import argparse
@@ -43,6 +43,7 @@ reference/index
 notes/index
 examples/index
 contributing
+contributing/vocabulary
 changelog
 :::
 """
@@ -50,8 +51,8 @@ FOOTER = """
 All fields and methods: {{py:obj}}`privsample.{0}`.
 """
 LISTS = {
-    "guides": ("Guides", "Every example in them was executed when this site was built."),
-    "notes": ("Proofs", "What goes beyond the literature, and what is sharper than it, with proofs."),
+    "guides": ("Guides", "All examples were executed when this site was built."),
+    "notes": ("Proofs", "Proofs of the results that extend or sharpen the literature."),
 }
 ROOMS = {
     "relations": "Neighbouring relations",
@@ -65,7 +66,7 @@ ROOMS = {
     "testing": "Checks of extensions",
     "errors": "Errors",
 }
-BESIDE = {  # public names that do not stand at the top of the package
+BESIDE = {  # public names outside the top level of the package
     "interop": ["interop.pymc.noisy_observation", "interop.pymc.noisy_count"],
     "testing": [
         f"testing.{name}" for name in ("check_mechanism", "check_accountant", "CheckedDistribution", "LawBroken")
@@ -75,12 +76,12 @@ BESIDE = {  # public names that do not stand at the top of the package
 REST = "More mechanisms"
 COMMANDS = """# Command line
 
-`pip install '.[cli]'` in a checkout installs `privsample`; `make demo` and `make test` leave it in `.venv/bin`.
+`pip install '.[cli]'` in a checkout installs `privsample`; `make demo` and `make test` install it in `.venv/bin`.
 """
 
 
 def write_sources(folder: Path) -> None:
-    """Put the sources of all pages into the folder."""
+    """Write the sources of all pages to the folder."""
     shutil.rmtree(folder, ignore_errors=True)
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         name = str(page.relative_to(ROOT))
@@ -96,13 +97,13 @@ def write_sources(folder: Path) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a page, and its folder where that is new."""
+    """Write a page and create its folder if necessary."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
 
 
 def place(name: str) -> str:
-    """Where a file or folder of the repository stands in the site."""
+    """Return the path in the site of a file or folder of the repository."""
     if "/" not in name:
         return "index.md" if name == "README.md" else name.lower()
     path = Path(name.removeprefix("docs/"))
@@ -110,7 +111,7 @@ def place(name: str) -> str:
 
 
 def moved(name: str) -> str:
-    """A page of the repository, its links to other files as they are in the site."""
+    """Return a page of the repository with its links converted to paths of the site."""
     here = (ROOT / name).parent
 
     def link(found: re.Match[str]) -> str:
@@ -124,7 +125,7 @@ def moved(name: str) -> str:
 
 
 def ending(name: str) -> str:
-    """What a page has in the site only: the contents on the first one, on a mechanism's the way to its fields."""
+    """Return the text that only the site has: contents on the first page, a link to the fields on mechanism pages."""
     page = Path(name)
     if name == "README.md":
         return CONTENTS
@@ -132,7 +133,7 @@ def ending(name: str) -> str:
 
 
 def overview(text: str) -> str:
-    """The page, and below it all mechanisms by theme, each with the first sentence of its page."""
+    """Append the list of all mechanisms by theme, each with the first sentence of its page."""
     themes: dict[str, list[Path]] = {}
     for page in sorted((ROOT / "docs" / "mechanisms").glob("[A-Z]*.md")):
         themes.setdefault(theme(page.stem), []).append(page)
@@ -141,7 +142,7 @@ def overview(text: str) -> str:
 
 
 def theme(name: str) -> str:
-    """What the room of a public class is about, by what the room says of itself; the rest stands together."""
+    """Return the theme of a public class: the first line of the docstring of its package."""
     room = privsample._HOME[name].split(".")[1:-1]
     if room == ["mechanisms"]:
         return REST
@@ -150,7 +151,7 @@ def theme(name: str) -> str:
 
 
 def listed(pages: list[Path]) -> str:
-    """Links to the pages, each with its first sentence."""
+    """Return links to the pages, each with its first sentence."""
     lines = []
     for page in pages:
         words = " ".join(page.read_text(encoding="utf-8").split("\n\n")[1].split())
@@ -160,7 +161,7 @@ def listed(pages: list[Path]) -> str:
 
 
 def examples() -> str:
-    """The list of programs, each with what it says of itself."""
+    """Return the list of programs, each with the first line of its docstring."""
     programs = sorted((ROOT / "examples").glob("*.py"))
     lines = [f"[{program.name}]({program.stem}.md)\n: {about(program)}\n" for program in programs]
     tree = "\n".join([":::{toctree}", ":hidden:", "", *(program.stem for program in programs), ":::"])
@@ -168,45 +169,45 @@ def examples() -> str:
 
 
 def about(program: Path) -> str:
-    """The first line of what a program says of itself."""
+    """Return the first line of the docstring of a program."""
     return (ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def listing(program: Path) -> str:
-    """A program as a page: what it says of itself, then its code."""
+    """Return a program as a page: the first line of its docstring and its code."""
     return f"# {program.name}\n\n{about(program)}\n\n```python\n{program.read_text(encoding='utf-8')}```\n"
 
 
 def reference() -> Iterator[tuple[str, str]]:
-    """The pages of the reference, one for each room of the package and one for the commands: file and text."""
+    """Yield file and text of the reference pages, one for each subpackage and one for the command line."""
     rooms = [f"   {room}" for room in (*ROOMS, "commands")]
     yield "index.rst", "\n".join([*heading("Reference"), ".. toctree::", "   :maxdepth: 2", "", *rooms])
     for room, title in ROOMS.items():
         names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1].lstrip("_") == room]
         names += BESIDE.get(room, [])
-        assert names, f"no public name stands in {room}"
+        assert names, f"{room} has no public name"
         yield f"{room}.rst", "\n".join([*heading(title), *(line for name in names for line in entry(room, name))])
     yield "commands.md", commands()
 
 
 def commands() -> str:
-    """What each command says of itself."""
+    """Return the page with the help of each command."""
     parts = [COMMANDS]
     for words in ([], *([name] for name in cli._COMMANDS)):
         with redirect_stdout(StringIO()) as said, mock.patch.dict(os.environ, COLUMNS="88", NO_COLOR="1"):
             code = cli.main([*words, "--help"])
-        assert code == 0, f"{words} does not say what it does"
+        assert code == 0, f"{words} --help failed"
         parts.append(f"## {' '.join(['privsample', *words])}\n\n```text\n{said.getvalue()}```\n")
     return "\n".join(parts)
 
 
 def heading(title: str) -> list[str]:
-    """A title in reStructuredText."""
+    """Return a title in reStructuredText."""
     return [title, "=" * len(title), ""]
 
 
 def entry(room: str, name: str) -> list[str]:
-    """What Sphinx is asked to say of a name of the package."""
+    """Return the autodoc directives of a public name."""
     home, _, last = f"privsample.{name}".rpartition(".")
     item = getattr(import_module(home), last)
     if not isinstance(item, type):
@@ -222,13 +223,13 @@ def entry(room: str, name: str) -> list[str]:
 
 
 def made_by_sklearn(item: type, member: str) -> bool:
-    """Whether a method is scikit-learn's own; its name alone tells those that are made for each class."""
+    """Return True if scikit-learn defines the method; metadata methods are recognized by their names."""
     home = getattr(getattr(item, member, None), "__module__", None) or ""
     return home.startswith("sklearn.") or re.fullmatch("set_.*_request", member) is not None
 
 
 class Links(HTMLParser):
-    """What a page refers to, and what in it can be referred to."""
+    """Links and anchors of an HTML page."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -238,7 +239,7 @@ class Links(HTMLParser):
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note links, sources and anchors."""
+        """Collect links, sources and anchors."""
         for name, content in attrs:
             if name == "id" and content:
                 self.anchors.add(content)
@@ -247,7 +248,7 @@ class Links(HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """Links that lead nowhere in the site, and whatever a page would load from elsewhere."""
+    """Return the broken internal links, and every file that a page would load from another site."""
     pages = {page.resolve(): Links(page) for page in sorted(site.rglob("*.html"))}
     found = []
     for page, links in pages.items():
@@ -262,15 +263,15 @@ def broken_links(site: Path) -> list[str]:
             if not there.is_file():
                 found.append(f"{name} refers to {link}: no such file")
             elif anchor and there in pages and anchor not in pages[there].anchors:
-                found.append(f"{name} refers to {link}: no such place on that page")
+                found.append(f"{name} refers to {link}: no such anchor")
     return found
 
 
 def main(folder: Path) -> int:
-    """Build. Returns: the exit code."""
+    """Build the site and return the exit code."""
     from sphinx.cmd.build import main as sphinx
 
-    logging.getLogger("arviz.preview").setLevel(logging.WARNING)  # Sphinx would print what it says of its parts
+    logging.getLogger("arviz.preview").setLevel(logging.WARNING)  # Sphinx would print its messages about optional parts
     source, site = folder / "source", folder / "html"
     write_sources(source)
     shutil.rmtree(site, ignore_errors=True)
@@ -284,5 +285,5 @@ def main(folder: Path) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Build the documentation site.")
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs", help="where it goes")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs", help="output folder")
     sys.exit(main(parser.parse_args().folder.resolve()))

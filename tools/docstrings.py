@@ -1,7 +1,8 @@
 """Check the docstrings of all public names: python tools/docstrings.py; part of `make lint`.
 
-Every public class documents each of its fields, every public function its parameters and what it returns, and both show
-an example, which the tests execute. numpydoc reads the docstrings; each finding is one line, and any finding is a failure.
+Every public class documents each of its fields. Every public function documents its parameters and its return value.
+Both have an example, which the tests execute. numpydoc validates the docstrings; the script prints one line for each
+missing section and fails if there is any.
 """
 
 import inspect
@@ -10,11 +11,16 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 
-from numpydoc.validate import validate
+from numpydoc.validate import validate  # type: ignore[import-untyped]
 
 import privsample
 
-BESIDE = ("interop.pymc.noisy_observation", "interop.pymc.noisy_count", "testing.check_mechanism", "testing.check_accountant")
+BESIDE = (
+    "interop.pymc.noisy_observation",
+    "interop.pymc.noisy_count",
+    "testing.check_mechanism",
+    "testing.check_accountant",
+)
 OF_CLASSES = {"GL08", "PR01", "PR02", "PR04", "EX01"}
 OF_FUNCTIONS = OF_CLASSES | {"RT01"}
 OF_METHODS = {"GL08", "PR01", "PR02", "RT01"}

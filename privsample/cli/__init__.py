@@ -1,4 +1,4 @@
-"""The command `privsample`."""
+"""The command line interface `privsample`."""
 
 import os
 import sys
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from privsample.cli.errors import CliError, DataProblem, UsageProblem
-from privsample.cli.options import Parser, joined
+from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import SchemaError
 
 _COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce")
 _DESCRIPTION = """\
-Draw from Bayesian posteriors so that nobody can tell much about any one record from the draws,
-and know exactly how much. Start with `compare` to choose a mechanism, `account` to see its price
-and `validate` to check the file; none of these reveals anything. Then `release`."""
+Differentially private draws from Bayesian posteriors, noisy statistics and other private releases, each
+with an exact account of its privacy cost. Use `compare` to choose a mechanism, `account` to compute its
+privacy cost and `validate` to check the file; none of these releases anything. Then use `release`."""
 _EXAMPLE = """\
-example: was a treatment a success? 1000 patients, four draws of the rate
+example: success rate of a treatment, four posterior draws, 1000 patients
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
       --epsilon 1 --delta 1e-6
   privsample validate patients.csv --column success --n 1000 \\
@@ -24,15 +24,15 @@ example: was a treatment a success? 1000 patients, four draws of the rate
       --model beta-bernoulli --prior 6,12 --mechanism diffused \\
       --epsilon 1 --delta 1e-6 --draws 4 --out posterior.nc --report report.html
 
-exit codes: 0 done; 1 the data have problems, or an audit refuted a claim; 2 the
-command line or the machine has problems; 130 stopped"""
+exit codes: 0 success; 1 invalid data, or an audit refuted a claim; 2 invalid
+command line, or an error of the system; 130 interrupted"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command. Returns: the exit code; every error is one line on standard error and shows no record."""
+    """Run the command and return its exit code. Every error is one line on standard error and contains no record."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:
-        return _failed("standard output is closed; nothing was done", UsageProblem.code)
+        return _print_error("standard output is closed; the command did nothing", UsageProblem.code)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -40,25 +40,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(words)
         sys.stdout.flush()
         return code
-    except CliError as stop:
-        return _failed(str(stop), stop.code)
-    except SchemaError as error:  # its messages name public facts only
-        return _failed(str(error), DataProblem.code)
+    except CliError as error:
+        return _print_error(str(error), error.code)
+    except SchemaError as error:  # its messages contain public information only
+        return _print_error(str(error), DataProblem.code)
     except KeyboardInterrupt:
-        return _failed("stopped; a file that exists now is whole", 130)
+        return _print_error("interrupted; every output file that exists is complete", 130)
     except OSError as error:
-        return _unprinted(error)
+        return _handle_output_error(error)
     except MemoryError:
-        return _failed("there is not enough memory", UsageProblem.code)
-    except Exception as error:  # noqa: BLE001 (a message or traceback could show a record)
+        return _print_error("out of memory", UsageProblem.code)
+    except Exception as error:  # noqa: BLE001 (a message or traceback could contain a record)
         where = f"{type(error).__name__} inside privsample"
-        return _failed(f"{where}; this is a defect, please report the command without its data", UsageProblem.code)
+        return _print_error(f"{where}; this is a bug; please report the command without its data", UsageProblem.code)
 
 
 def _run(words: list[str]) -> int:
     parser = _parser()
     try:
-        args = parser.parse_args(joined(words))
+        args = parser.parse_args(join_negative_values(words))
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     if args.command is None:
@@ -82,15 +82,17 @@ def _parser() -> Parser:
     return parser
 
 
-def _unprinted(error: OSError) -> int:
-    """Standard output is gone or full, or a file failed; outputs in files are written whole or not at all."""
+def _handle_output_error(error: OSError) -> int:
+    """Return the exit code after an error of standard output or a file; an output file is complete or absent."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     reason = error.strerror or str(error)
-    return _failed(f"reading or writing failed ({reason}); a file that exists now is whole", UsageProblem.code)
+    return _print_error(
+        f"reading or writing failed ({reason}); every output file that exists is complete", UsageProblem.code
+    )
 
 
-def _failed(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     print("privsample: error: " + " ".join(message.split()), file=sys.stderr)
     return code

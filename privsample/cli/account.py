@@ -1,4 +1,4 @@
-"""`privsample account`: what a release would cost. No data are read."""
+"""`privsample account`: the privacy cost of a release. No data are read."""
 
 from argparse import Namespace
 from dataclasses import fields
@@ -13,16 +13,16 @@ from privsample.accounting.targets import RDP, Target
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
 from privsample.cli.options import add_json, add_target
-from privsample.cli.output import Page, check_tables, odds, print_json, up
+from privsample.cli.output import Console, check_tables, odds, print_json, round_up
 from privsample.mechanisms.arguments import meaning
 from privsample.mechanisms.base import Mechanism
 
 _DELTAS = (1e-4, 1e-6, 1e-8, 1e-10)
 _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-ABOUT = "price a release without touching any data"
+ABOUT = "compute the privacy cost of a release without reading data"
 DESCRIPTION = """\
-Price a release of any mechanism without touching any data: what its free parameter must be so that the limit is
-met, and what the release can then reveal about one record."""
+Compute the privacy cost of a release of any mechanism, without reading data. With a privacy target, the free
+parameter of the mechanism is calibrated to the target."""
 EXAMPLE = """\
 example:
   privsample account --n 1000 --model beta-bernoulli --prior 6,12 \\
@@ -34,34 +34,37 @@ example:
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     add_mechanism(parser)
     add_target(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print the account."""
+    """Print the account of the mechanism."""
     check_tables(args)
     made = build.mechanism(args, build.fields(args), limit_needed=False)
     goal, delta = build.target(args), build.stated_delta(args)
-    cost = costs(made.accountant, goal, delta)
+    cost = privacy_costs(made.accountant, goal, delta)
     if args.json:
-        print_json({"command": "account"} | described(made, goal) | cost)
+        print_json({"command": "account"} | mechanism_document(made, goal) | cost)
         return 0
-    page = Page()
-    page.facts(named(made, goal))
-    show_costs(page, made, cost)
-    routes = [[route["name"], up(route["epsilon"]), route["kind"]] for route in cost["routes"]]
-    page.table(
-        f"Ways to an epsilon at delta {delta:g}; the smallest counts", ("way", "epsilon", "kind"), routes, numbers=(1,)
+    console = Console()
+    console.facts(mechanism_facts(made, goal))
+    show_costs(console, made, cost)
+    routes = [[route["name"], round_up(route["epsilon"]), route["kind"]] for route in cost["routes"]]
+    console.table(
+        f"Bounds on epsilon at delta {delta:g}; the smallest is reported",
+        ("method", "epsilon", "kind"),
+        routes,
+        numbers=(1,),
     )
-    page.paragraph("To publish beside the release", cost["statement"])
+    console.paragraph("To publish beside the release", cost["statement"])
     return 0
 
 
-def costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, Any]:
-    """The account in numbers: what JSON shows, and what tables are made of."""
+def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, Any]:
+    """Return the numbers of the account, for the JSON document and the tables."""
     limit = float(account.order_limit)
     orders = sorted({*_ORDERS, *([goal.order] if isinstance(goal, RDP) else []), min(1.5, 0.5 + limit / 2)} - {1.0})
     deltas = sorted({*_DELTAS, delta}, reverse=True)
@@ -77,34 +80,34 @@ def costs(account: Accountant, goal: Target | None, delta: float) -> dict[str, A
     }
 
 
-def described(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
-    """The mechanism and what it was calibrated to, for machines."""
+def mechanism_document(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
+    """Return the mechanism and its privacy target as JSON."""
     return {"mechanism": encode(mechanism), "target": None if goal is None else goal.words}
 
 
-def named(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
-    """The mechanism and what it was calibrated to, for people."""
+def mechanism_facts(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
+    """Return the mechanism, its fields and its privacy target as pairs of name and text."""
     facts = [("mechanism", type(mechanism).__name__)]
     size = getattr(mechanism, "n", None) or getattr(mechanism.accountant.relation, "n", None)
     free = [parameter.decides for parameter in mechanism.free_parameters]
     listed = [item.name for item in fields(mechanism) if item.init]  # type: ignore[arg-type]
     for name in sorted(listed, key=lambda name: name not in free):
         found = getattr(mechanism, name)
-        if name not in _SAID and found is not None and np.size(found):
+        if name not in _SHOWN_ELSEWHERE and found is not None and np.size(found):
             words = meaning(name, found) if isinstance(found, float) else ""
             facts.append((name.replace("_", " "), "   ".join([_short(encode(found)), *([words] if words else [])])))
     unit = unit_of(mechanism)
-    meant = "" if unit == "record" else f", one record being one {unit}"
+    meaning_of_unit = "" if unit == "record" else f"; each record is one {unit}"
     records = "" if size is None else f" from n = {size} records"
-    facts.append(("draws", f"{getattr(mechanism, 'draws', 1)}{records}{meant}"))
-    return facts if goal is None else [*facts, ("limit met", goal.words)]
+    facts.append(("draws", f"{getattr(mechanism, 'draws', 1)}{records}{meaning_of_unit}"))
+    return facts if goal is None else [*facts, ("target met", goal.words)]
 
 
-_SAID = ("n", "draws", "unit", "relation")  # fields that stand in another line
+_SHOWN_ELSEWHERE = ("n", "draws", "unit", "relation")  # fields that other lines show
 
 
 def unit_of(mechanism: Mechanism) -> str:
-    """What one record is."""
+    """Return the name of the protected unit, "record" by default."""
     return str(getattr(mechanism.accountant.relation, "unit", "record"))
 
 
@@ -117,24 +120,26 @@ def _short(item: Any) -> str:
     return f"{item:.6g}" if isinstance(item, float) else str(item)
 
 
-def show_costs(page: Page, mechanism: Mechanism, cost: dict[str, Any]) -> None:
-    """What can be learnt about one record, in two tables."""
+def show_costs(console: Console, mechanism: Mechanism, cost: dict[str, Any]) -> None:
+    """Print the privacy curve and the Rényi curve as tables."""
     draws, unit = getattr(mechanism, "draws", 1), unit_of(mechanism)
-    rows = [[f"{row['delta']:g}", up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
-    page.table(
-        f"What all {draws} draws together can reveal about one {unit}"
+    rows = [[f"{row['delta']:g}", round_up(row["epsilon"]), odds(row["epsilon"])] for row in cost["epsilon"]]
+    console.table(
+        f"Privacy curve of all {draws} draws together, for one {unit}"
         if draws > 1
-        else f"What the draw can reveal about one {unit}",
-        ("except with probability (delta)", "epsilon", f"shift in the odds between two versions of a {unit}"),
+        else f"Privacy curve of the draw, for one {unit}",
+        ("delta", "epsilon", f"change of the odds between two values of one {unit}"),
         rows,
         numbers=(0, 1),
     )
-    page.table(
-        "The same in Rényi divergence, for adding costs up",
-        ("order", "at most"),
-        [[f"{row['order']:g}", up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
+    console.table(
+        "Rényi curve; the values of several releases add up",
+        ("order", "Rényi divergence, at most"),
+        [[f"{row['order']:g}", round_up(row["epsilon"])] for row in cost["rdp"] if np.isfinite(row["epsilon"])],
         numbers=(0, 1),
     )
     limit = cost["order_limit"]
     if np.isfinite(limit):
-        page.text(f"\nFrom order {limit:.6g} on there is no bound: this prior allows none, a larger one does.")
+        console.text(
+            f"\nThe Rényi divergence is infinite from order {limit:.6g} on; a stronger prior increases this order."
+        )

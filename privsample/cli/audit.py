@@ -1,4 +1,4 @@
-"""`privsample audit`: try to refute the accounts of this library by Monte Carlo."""
+"""`privsample audit`: try to refute the accounts of the library by Monte Carlo simulation."""
 
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterator, Sequence
@@ -10,101 +10,107 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build
-from privsample.cli.build import checked
+from privsample.cli.build import usage_errors
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import CliError, UsageProblem, require, require_known
-from privsample.cli.options import add_json, add_target, number, seed, whole
-from privsample.cli.output import Page, check_tables, down, ignore_broken_pipe, print_json, progress
+from privsample.cli.options import add_json, add_target, number, seed, whole_number
+from privsample.cli.output import Console, check_tables, ignore_broken_pipe, print_json, progress, round_down
+from privsample.cli.parallel import add_jobs, parallel
 from privsample.cli.reproduce import empty_folder
-from privsample.cli.spread import add_jobs, spread
 from privsample.mechanisms.base import Mechanism
 
 ABOUT = "try to refute the accounts by drawing from neighbouring datasets"
 DESCRIPTION = """\
-Draw from two neighbouring datasets, chosen as bad as they are known to be, and try to refute what a mechanism
-says it costs. An audit can refute a claim; it cannot prove one. No file is read. Names are those of examples;
---mechanism audits a mechanism with options of its own. To audit a function of your own, call privsample.audit in
-Python."""
+Draw from two neighbouring datasets, the worst pair that is known for the mechanism, and try to refute the privacy
+guarantee that the mechanism claims. An audit can refute a claim; it cannot prove one. No file is read. NAME is the
+name of an example; --mechanism audits a mechanism with the given options. To audit your own function, call
+privsample.audit in Python."""
 EXAMPLE = """\
 example:
   privsample audit laplace beta-posterior
   privsample audit --mechanism gaussian --sensitivity 1 --noise-std 2 \\
       --samples 20000
 
-One that is broken on purpose, to see it caught: audit laplace --mutant
-All of them, with a picture: privsample audit --all --jobs 2 --out audits
-All names: privsample audit --list"""
+A broken copy, which must be refuted: privsample audit laplace --mutant
+All examples, with a figure: privsample audit --all --jobs 2 --out audits
+List of names: privsample audit --list"""
 
 
-_SAMPLES = 20_000  # from each dataset, for a mechanism with options of its own
+_SAMPLES = 20_000  # default number of draws from each dataset with --mechanism
 _READING = """\
-claimed, at least: delta at this epsilon, as it is claimed and as the draws prove it.
-p: such draws are at most this likely, if the claim is true. CONSISTENT is no proof that it is.
-draws: from each of two neighbouring datasets, those that the verdict rests on."""
+claimed, at least: the claimed delta at this epsilon, and a lower confidence bound on the true delta.
+p: upper bound on the probability of such draws if the claim is true. CONSISTENT does not prove the claim.
+draws: number of evaluation draws from each of the two neighbouring datasets."""
 
 
 class Refuted(CliError):
-    """A claim was refuted."""
+    """An audit refuted a claim."""
 
     code = 1
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which mechanisms to audit")
-    parser.add_argument("--all", action="store_true", help="audit an example of every mechanism")
-    parser.add_argument("--list", action="store_true", help="print the names, and audit none")
-    parser.add_argument("--mutant", action="store_true", help="audit the mutants (broken copies), which must be caught")
-    parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # its former name
+    """Add the options of the command."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="examples to audit")
+    parser.add_argument("--all", action="store_true", help="audit all examples of every mechanism")
+    parser.add_argument("--list", action="store_true", help="print the names of all examples and exit")
+    parser.add_argument(
+        "--mutant", action="store_true", help="audit the mutants (deliberately broken copies), which must be refuted"
+    )
+    parser.add_argument("--twin", dest="mutant", action="store_true", help=SUPPRESS)  # former name of --mutant
     parser.add_argument(
         "--samples",
-        type=whole,
+        type=whole_number,
         metavar="N",
-        help="draws from each dataset (default: what the mutant is caught with; 20000 with --mechanism)",
+        help="number of draws from each dataset (default: enough to refute the mutant; 20000 with --mechanism)",
     )
     parser.add_argument(
-        "--level", type=number, default=1e-6, metavar="P", help="the chance of refuting a true claim (default: 1e-6)"
+        "--level", type=number, default=1e-6, metavar="P", help="probability of refuting a true claim (default: 1e-6)"
     )
-    parser.add_argument("--seed", type=seed, metavar="SEED", help="repeat the same audits")
-    parser.add_argument("--out", metavar="DIR", help="a folder for audits.png and audits.csv")
-    parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
-    add_mechanism(parser, required=False, words="in place of names: the mechanism of these options")
+    parser.add_argument("--seed", type=seed, metavar="SEED", help="seed of the simulations, for reproducible audits")
+    parser.add_argument("--out", metavar="DIR", help="write audits.png and audits.csv to this folder")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="write to a folder that contains files; files of the same name are replaced",
+    )
+    add_mechanism(parser, required=False, words="instead of NAME: audit this mechanism")
     add_target(parser)
     add_jobs(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print the list, or audit, print and write. Raises: Refuted."""
+    """List the examples, or run audits, print the verdicts and write the files. Raises: Refuted, UsageProblem."""
     if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
-        raise UsageProblem(
-            "give names of mechanisms, or --mechanism, or --all, or --list (see privsample audit --help)"
-        )
+        raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
     if args.mutant and args.mechanism is not None:
-        raise UsageProblem("--mutant audits the broken copies of the examples: leave it out, or give names")
+        raise UsageProblem(
+            "--mutant audits broken copies of the examples, and --mechanism is no example: leave --mutant out"
+        )
     check_tables(args)
-    from privsample.simulations.audit.audited import Audited, audited
+    from privsample.simulations.audit.batch import AuditResult, run_audits
 
     names = _names(args) if args.mechanism is None else [args.mechanism]
     if args.list:
-        _listed(names, args)
+        _print_list(names, args)
         return 0
     if args.out is not None:
         require("matplotlib", "report", "--out")
     folder = None if args.out is None else empty_folder(args.out, "--out", force=args.force)
     options = {"seed": args.seed, "mutant": args.mutant, "samples": args.samples, "level": args.level}
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
-    done: list[Audited] = []
+    done: list[AuditResult] = []
     try:
-        with checked(), spread(args), progress(f"{len(names)} audits", len(names), None) as advance:
-            for one in audited(names, **options) if own is None else _own(own, args):
+        with usage_errors(), parallel(args), progress(f"{len(names)} audits", len(names), None) as advance:
+            for one in run_audits(names, **options) if own is None else _audit_described_mechanism(own, args):
                 done.append(one)
                 advance(1)
-    finally:  # what was done is kept and told also where the rest failed or was stopped
+    finally:  # completed audits are written and printed even if a later one failed or was interrupted
         if done:
-            files = () if folder is None else _kept(done, folder)
-            with ignore_broken_pipe():  # the exit code says what was found all the same
-                _told(done, args)
+            files = () if folder is None else _write_files(done, folder)
+            with ignore_broken_pipe():  # the exit code reports the outcome in any case
+                _print_results(done, args)
                 if not args.json:
                     print(*(f"{file}\n" for file in files), sep="", end="")
     violated = [one.name for one in done if one.verdict.violated]
@@ -113,32 +119,32 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _point(verdict: Any) -> tuple[str, str, str]:
-    """Where on the curve, the claim and the limit there; a claim of 0 beside a limit of 0 tells nothing."""
+def _tested_point(verdict: Any) -> tuple[str, str, str]:
+    """Cells of the tested epsilon, the claimed delta and its lower bound; dashes if both deltas are 0."""
     if verdict.claim == verdict.lower == 0.0:
         return "-", "-", "-"
     return f"{verdict.epsilon:.3g}", f"{verdict.claim:.3g}", f"{verdict.lower:.3g}"
 
 
-def _certified(verdict: Any) -> tuple[str, str, str]:
-    """The empirical epsilon, the claimed one, and the delta of both."""
-    return down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
+def _empirical_epsilon(verdict: Any) -> tuple[str, str, str]:
+    """Cells of the empirical epsilon, the claimed epsilon, and the delta to which both refer."""
+    return round_down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
 
 
-def _own(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
-    """The audit of a mechanism that the command line describes, with the options given."""
+def _audit_described_mechanism(mechanism: Mechanism, args: Namespace) -> Iterator[Any]:
+    """Audit the mechanism that the command line describes."""
     from privsample.simulations.audit.audit import audit
-    from privsample.simulations.audit.audited import Audited
+    from privsample.simulations.audit.batch import AuditResult
 
     start = perf_counter()
     rng = np.random.default_rng(args.seed)
     settings: dict[str, Any] = {"samples": args.samples or _SAMPLES, "level": args.level, "rng": rng}
     verdict = audit(mechanism, **settings)
-    yield Audited(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
+    yield AuditResult(name=args.mechanism, verdict=verdict, seconds=perf_counter() - start)
 
 
 def _names(args: Namespace) -> list[str]:
-    """The examples that are meant, each once. Raises: UsageProblem."""
+    """Return the requested examples without duplicates. Raises: UsageProblem."""
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
@@ -146,7 +152,7 @@ def _names(args: Namespace) -> list[str]:
     return list(dict.fromkeys(args.names)) or list(known)
 
 
-def _listed(names: Sequence[str], args: Namespace) -> None:
+def _print_list(names: Sequence[str], args: Namespace) -> None:
     from privsample.simulations.audit.catalogue import catalogue
 
     known = catalogue()
@@ -155,11 +161,11 @@ def _listed(names: Sequence[str], args: Namespace) -> None:
         keys = ("name", "mechanism", "bug")
         print_json({"command": "audit", "examples": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        Page().table("Examples and their mutants", ("name", "mechanism", "bug of the mutant"), rows)
+        Console().table("Examples and their mutants", ("name", "mechanism", "bug of the mutant"), rows)
 
 
-def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
-    """The picture and the table, written into the folder. Raises: UsageProblem."""
+def _write_files(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
+    """Write the figure and the table to the folder and return their paths. Raises: UsageProblem."""
     from privsample.simulations.experiments.audits import audits_experiment
 
     try:
@@ -169,33 +175,37 @@ def _kept(done: Sequence[Any], folder: Path) -> tuple[Path, Path]:
     return picture, numbers
 
 
-def _told(done: Sequence[Any], args: Namespace) -> None:
-    """A row for each, then what the verdicts say where they are few, a claim fell or the draws were too few."""
+def _print_results(done: Sequence[Any], args: Namespace) -> None:
+    """Print one row per audit, then statements: all of few audits, else unexpected outcomes and too few draws."""
     if args.json:
         found = [{"name": o.name, "outcome": o.verdict.outcome, "seconds": o.seconds} | asdict(o.verdict) for o in done]
         print_json({"command": "audit", "mutants": args.mutant, "audits": found})
         return
-    page = Page()
+    console = Console()
     rows = [
         (
             one.name,
             one.verdict.outcome,
             f"{one.verdict.p_value:.2g}",
-            *_point(one.verdict),
+            *_tested_point(one.verdict),
             f"{one.verdict.samples:,}",
             f"{one.seconds:.1f}",
         )
         for one in done
     ]
     head = ("name", "outcome", "p", "epsilon", "claimed", "at least", "draws", "secs")
-    title = "Mutants, held to the accounts of the mechanisms" if args.mutant else "Mechanisms, held to their accounts"
-    page.table(title, head, rows, numbers=range(2, 8))
+    title = (
+        "Mutants, tested against the accounts of the mechanisms"
+        if args.mutant
+        else "Mechanisms, tested against their accounts"
+    )
+    console.table(title, head, rows, numbers=range(2, 8))
     if len(done) > 3:
-        certified = [(one.name, *_certified(one.verdict)) for one in done]
-        names = ("name", "epsilon, at least", "claimed", "at delta")
-        page.table("What the draws certify of epsilon, beside the claim", names, certified, numbers=range(1, 4))
+        certified = [(one.name, *_empirical_epsilon(one.verdict)) for one in done]
+        names = ("name", "epsilon at least", "claimed", "at delta")
+        console.table("Empirical epsilon, compared with the claim", names, certified, numbers=range(1, 4))
     for one in done:
         if len(done) <= 3 or one.verdict.violated != args.mutant or one.verdict.samples < one.verdict.needed:
-            page.paragraph(one.name, one.verdict.words)
+            console.paragraph(one.name, one.verdict.statement)
     if len(done) > 3:
-        page.paragraph("How to read this", _READING)
+        console.paragraph("How to read this", _READING)

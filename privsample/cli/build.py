@@ -1,4 +1,4 @@
-"""From options to limits and mechanisms; nothing here sees a record."""
+"""Build privacy targets and mechanisms from command line options, without reading any record."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 
 STATED_DELTA = 1e-6
-_NO_LIMIT = "no limit was given: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+_NO_TARGET = "no privacy target was given: give --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
 
 
 @contextmanager
-def checked(words: str = "") -> Iterator[None]:
-    """Errors of the library about parameters, all public, as errors of usage."""
+def usage_errors(words: str = "") -> Iterator[None]:
+    """Convert errors of the library about parameters, which are public, to UsageProblem."""
     try:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
@@ -31,13 +31,17 @@ def checked(words: str = "") -> Iterator[None]:
 
 
 def target(args: Namespace) -> Target | None:
-    """The limit asked for, or None. Raises: UsageProblem."""
+    """Return the privacy target, or None if there is none. Raises: UsageProblem."""
     given = [args.epsilon is not None, args.order is not None or args.rdp_epsilon is not None, args.rho is not None]
     if sum(given) > 1:
-        raise UsageProblem("give one limit: --epsilon with --delta, or --order with --rdp-epsilon, or --rho")
+        raise UsageProblem(
+            "give only one privacy target: --epsilon with --delta, or --order with --rdp-epsilon, or --rho"
+        )
     if (args.order is None) != (args.rdp_epsilon is None):
-        raise UsageProblem("--order and --rdp-epsilon belong together: the order, and the most it may cost there")
-    with checked():
+        raise UsageProblem(
+            "give both --order and --rdp-epsilon: the Rényi order, and the largest divergence at this order"
+        )
+    with usage_errors():
         if args.epsilon is not None:
             if args.delta is None:
                 raise UsageProblem("--epsilon needs --delta, e.g. --delta 1e-6 (0 asks for pure differential privacy)")
@@ -48,15 +52,15 @@ def target(args: Namespace) -> Target | None:
 
 
 def required_target(args: Namespace) -> Target:
-    """The limit asked for. Raises: UsageProblem, also where there is none."""
+    """Return the privacy target. Raises: UsageProblem, also if there is none."""
     found = target(args)
     if found is None:
-        raise UsageProblem(_NO_LIMIT)
+        raise UsageProblem(_NO_TARGET)
     return found
 
 
 def stated_delta(args: Namespace) -> float:
-    """The delta at which costs are stated. Raises: UsageProblem."""
+    """Return the delta of the privacy statement. Raises: UsageProblem."""
     delta = STATED_DELTA if args.delta is None else float(args.delta)
     if not 0.0 <= delta < 1.0:
         raise UsageProblem(f"--delta must lie in [0, 1), got {delta:g}")
@@ -64,14 +68,14 @@ def stated_delta(args: Namespace) -> float:
 
 
 def fields(args: Namespace) -> dict[str, Any]:
-    """The mechanism's fields as they were given; those that a limit decides may be missing. Raises: UsageProblem."""
+    """Return the given fields of the mechanism; calibrated fields may be missing. Raises: UsageProblem."""
     cls = args.kind
     given = {one.name: found for one in arguments(cls) if (found := getattr(args, dest(one.name), None)) is not None}
     name = field_of_kind(cls, Model)
     if name is not None:
         given[name] = model(args)
     decided = [free.decides for free in cls.free_parameters if not free.from_field]
-    with checked():
+    with usage_errors():
         return assemble(cls, given, lambda name: option(name, cls), decided, who=_who(args))
 
 
@@ -80,9 +84,9 @@ def _who(args: Namespace) -> str:
 
 
 def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> Mechanism:
-    """The mechanism of these fields, calibrated to the limit or with the free parameter given.
+    """Return the mechanism with these fields, calibrated to the privacy target if one is given.
 
-    Raises: UsageProblem, also where the limit cannot be met.
+    Raises: UsageProblem, also if the target cannot be met.
     """
     cls, goal = args.kind, target(args)
     stated_delta(args)
@@ -90,27 +94,27 @@ def mechanism(args: Namespace, given: dict[str, Any], *, limit_needed: bool) -> 
     chosen = [free for free in cls.free_parameters if free.decides in given]
     if goal is None:
         if settings:
-            raise UsageProblem(f"{option(next(iter(settings)), cls)} belongs to a limit, and {_NO_LIMIT}")
+            raise UsageProblem(f"{option(next(iter(settings)), cls)} needs a privacy target; {_NO_TARGET}")
         missing = [free for free in cls.free_parameters if (one := free_argument(cls, free)) and one.required]
         if not chosen and (limit_needed or missing):
             names = [option(free.decides, cls) for free in cls.free_parameters]
-            raise UsageProblem(_NO_LIMIT + (f"; or {' or '.join(names)}" if names else ""))
-        with checked():
+            raise UsageProblem(_NO_TARGET + (f"; or {' or '.join(names)}" if names else ""))
+        with usage_errors():
             made: Mechanism = cls(**given)
         return made
-    free = _decided(cls, settings.get("by"))
+    free = _calibrated_parameter(cls, settings.get("by"))
     if free is not None and free in chosen and not free.from_field:
-        raise UsageProblem(f"give a limit or {option(free.decides, cls)}, not both: the limit decides it")
-    with checked():
+        raise UsageProblem(f"give a privacy target or {option(free.decides, cls)}, not both: the target determines it")
+    with usage_errors():
         calibrated: Mechanism = cls.calibrate(**given, **settings, target=goal)
     return calibrated
 
 
 def any_mechanism(args: Namespace, given: dict[str, Any]) -> Mechanism:
-    """A mechanism of these fields with any free parameter, for what does not depend on it. Raises: UsageProblem."""
+    """Return a mechanism with an arbitrary free parameter, for uses that do not depend on it. Raises: UsageProblem."""
     cls = args.kind
-    free = _decided(cls, None)
-    with checked():
+    free = _calibrated_parameter(cls, None)
+    with usage_errors():
         if free is None or any(one.decides in given for one in cls.free_parameters):
             made: Mechanism = cls(**given)
         else:
@@ -119,11 +123,11 @@ def any_mechanism(args: Namespace, given: dict[str, Any]) -> Mechanism:
 
 
 def _any_value(cls: Any, free: FreeParameter, given: dict[str, Any]) -> Any:
-    """A value that the free parameter may have, whatever it costs."""
+    """Return an admissible value of the free parameter, regardless of its privacy cost."""
     defaults = {item.name: item.default for item in dataclass_fields(cls) if item.default is not MISSING}
     return free.value(free.upper if free.direction == "largest" else 1.0, defaults | dict(free.options) | given)
 
 
-def _decided(cls: Any, by: str | None) -> FreeParameter | None:
-    """The free parameter that a limit decides."""
+def _calibrated_parameter(cls: Any, by: str | None) -> FreeParameter | None:
+    """Return the free parameter that calibration determines."""
     return next((free for free in cls.free_parameters if by in (None, free.name)), None)

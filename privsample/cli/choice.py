@@ -1,4 +1,4 @@
-"""The choice of a mechanism by its name, and the options that its description gives it."""
+"""Selection of a mechanism by its name, and the command line options that its fields define."""
 
 from argparse import BooleanOptionalAction, Namespace
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from privsample.mechanisms.discovery import mechanism_classes
 
 
 def mechanisms() -> dict[str, type[Mechanism]]:
-    """Every mechanism by its name on the command line, those of installed extensions among them.
+    """Return every mechanism, including those of installed extensions, by its name on the command line.
 
-    Raises: UsageProblem, where two have one name or an extension cannot be imported.
+    Raises: UsageProblem, if two mechanisms have the same name or an extension cannot be imported.
     """
     load_extensions()
     found: dict[str, type[Mechanism]] = {}
@@ -32,7 +32,7 @@ def mechanisms() -> dict[str, type[Mechanism]]:
 
 
 def mechanism_class(name: str) -> type[Mechanism]:
-    """The mechanism of this name. Raises: UsageProblem."""
+    """Return the mechanism class of this name. Raises: UsageProblem."""
     known = mechanisms()
     if name not in known:
         hint = nearest([name], known) or ";"
@@ -43,15 +43,15 @@ def mechanism_class(name: str) -> type[Mechanism]:
 def add_mechanism(
     parser: Parser, *, without: type[Mechanism] | None = None, required: bool = True, words: str = "which mechanism"
 ) -> None:
-    """`--mechanism`, and the options of the one that is named; those of the class `without` where none is."""
+    """Add `--mechanism` and the options of the named mechanism, or those of the class `without` if none is named."""
     parser.add_argument(
         "--mechanism",
         metavar="M",
-        help=f"{words}; `privsample mechanisms` lists them, and `--mechanism M --help` has the options of each",
+        help=f"{words}; `privsample mechanisms` lists them, and `--mechanism M --help` shows the options of M",
     )
 
     def further(parser: Parser, given: Sequence[str]) -> None:
-        name = _named(given)
+        name = _mechanism_argument(given)
         if name is not None:
             _add_options(parser, name, mechanism_class(name))
             parser.chosen = f" --mechanism {name}"
@@ -59,7 +59,7 @@ def add_mechanism(
             _add_options(parser, command_name(without), without)
         elif required and not {"-h", "--help"} & set(given):
             raise UsageProblem(
-                "--mechanism is missing; `privsample mechanisms` lists them; draws from a posterior are, for example, "
+                "--mechanism is missing; `privsample mechanisms` lists all names. An example for posterior draws: "
                 "--mechanism diffused --model beta-bernoulli --prior 6,12 --n 1000"
             )
 
@@ -67,16 +67,16 @@ def add_mechanism(
 
 
 def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
-    """`--mechanism A,B`, and the options of all that are named; those of the class `without` where none is."""
+    """Add `--mechanism A,B` and the options of the named mechanisms, or of the class `without` if none is named."""
     parser.add_argument(
         "--mechanism",
         metavar="A,B",
-        help="which mechanisms that release a noisy statistic or sum, e.g. gaussian,laplace (default: those that "
-        "release draws from the posterior of --model)",
+        help="mechanisms that release a noisy statistic or sum, e.g. gaussian,laplace (default: the mechanisms that "
+        "draw from the posterior of --model)",
     )
 
     def further(parser: Parser, given: Sequence[str]) -> None:
-        named = _named(given)
+        named = _mechanism_argument(given)
         if named is None:
             _add_options(parser, command_name(without), without)
             return
@@ -87,8 +87,8 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
         for name, cls in kinds.items():
             if field_of_kind(cls, Model) is not None:
                 raise UsageProblem(
-                    f"compare --mechanism takes those that add noise to a statistic or a sum, and {name} has a model; "
-                    "to compare draws from posteriors, give --model and leave --mechanism out"
+                    f"compare --mechanism accepts mechanisms that add noise to a statistic or sum; {name} has a model. "
+                    "To compare posterior mechanisms, give --model and leave --mechanism out"
                 )
         group, seen = parser.add_argument_group(f"--mechanism {named}"), set()
         for cls in kinds.values():
@@ -104,8 +104,8 @@ def add_mechanisms(parser: Parser, *, without: type[Mechanism]) -> None:
     parser.further = further
 
 
-def _named(words: Sequence[str]) -> str | None:
-    """What follows `--mechanism`."""
+def _mechanism_argument(words: Sequence[str]) -> str | None:
+    """Return the value of `--mechanism` before parsing, or None. Raises: UsageProblem."""
     for place, word in enumerate(words):
         name, sign, text = word.partition("=")
         if name == "--mechanism":
@@ -122,11 +122,11 @@ def _add_options(parser: Parser, name: str, cls: Any) -> None:
     group = parser.add_argument_group(f"--mechanism {name}", summary(cls).replace("%", "%%"))
     decided = {free.decides for free in cls.free_parameters}
     for argument in field_options(cls):
-        _add_option(group, argument, cls, " (in place of a limit)" if decided & set(argument.fields) else "")
+        _add_option(group, argument, cls, " (instead of a privacy target)" if decided & set(argument.fields) else "")
     for setting in _settings(cls):
         _add_option(group, setting, cls, "")
     parser.set_defaults(kind=cls)
-    parser.unknown = lambda word: _of_others(word, name, cls)
+    parser.unknown = lambda word: _foreign_option_message(word, name, cls)
 
 
 def _add_option(group: Any, argument: Argument, cls: Any, note: str) -> None:
@@ -139,7 +139,10 @@ def _add_option(group: Any, argument: Argument, cls: Any, note: str) -> None:
 
 
 def field_options(cls: Any) -> list[Argument]:
-    """The options of the fields, a model's apart. Raises: UsageProblem, where one that is needed cannot be written."""
+    """Return the options of all fields except the model.
+
+    Raises: UsageProblem, if a required field cannot be written as text.
+    """
     found = [one for one in arguments(cls) if one.fields != (field_of_kind(cls, Model),)]
     for one in found:
         if one.required and not is_written(one):
@@ -151,27 +154,27 @@ def field_options(cls: Any) -> list[Argument]:
 
 
 def _settings(cls: Any) -> list[Argument]:
-    """Options that go with a limit: which free parameter it decides, and what else calibration takes."""
+    """Return the options of calibration: which free parameter it determines, and its further settings."""
     names = {free.name.replace("_", "-"): free.name for free in cls.free_parameters}
     found = [
-        Argument(name=name, kind=type(default), help=f"with a limit (default: {default:g})")
+        Argument(name=name, kind=type(default), help=f"with a privacy target (default: {default:g})")
         for free in cls.free_parameters
         for name, default in free.options.items()
     ]
     if len(names) > 1:
-        words = f"with a limit: what it decides (default: {next(iter(names))})"
+        words = f"with a privacy target: the calibrated parameter (default: {next(iter(names))})"
         found.append(Argument(name="by", choices=names, help=words))
     return found
 
 
 def limit_options(args: Namespace) -> dict[str, Any]:
-    """What goes with a limit, as it was given."""
+    """Return the given options of calibration."""
     found = {one.name: getattr(args, dest(one.name)) for one in _settings(args.kind)}
     return {name: given for name, given in found.items() if given is not None}
 
 
-def _of_others(word: str, name: str, cls: Any) -> str | None:
-    """What to say of an option that the mechanism does not have and others do."""
+def _foreign_option_message(word: str, name: str, cls: Any) -> str | None:
+    """Return the error message for an option that belongs to other mechanisms, or None."""
     known = mechanisms()
     plain = word.removeprefix("--")
     owners = [
@@ -181,16 +184,16 @@ def _of_others(word: str, name: str, cls: Any) -> str | None:
         return f"{word} is not an option of --mechanism {name}, which has no model; leave it out"
     if not owners:
         return None
-    return f"{word} is not an option of --mechanism {name}; leave it out (it is one of {', '.join(owners)})"
+    return f"{word} is not an option of --mechanism {name}; leave it out (it is an option of {', '.join(owners)})"
 
 
 def dest(name: str) -> str:
-    """Where the parsed options hold a field's value, apart from the commands' own options."""
+    """Return the attribute of the parsed options for a field; it cannot collide with an option of a command."""
     return f"field {name}"
 
 
 def option(name: str, cls: Any) -> str:
-    """The option of a field."""
+    """Return the command line option of a field."""
     words = name.replace("_", "-")
     own = OWN - {"by"} if name == "by" else OWN | (model_flags() if field_of_kind(cls, Model) is not None else set())
     return f"--mechanism-{words}" if words in own else f"--{words}"

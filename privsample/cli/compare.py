@@ -1,4 +1,4 @@
-"""`privsample compare`: which mechanism to choose, from simulated data alone."""
+"""`privsample compare`: compare the errors of mechanisms at one privacy target on simulated data."""
 
 from argparse import Namespace
 from dataclasses import asdict
@@ -9,17 +9,17 @@ import numpy as np
 from privsample.cli import build
 from privsample.cli.choice import add_mechanisms, mechanisms
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import add_json, add_target, seed, whole
-from privsample.cli.output import Page, check_tables, print_json
+from privsample.cli.options import add_json, add_target, seed, whole_number
+from privsample.cli.output import Console, check_tables, print_json
 from privsample.errors import UnreachableTarget
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
-ABOUT = "compare the mechanisms at one limit, on simulated data"
+ABOUT = "compare the errors of mechanisms at one privacy target, on simulated data"
 DESCRIPTION = """\
-Compare mechanisms at one limit on simulated data; no file is read. With --model: how far each posterior
-mechanism would be from the true posterior, and from the truth, with this many records; parameters are
+Compare mechanisms at one privacy target on simulated data; no file is read. With --model: the distance of each
+posterior mechanism from the true posterior, and the error of its draws, with n records; parameters are
 simulated from the prior and data from the model. For beta-query, compare with --model beta-bernoulli
---fractional and the same prior. With --mechanism: how far what each releases is from the statistic or the sum."""
+--fractional and the same prior. With --mechanism: the error of each noisy statistic or sum."""
 EXAMPLE = """\
 example:
   privsample compare --n 1000 --model beta-bernoulli --prior 6,12 \\
@@ -29,19 +29,25 @@ example:
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     add_mechanisms(parser, without=DirectPosterior)
     add_target(parser)
     group = parser.add_argument_group("the simulations")
-    group.add_argument("--simulations", type=whole, default=200, metavar="S", help="how many data sets (default: 200)")
     group.add_argument(
-        "--seed", type=seed, metavar="SEED", help="repeat the same simulations; nothing private depends on it"
+        "--simulations",
+        type=whole_number,
+        default=200,
+        metavar="S",
+        help="number of simulated data sets (default: 200)",
+    )
+    group.add_argument(
+        "--seed", type=seed, metavar="SEED", help="seed of the simulations; no private data depend on it"
     )
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Simulate and print."""
+    """Run the simulations and print the comparison."""
     check_tables(args)
     if args.kinds is not None:
         return _noise(args)
@@ -51,7 +57,7 @@ def run(args: Namespace) -> int:
 
     family, n, draws = fields["model"], fields["n"], fields.get("draws", 1)
     settings: dict[str, Any] = {"model": family, "n": n, "target": goal, "draws": draws}
-    with build.checked():
+    with build.usage_errors():
         rows = compare(**settings, simulations=args.simulations, rng=np.random.default_rng(args.seed))
     reached = [row for row in rows if not row.reason]
     offered = [row for row in reached if row.name in mechanisms()]
@@ -63,7 +69,7 @@ def run(args: Namespace) -> int:
             {"command": "compare", "delta": delta, **settings_, "simulated": True, "best": best, "mechanisms": rows_}
         )
         return 0
-    page = Page()
+    console = Console()
     table = [
         [
             row.name + (" *" if row.name == best else ""),
@@ -74,22 +80,22 @@ def run(args: Namespace) -> int:
         ]
         for row in reached
     ]
-    times = f"{draws} draws" if draws > 1 else "one draw"
-    page.table(
-        f"{goal.words}, {times} from n = {n} simulated records",
-        ("mechanism", "set to", "distance", "error", "times"),
+    count = f"{draws} draws" if draws > 1 else "one draw"
+    console.table(
+        f"{goal.words}, {count} from n = {n} simulated records",
+        ("mechanism", "parameter", "distance", "error", "ratio"),
         table,
         numbers=(2, 3, 4),
     )
     for row in rows:
         if row.reason:
-            page.text(f"{row.name}: {row.reason}")
-    page.paragraph("How to read this", _LEGEND.format(count=args.simulations, best=best or "none"))
+            console.text(f"{row.name}: {row.reason}")
+    console.paragraph("How to read this", _LEGEND.format(count=args.simulations, best=best or "none"))
     return 0
 
 
 def _noise(args: Namespace) -> int:
-    """Compare mechanisms that release a noisy statistic or sum."""
+    """Compare mechanisms that release a noisy statistic or sum, and print the comparison."""
     from privsample.simulations.experiments.compare_noise import noise_error
 
     goal, delta = build.required_target(args), build.stated_delta(args)
@@ -106,7 +112,7 @@ def _noise(args: Namespace) -> int:
         except (ValueError, TypeError, ArithmeticError) as error:
             raise UsageProblem(f"{name}: {error}") from None
         rng = np.random.default_rng(args.seed)
-        with build.checked(name):
+        with build.usage_errors(name):
             row["error"] = noise_error(made, simulations=args.simulations, rng=rng)
         free = cls.free_parameters[0].decides if cls.free_parameters else ""
         amount = getattr(made, free, np.nan) if free else np.nan
@@ -116,7 +122,7 @@ def _noise(args: Namespace) -> int:
         settings = {"target": goal.words, "simulations": args.simulations, "simulated": True, "best": best}
         print_json({"command": "compare", "delta": delta, **settings, "mechanisms": rows})
         return 0
-    page = Page()
+    console = Console()
     table = [
         [
             row["name"] + (" *" if row["name"] == best else ""),
@@ -126,22 +132,22 @@ def _noise(args: Namespace) -> int:
         for row in rows
         if not row["reason"]
     ]
-    page.table(goal.words, ("mechanism", "set to", "error"), table, numbers=(2,))
+    console.table(goal.words, ("mechanism", "parameter", "error"), table, numbers=(2,))
     for row in rows:
         if row["reason"]:
-            page.text(f"{row['name']}: {row['reason']}")
-    page.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
+            console.text(f"{row['name']}: {row['reason']}")
+    console.paragraph("How to read this", _NOISE_LEGEND.format(count=args.simulations))
     return 0
 
 
 _NOISE_LEGEND = """\
-error: how far one released number is from the statistic or the sum without noise, on average over
-{count} releases from simulated data; no private data were used. * the least error."""
+error: mean absolute difference between a released number and the statistic or sum without noise, over
+{count} releases from simulated data; no private data were used. * the smallest error."""
 _LEGEND = """\
 Averages over {count} simulated data sets; no private data were used.
-distance: relative entropy (nats) from the true posterior to what is released.
-error: how far one released draw is from the true parameter.
-times: that error over the error of a draw without any privacy; 1.00 is free.
-* the least error among what `privsample release` offers: {best}.
-noisy: noise is added once to the sum of the records, whatever --draws is, and
-any number of draws is made of the noisy sum (here without modelling the noise)."""
+distance: relative entropy (nats) of the true posterior to the released distribution.
+error: mean absolute difference between a released draw and the true parameter.
+ratio: this error divided by the error of a draw from the true posterior; 1.00 is no loss.
+* the smallest error among the mechanisms of `privsample release`: {best}.
+noisy: noise is added once to the sum of the records, for any number of --draws;
+the draws use the noisy sum as if it were exact."""

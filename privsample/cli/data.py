@@ -1,4 +1,4 @@
-"""What of a file a mechanism takes: one column as a stream, several columns, columns with labels, or a statistic."""
+"""Data sources in files: a column as a stream, several columns, columns with labels, or a statistic."""
 
 import inspect
 import json
@@ -27,27 +27,27 @@ _OPTIONS: dict[DataFormat, str] = {
 
 
 class Source(Protocol):
-    """Data in a file, which can be read several times."""
+    """Part of a file that a mechanism reads; it can be read several times."""
 
     path: Path
 
     @property
-    def words(self) -> str:
-        """Which part of the file it is."""
+    def description(self) -> str:
+        """Description of the part of the file, for messages."""
 
     @property
     def unread(self) -> str:
-        """Words for what of it could not be read at all, when it was read last; empty where all could."""
+        """Description of the columns without a single readable record at the last reading; empty if there are none."""
 
     def reading(self, advance: Advance = int) -> Any:
-        """A context: what `release` takes, `advance` told of each chunk's rows."""
+        """Context that yields the data for `release` and calls `advance` with the number of rows of each chunk."""
 
     def broken(self) -> DataProblem | None:
-        """What to say of a file that is broken so that it still could be read, where it holds too few records."""
+        """Error for a malformed file that can be read but gives too few records, or None."""
 
 
 class Rows:
-    """Several columns as an array of shape (n, width), and another as labels where one is named."""
+    """Several columns as an array of shape (n, width), optionally with a column of labels."""
 
     def __init__(self, path: str, columns: Sequence[str], label: str | None, how: Reading) -> None:
         named = [*columns] + ([] if label is None else [label])
@@ -56,27 +56,27 @@ class Rows:
         self.columns = [Column(path, name, how) for name in named]
 
     @property
-    def words(self) -> str:
-        """The columns."""
+    def description(self) -> str:
+        """Description of the columns, for messages."""
         return "columns " + ", ".join(repr(column.name) for column in self.columns)
 
     @property
     def unread(self) -> str:
-        """The columns in which nothing could be read."""
+        """Description of the columns without a single readable record; empty if there are none."""
         return " and ".join(column.unread for column in self.columns if column.unread)
 
     @property
     def is_text(self) -> bool:
-        """Whether some column holds text."""
+        """True if at least one column holds text."""
         return any(column.is_text for column in self.columns)
 
     def broken(self) -> DataProblem | None:
-        """As for one column."""
+        """Error for a malformed file, or None; see `Column.broken`."""
         return self.columns[0].broken()
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
-        """The array, or the array and the labels; each column is read in a pass of its own."""
+        """Yield the array, or the array and the labels; each column is read in a separate pass."""
         found = []
         for place, column in enumerate(self.columns):
             with column.reading(advance if place == 0 else int) as stream:
@@ -85,9 +85,9 @@ class Rows:
 
 
 class Statistic:
-    """A number or an array of numbers, in a file of its own."""
+    """A statistic, a number or an array of numbers, in its own JSON or NumPy file."""
 
-    words = "the statistic"
+    description = "the statistic"
 
     def __init__(self, path: str) -> None:
         self.path, self.unread = Path(path), ""
@@ -97,38 +97,38 @@ class Statistic:
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator[Any]:
-        """The array; what is no number in it is NaN."""
+        """Yield the array; entries that are not numbers are NaN."""
         del advance
         try:
             if self.path.suffix == ".npy":
                 with self.path.open("rb") as file:
                     found = np.lib.format.read_array(file, allow_pickle=False)
             else:
-                found = _numbers(json.loads(self.path.read_text(encoding="utf-8")))
+                found = _as_floats(json.loads(self.path.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageProblem(f"{self.path.name} cannot be read: {error.strerror}") from None
-        except (ValueError, RecursionError, EOFError):  # their messages could show the statistic
+        except (ValueError, RecursionError, EOFError):  # their messages could contain the statistic
             raise DataProblem(
                 f"{self.path.name} cannot be read: expected a number, or lists of numbers of one length"
             ) from None
         entries = np.ravel(found)
         is_lost = entries.dtype.kind == "f" and entries.size and np.isnan(entries).all()
-        self.unread = self.words if is_lost else ""
+        self.unread = self.description if is_lost else ""
         yield found
 
     def broken(self) -> None:
-        """Never: JSON that ends too early cannot be read."""
+        """None: truncated JSON fails when it is read."""
 
 
-def _numbers(document: Any) -> Any:
-    """A number or nested lists as an array of floats; None and other things are NaN. Raises: ValueError."""
+def _as_floats(document: Any) -> Any:
+    """Convert a number or nested lists to floats; all other entries become NaN. Raises: ValueError."""
     if isinstance(document, list):
-        return np.array([_numbers(item) for item in document])
+        return np.array([_as_floats(item) for item in document])
     return float(document) if isinstance(document, (int, float)) else np.nan
 
 
 def formats(cls: type[Mechanism], fields: dict[str, Any]) -> tuple[DataFormat, ...]:
-    """What of a file the mechanism takes; one around a base takes what the base does."""
+    """Return the accepted data formats of a mechanism; a wrapper accepts the formats of its base."""
     if cls.command.data:
         return cls.command.data
     base = fields.get("base")
@@ -136,20 +136,20 @@ def formats(cls: type[Mechanism], fields: dict[str, Any]) -> tuple[DataFormat, .
 
 
 def vars_of(mechanism: Mechanism) -> dict[str, Any]:
-    """The base of a mechanism, if it has one."""
+    """Return the base of a wrapper as a field, or None as its value."""
     return {"base": getattr(mechanism, "base", None)}
 
 
-def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
-    """The part of the file that the mechanism takes. Raises: UsageProblem, DataProblem."""
+def open_source(args: Namespace, fields: dict[str, Any], file: str) -> Source:
+    """Open the part of the file that the options select. Raises: UsageProblem, DataProblem."""
     accepted = formats(args.kind, fields)
     if not accepted:
         raise UsageProblem(
-            f"--mechanism {args.mechanism} takes no column of a file: it takes {_taken(args.kind)}. "
-            f"Call {args.kind.__name__}(...).release(data) in Python{_own(args.kind)}"
+            f"--mechanism {args.mechanism} cannot read its data from a file; its data are {_accepted_data(args.kind)}. "
+            f"Call {args.kind.__name__}(...).release(data) in Python{_extension_hint(args.kind)}"
         )
     if args.label is not None and args.columns is None:
-        raise UsageProblem("--label goes with --columns, the columns of the rows")
+        raise UsageProblem("--label needs --columns, the columns of the rows")
     if args.column is not None and args.columns is not None:
         raise UsageProblem("give --column, or --columns for several, not both")
     found: DataFormat = "column" if args.column is not None else "statistic"
@@ -164,33 +164,33 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     source: Column | Rows = (
         Column(file, args.column, how) if found == "column" else Rows(file, args.columns, args.label, how)
     )
-    if how.words and file == args.file and not source.is_text:
+    if how.mapping and file == args.file and not source.is_text:
         raise UsageProblem(
-            f"--map is for text, and there is none in {source.words} of {source.path.name}: leave it out"
+            f"--map applies to text, and {source.description} of {source.path.name} holds none: leave --map out"
         )
     return source
 
 
 def _reading(args: Namespace) -> Reading:
-    """How the file's values are read. Raises: UsageProblem."""
+    """Return the rules by which values are read. Raises: UsageProblem."""
     categories = (getattr(args, "categories", None) or ()) if args.column is not None else ()
     if categories and args.map:
-        raise UsageProblem("--map gives numbers and --categories gives codes to the same words: give one of the two")
+        raise UsageProblem("--map and --categories both assign values to text: give only one of them")
     form = TextForm(separator=args.separator, encoding=args.encoding)
-    return Reading(categories=categories, words=args.map or {}, form=form)
+    return Reading(categories=categories, mapping=args.map or {}, form=form)
 
 
-def _taken(cls: type[Mechanism]) -> str:
-    """What `release` takes, as the class or one above it says."""
+def _accepted_data(cls: type[Mechanism]) -> str:
+    """Return the description of the data in the docstring of the class or of a base class."""
     for kind in cls.__mro__:
         text = " ".join(inspect.cleandoc(vars(kind).get("__doc__") or "").split())
         if said := re.search(r"`release` takes (.*?)(?:[.;:] |, and draws|$)", text):
             return said[1]
-    return "data that only Python can give"
+    return "available in Python only"
 
 
-def _own(cls: type[Mechanism]) -> str:
-    """What the author of a mechanism that says nothing of files can do."""
+def _extension_hint(cls: type[Mechanism]) -> str:
+    """Return advice for the author of an extension whose mechanism declares no file format; else an empty string."""
     if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return ""
-    return "; or let its class say what of a file it takes, for example: command = CommandLine(data=('column',))"
+    return "; or declare the data format in its class, for example: command = CommandLine(data=('column',))"

@@ -1,4 +1,4 @@
-"""Why a command stops, and with which exit code. Messages are one line and never show a record."""
+"""Errors of commands with their exit codes. Messages are one line and never contain a record."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -6,23 +6,23 @@ from importlib.util import find_spec
 
 
 class CliError(Exception):
-    """A command cannot go on; `code` is its exit code."""
+    """A command failed; `code` is its exit code."""
 
     code = 2
 
 
 class UsageProblem(CliError):
-    """The command line or the machine: another option, another name, another package would do."""
+    """The command line is invalid, a package is missing, or a file cannot be opened or written."""
 
 
 class Interrupted(CliError):
-    """The user stopped it."""
+    """The user interrupted the command."""
 
     code = 130
 
 
 class DataProblem(CliError):
-    """The data are not what was declared."""
+    """The data differ from their declaration."""
 
     code = 1
 
@@ -34,7 +34,7 @@ def require(package: str, extra: str, purpose: str) -> None:
 
 
 def require_known(what: str, names: Collection[str], known: Collection[str], command: str) -> None:
-    """Raise UsageProblem unless all names are known: with the nearest known ones, and the command that prints all."""
+    """Raise UsageProblem unless all names are known; it suggests similar names and the command that lists all."""
     unknown = [name for name in names if name not in known]
     if not unknown:
         return
@@ -43,11 +43,11 @@ def require_known(what: str, names: Collection[str], known: Collection[str], com
 
 
 def nearest(names: Collection[str], known: Collection[str]) -> str:
-    """A question about the known names that are most like these, to stand after a statement; empty where none are."""
+    """Return "; did you mean ...?" with the most similar known names; empty if none is similar."""
     near = dict.fromkeys(other for name in names for other in _near(name.lower(), known))
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _near(name: str, known: Collection[str]) -> list[str]:
-    """A few names that hold this one, or else the one that is most like it."""
+    """Return up to three names that contain this one, or else the most similar name."""
     return [other for other in known if name and name in other][:3] or get_close_matches(name, known, 1)

@@ -1,4 +1,4 @@
-"""One column of a data file, which mechanisms read as a stream in constant memory."""
+"""A column of a data file as an Arrow stream, read in constant memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,66 +7,66 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import CliError, DataProblem, UsageProblem, require
-from privsample.cli.formats import TEXT, ending, open_quote, read, unreadable
+from privsample.cli.formats import TEXT, file_format, read, read_error, unclosed_quote_problem
 from privsample.cli.textfile import TextForm, line_numbers
-from privsample.cli.values import check_type, coded, is_text, parsed
+from privsample.cli.values import check_type, encode_categories, is_text, parse_numbers
 
 Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the values of a file are read: the categories' names, the numbers that words stand for, and the text."""
+    """Rules for reading values: names of the categories, numbers assigned to text (`mapping`), and form of the text."""
 
     categories: Sequence[str] = ()
-    words: Mapping[str, float | None] = field(default_factory=dict)
+    mapping: Mapping[str, float | None] = field(default_factory=dict)
     form: TextForm = field(default_factory=TextForm)
 
 
 class Column:
     """A column as an Arrow stream that can be read several times.
 
-    The file's schema is checked when this is made. Raises: UsageProblem, DataProblem; no message shows a record.
+    The constructor checks the schema of the file. Raises: UsageProblem, DataProblem; no message contains a record.
     """
 
     def __init__(self, path: str, name: str, how: Reading | None = None) -> None:
         require("pyarrow", "cli", "reading a data file")
         self.path, self.name, self._how = Path(path), name, how or Reading()
-        self.records = self.numbers = 0  # how many were read last, and how many of them as a number or a category
+        self.records = self.numbers = 0  # of the last reading: all records, and those with a readable value
         self._advance: Advance = int
         self._stopped: BaseException | None = None
-        ending(self.path)
+        file_format(self.path)
         if check_file(self.path):
-            raise DataProblem(f"{self.path.name} is empty: it lacks even a header")
+            raise DataProblem(f"{self.path.name} is empty; expected a header and records")
         with self._guard():
             kind = next(read(self.path, name, self._how.form))
         self.is_text = is_text(kind)
-        if self._how.categories or ending(self.path) not in TEXT:
-            check_type(kind, name, categories=bool(self._how.categories), mapped=bool(self._how.words))
+        if self._how.categories or file_format(self.path) not in TEXT:
+            check_type(kind, name, categories=bool(self._how.categories), mapped=bool(self._how.mapping))
 
     @property
-    def words(self) -> str:
-        """The column."""
+    def description(self) -> str:
+        """Description of the column, for messages."""
         return f"column {self.name!r}"
 
     @property
     def unread(self) -> str:
-        """Words for this column, if no record in it could be read when it was read last; empty otherwise."""
-        return self.words if self.records and not self.numbers else ""
+        """Description of the column if no record had a readable value at the last reading; empty otherwise."""
+        return self.description if self.records and not self.numbers else ""
 
     def where(self, places: Sequence[int]) -> str:
-        """Where records stand, counted from 0, for the curator: lines of a text file, else numbers from 1 on."""
-        lines = line_numbers(self.path, self._how.form, places) if ending(self.path) in TEXT else []
+        """Describe the positions of records, given from 0: lines of a text file, otherwise record numbers from 1."""
+        lines = line_numbers(self.path, self._how.form, places) if file_format(self.path) in TEXT else []
         word, found = ("line", lines) if lines else ("record", [place + 1 for place in places])
         return f"{word}{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
 
     def broken(self) -> DataProblem | None:
-        """What to say of a file whose number of records is wrong because a quotation mark in it is never closed."""
-        return open_quote(self.path, self._how.form) if ending(self.path) in TEXT else None
+        """Error for a text file with an unclosed quotation mark, which changes the number of records; else None."""
+        return unclosed_quote_problem(self.path, self._how.form) if file_format(self.path) in TEXT else None
 
     @contextmanager
     def reading(self, advance: Advance = int) -> Iterator["Column"]:
-        """Tell `advance` the rows of each chunk; an error or interrupt inside the stream comes out as it was."""
+        """Call `advance` with the number of rows of each chunk; errors inside the stream are raised unchanged."""
         self._advance, self._stopped = advance, None
         try:
             yield self
@@ -81,21 +81,21 @@ class Column:
             yield
         except (CliError, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 (pyarrow's own messages can show a record)
-            raise unreadable(self.path, error, self._how.form) from None
+        except Exception as error:  # noqa: BLE001 (messages of pyarrow can contain a record)
+            raise read_error(self.path, error, self._how.form) from None
 
     def _records(self) -> Iterator[Any]:
-        """The Arrow type of what follows, then arrays of numbers."""
+        """Yield the Arrow type of the column, then its records as arrays of numbers."""
         import pyarrow as pa
 
         arrays = read(self.path, self.name, self._how.form)
         kind = next(arrays)
         if self._how.categories:
             yield pa.int64()
-            yield from (coded(array, self._how.categories) for array in arrays)
+            yield from (encode_categories(array, self._how.categories) for array in arrays)
         elif is_text(kind):
             yield pa.float64()
-            yield from (parsed(array, self._how.words) for array in arrays)
+            yield from (parse_numbers(array, self._how.mapping) for array in arrays)
         else:
             yield kind
             yield from arrays
@@ -117,18 +117,18 @@ class Column:
             with self._guard():
                 for array in records:
                     self.records += len(array)
-                    self.numbers += _numbers(array, known=bool(self._how.categories))
+                    self.numbers += _count_readable(array, known=bool(self._how.categories))
                     self._advance(len(array))
                     yield pa.record_batch([array], schema=schema)
         except GeneratorExit:
             raise
         except BaseException as error:
-            self._stopped = error  # it cannot cross Arrow's interface as it is
+            self._stopped = error  # the C interface of Arrow would replace it by its own error; `reading` raises it
             raise
 
 
-def _numbers(array: Any, *, known: bool) -> int:
-    """How many entries are numbers; of codes, how many are of known categories."""
+def _count_readable(array: Any, *, known: bool) -> int:
+    """Count the entries that are numbers; of category codes, those of known categories."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -139,16 +139,16 @@ def _numbers(array: Any, *, known: bool) -> int:
 
 
 def check_file(path: Path) -> bool:
-    """Whether a file is empty. Raises: UsageProblem, unless something can be read there."""
+    """Return True if the file is empty. Raises: UsageProblem, if it is not a readable file."""
     if path.is_dir():
         raise UsageProblem(f"{path} cannot be opened: Is a directory")
     if path.exists() and not path.is_file():
-        raise UsageProblem(f"{path} is no regular file; write its content to one first")
+        raise UsageProblem(f"{path} is not a regular file; write its content to a regular file first")
     try:
         with path.open("rb") as file:
             return not file.read(1)
     except FileNotFoundError:
         raise UsageProblem(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
-        reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+    except (OSError, ValueError) as error:  # ValueError: the name contains a null character
+        reason = error.strerror if isinstance(error, OSError) else "invalid file name"
         raise UsageProblem(f"{path} cannot be opened: {reason}") from None

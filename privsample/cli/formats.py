@@ -1,4 +1,4 @@
-"""Readers of file formats. Each yields the Arrow type of one column first, then its records, array by array."""
+"""Readers of file formats. Each yields the Arrow type of a column first, then its records in arrays."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from privsample.cli.textfile import (
     TextForm,
     check_encoding,
     header_names,
+    list_names,
     long_line,
-    names_in_words,
     other_separator,
     ragged_line,
 )
@@ -22,8 +22,8 @@ _PACKED = (".gz", ".bz2", ".zst")
 _ROWS, _BYTES = 1 << 16, MOST_BYTES
 
 
-def ending(path: Path) -> str:
-    """The ending that names the format; text may also be compressed. Raises: UsageProblem, for another one."""
+def file_format(path: Path) -> str:
+    """Return the file name extension of the format; text may be compressed. Raises: UsageProblem, if it is unknown."""
     last, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
     found = inner if last in _PACKED and inner in TEXT else last
     if found not in TEXT + PARQUET + ARROW:
@@ -33,41 +33,45 @@ def ending(path: Path) -> str:
 
 
 def read(path: Path, column: str, form: TextForm) -> Iterator[Any]:
-    """The column's Arrow type, then its records. Raises: UsageProblem, DataProblem, and pyarrow's own errors."""
-    kind = ending(path)
+    """Yield the Arrow type of the column, then its records. Raises: UsageProblem, DataProblem, errors of pyarrow."""
+    kind = file_format(path)
     if kind in TEXT:
         return _csv(path, column, form)
     return (_parquet if kind in PARQUET else _arrow)(path, column)
 
 
-def unreadable(path: Path, error: Exception, form: TextForm) -> DataProblem:
-    """What to say of a file that pyarrow gave up on; its own messages can show records."""
-    if ending(path) not in TEXT:
-        return DataProblem(f"{path.name} cannot be read: it is broken, only half written, or of another format")
+def read_error(path: Path, error: Exception, form: TextForm) -> DataProblem:
+    """Return an error without records for a file that pyarrow cannot read; messages of pyarrow can contain records."""
+    if file_format(path) not in TEXT:
+        return DataProblem(f"{path.name} cannot be read: it is damaged, incomplete, or in another format")
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
         place, count = ragged_line(path, form) or (None, int(fields[2]))
         line = path.name if place is None else f"line {place} of {path.name}"
         names = header_names(path, form)
-        listed = "" if names is None else f" ({names_in_words(names)})"
-        mend = other_separator(path, form) or "mend the file, or put what holds a separator in quotation marks"
+        listed = "" if names is None else f" ({list_names(names)})"
+        fix = other_separator(path, form) or "correct the file, or quote fields that contain a separator"
         held = f"{count} field" if count == 1 else f"{count} fields"
-        return DataProblem(f"{line} has a row of {held} where the header has {fields[1]}{listed}; {mend}")
+        return DataProblem(f"{line} has a row of {held} where the header has {fields[1]}{listed}; {fix}")
     if "straddling" in str(error):
-        return open_quote(path, form) or DataProblem(f"{path.name} has a row of more than 1 MB; mend the file")
+        return unclosed_quote_problem(path, form) or DataProblem(
+            f"{path.name} has a row of more than 1 MB; correct the file"
+        )
     if isinstance(error, UnicodeError):
         used = form.encoding or "UTF-8"
-        return DataProblem(f"{path.name} is no text in the encoding {used}; give another with --encoding, e.g. latin-1")
-    return DataProblem(f"{path.name} cannot be read as UTF-8 text with a header: it is broken, half written or no CSV")
+        return DataProblem(
+            f"{path.name} is not text in the encoding {used}; give the encoding with --encoding, e.g. latin-1"
+        )
+    return DataProblem(f"{path.name} cannot be read as UTF-8 text with a header: it is damaged, incomplete or not CSV")
 
 
-def open_quote(path: Path, form: TextForm) -> DataProblem | None:
-    """A row of more than 1 MB, or a quotation mark that is never closed: what to say, if there is one."""
+def unclosed_quote_problem(path: Path, form: TextForm) -> DataProblem | None:
+    """Return an error for a row of more than 1 MB or an unclosed quotation mark, or None if there is neither."""
     place = long_line(path, form)
     if place is None:
         return None
     return DataProblem(
         f"line {place} of {path.name} starts a row of more than 1 MB, or a quotation mark that is never closed; "
-        "mend the file"
+        "correct the file"
     )
 
 
@@ -80,10 +84,10 @@ def _csv(path: Path, column: str, form: TextForm) -> Iterator[Any]:
     rows = csv.ParseOptions(delimiter=form.between(path), newlines_in_values=True)
     with csv.open_csv(str(path), read_options=block, parse_options=rows) as reader:
         names = reader.schema.names
-    _place(names, column, path, form)
-    # Where the only column is this one, an empty line is a record, and a missing one.
+    _column_index(names, column, path, form)
+    # In a file with a single column, an empty line is a record with a missing value.
     rows = csv.ParseOptions(delimiter=form.between(path), newlines_in_values=True, ignore_empty_lines=len(names) > 1)
-    # Bytes, not numbers: no record can fail (values.py says what text counts as).
+    # Read bytes, not numbers, so that no record can raise an error; values.py converts them.
     convert = csv.ConvertOptions(include_columns=[column], column_types={column: pa.binary()})
     with csv.open_csv(str(path), read_options=block, parse_options=rows, convert_options=convert) as reader:
         yield pa.binary()
@@ -96,10 +100,10 @@ def _parquet(path: Path, column: str) -> Iterator[Any]:
 
     with parquet.ParquetFile(str(path), pre_buffer=False, buffer_size=_BYTES) as file:
         schema = file.schema_arrow
-        yield _plain_type(schema.field(_place(schema.names, column, path, None)).type)
+        yield _plain_type(schema.field(_column_index(schema.names, column, path, None)).type)
         for batch in file.iter_batches(batch_size=_ROWS, columns=[column]):
-            if batch.schema.names != [column]:  # 'a.b' can also mean b inside a
-                raise UsageProblem(f"{path.name} has more than one column that {column!r} can mean; rename it")
+            if batch.schema.names != [column]:  # 'a.b' also selects the field b of a nested column a
+                raise UsageProblem(f"{path.name} has several columns that match {column!r}; rename one")
             yield _plain(batch.column(0))
 
 
@@ -107,21 +111,21 @@ def _arrow(path: Path, column: str) -> Iterator[Any]:
     from pyarrow import OSFile, ipc
 
     with OSFile(str(path)) as source:
-        place = _place(ipc.open_file(source).schema.names, column, path, None)
+        place = _column_index(ipc.open_file(source).schema.names, column, path, None)
         file = ipc.open_file(source, options=ipc.IpcReadOptions(included_fields=[place], use_threads=False))
         yield _plain_type(file.schema.field(0).type)
         for i in range(file.num_record_batches):
             yield _plain(file.get_batch(i).column(0))
 
 
-def _place(names: Sequence[str], column: str, path: Path, form: TextForm | None) -> int:
-    """The place of the column. Raises: UsageProblem, where there is none or more than one; of text `form` says how."""
+def _column_index(names: Sequence[str], column: str, path: Path, form: TextForm | None) -> int:
+    """Return the index of the column; `form` is the form of a text file. Raises: UsageProblem, unless it is unique."""
     if names.count(column) == 1:
         return names.index(column)
     if column in names:
         raise UsageProblem(f"{path.name} has {names.count(column)} columns named {column!r}; rename all but one")
     shown: Sequence[str] | None = names
-    if form is not None:  # the first line may be a record: then it is not shown
+    if form is not None:  # the first line may be a record; the message must not contain it
         count = "one column" if len(names) == 1 else f"{len(names)} columns"
         start = f"the first line of {path.name} names {count}, none of them {column!r}"
         if hint := other_separator(path, form):
@@ -131,7 +135,7 @@ def _place(names: Sequence[str], column: str, path: Path, form: TextForm | None)
         start = f"{path.name} has no column {column!r}"
     if shown is None:
         raise UsageProblem(f"{start}; check --column, --separator, and that the file has a header")
-    raise UsageProblem(f"{start}; it has: {names_in_words(shown)}{nearest([column], shown)}")
+    raise UsageProblem(f"{start}; it has: {list_names(shown)}{nearest([column], shown)}")
 
 
 def _plain(array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`privsample ledger`: a budget for one data set, kept in a file."""
+"""`privsample ledger`: the privacy budget of one data set, kept in a file."""
 
 import json
 import sys
@@ -8,27 +8,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from privsample._decimals import round_down
 from privsample.accounting.base import Accountant
 from privsample.accounting.guarantees import ApproximateAccountant, PureAccountant, ZCDPAccountant
 from privsample.accounting.ledger import Ledger
 from privsample.cli import build
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole
-from privsample.cli.output import Page, check_tables, print_json, up
+from privsample.cli.options import Parser, add_json, add_target, number, phrase, whole_number
+from privsample.cli.output import Console, check_tables, print_json, round_down, round_up
 from privsample.errors import BudgetExceeded
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
-ABOUT = "keep a budget: everything that was released from one data set, and what may still be"
+ABOUT = "keep a privacy budget: all releases from one data set, and the remaining budget"
 DESCRIPTION = """\
-Keep a budget for one data set in a file. `init` makes the file, `show` prints what was spent and what
-remains, `spend` writes down a release that was made elsewhere, `export` gives everything as JSON.
-A release made with `privsample release --ledger FILE` is written down before it is drawn; what does not
-fit is refused. Several programs may use one file at once."""
+Keep the privacy budget of one data set in a file. `init` creates the file, `show` prints the spent and the
+remaining budget, `spend` records a release that was made elsewhere, `export` prints everything as JSON.
+`privsample release --ledger FILE` records the release before it is drawn and refuses a release that would
+exceed the budget. Several programs may use one file at the same time."""
 EXAMPLE = """\
-example: a year's budget for 1000 patients
+example: annual budget for 1000 patients
   privsample ledger init patients.ledger --dataset patients-2024 \\
       --n 1000 --unit patient --epsilon 2 --delta 1e-6
   privsample ledger spend patients.ledger --pure 0.5 --label "count, March"
@@ -37,77 +36,85 @@ _FILE = "the ledger's file"
 
 
 def add(parser: Any) -> None:
-    """The four actions and their options."""
+    """Add the four actions and their options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", parser_class=Parser)
-    _add_init(actions.add_parser("init", help="make a ledger", description="Make a ledger with a budget."))
+    _add_init(actions.add_parser("init", help="create a ledger", description="Create a ledger with a budget."))
     _add_show(actions.add_parser("show", help="print entries and totals", description="Print entries and totals."))
-    _add_spend(actions.add_parser("spend", help="write down a release made elsewhere", description=_SPEND))
-    _add_export(actions.add_parser("export", help="everything as JSON", description="Everything as JSON."))
+    _add_spend(actions.add_parser("spend", help="record a release made elsewhere", description=_SPEND))
+    _add_export(
+        actions.add_parser("export", help="print all entries as JSON", description="Print all entries as JSON.")
+    )
 
 
 def run(args: Namespace) -> int:
-    """Do what the action says."""
+    """Run the action."""
     if args.action is None:
-        raise UsageProblem("say what to do with the ledger: init, show, spend or export (see privsample ledger --help)")
+        raise UsageProblem("the action is missing: give init, show, spend or export (see privsample ledger --help)")
     action: Callable[[Namespace], int] = args.act
     return action(args)
 
 
 @contextmanager
-def spending() -> Iterator[None]:
-    """A ledger's refusals and errors, all about public facts, as errors of usage."""
+def ledger_errors() -> Iterator[None]:
+    """Convert refusals and file errors of a ledger, which contain public information only, to UsageProblem."""
     try:
         yield
     except (BudgetExceeded, OSError) as error:
-        raise UsageProblem(_in_words(error)) from None
+        raise UsageProblem(_error_text(error)) from None
 
 
-def _in_words(error: Exception) -> str:
-    """The library's own message, or what the operating system says of a file."""
+def _error_text(error: Exception) -> str:
+    """Return the message of the library, or the reason that the operating system gives for a file."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename} cannot be opened or written: {error.strerror}"
     return str(error)
 
 
-def opened(path: str) -> Ledger:
-    """The ledger in this file. Raises: UsageProblem."""
-    with build.checked(), spending():
+def open_ledger(path: str) -> Ledger:
+    """Open the ledger in this file. Raises: UsageProblem."""
+    with build.usage_errors(), ledger_errors():
         try:
             return Ledger(path)
         except FileNotFoundError:
-            raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` makes one") from None
+            raise UsageProblem(f"there is no ledger at {path}; `privsample ledger init` creates one") from None
 
 
-def released(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
-    """Spend, then draw from data that were validated before. Raises: UsageProblem, SchemaError."""
-    with build.checked():
+def release_with_ledger(ledger: Ledger, mechanism: Mechanism, data: Any, label: str = "") -> Release:
+    """Charge the ledger, then draw from data that were validated before. Raises: UsageProblem, SchemaError."""
+    with build.usage_errors():
         account = mechanism.accountant
         fits = ledger.fits(account)
     if not fits:
-        with spending():
-            ledger.spend(account, label=label or type(mechanism).__name__)  # refuses, and says why
-    with spending():
+        with ledger_errors():
+            ledger.spend(account, label=label or type(mechanism).__name__)  # raises BudgetExceeded with the reason
+    with ledger_errors():
         return ledger.release(mechanism, data, label=label, validated=True)
 
 
 def _add_init(parser: Any) -> None:
-    parser.add_argument("ledger", metavar="FILE", help="the file to make")
+    parser.add_argument("ledger", metavar="FILE", help="the file to create")
     group = parser.add_argument_group("the data")
-    group.add_argument("--dataset", type=phrase, required=True, metavar="NAME", help="a name for the data")
-    group.add_argument("--n", type=whole, metavar="N", help="how many records there are, if that is public")
+    group.add_argument("--dataset", type=phrase, required=True, metavar="NAME", help="name of the data")
+    group.add_argument("--n", type=whole_number, metavar="N", help="number of records, if it is public")
     group.add_argument(
         "--add-remove",
         action="store_true",
-        help="in place of --n: their number is not public; neighbours have one more",
+        help="instead of --n: the number of records is not public; neighbours differ by one added record",
     )
-    group.add_argument("--unit", type=phrase, default="record", metavar="WORD", help="what one record is, e.g. patient")
+    group.add_argument(
+        "--unit",
+        type=phrase,
+        default="record",
+        metavar="WORD",
+        help="the unit that one record represents, e.g. patient",
+    )
     add_target(parser)
     parser.add_argument(
         "--approximate-share",
         type=number,
         default=0.0,
         metavar="S",
-        help="the part of delta, from 0 to 1, kept for releases that may fail outright and for plans (default: 0)",
+        help="fraction of delta, from 0 to 1, reserved for releases with an infinity mass and for plans (default: 0)",
     )
     add_json(parser)
     parser.set_defaults(act=_init)
@@ -117,55 +124,59 @@ def _init(args: Namespace) -> int:
     check_tables(args)
     budget = build.required_target(args)
     if (args.n is None) != args.add_remove:
-        raise UsageProblem("give --n N where the number of records is public, or --add-remove where it is not")
+        raise UsageProblem("give --n N if the number of records is public, or --add-remove if it is not")
     relation: Relation = AddRemove(unit=args.unit) if args.n is None else ReplaceOne(n=args.n, unit=args.unit)
     if Path(args.ledger).exists():
-        raise UsageProblem(f"{args.ledger} exists; choose another name: a ledger is never replaced")
+        raise UsageProblem(f"{args.ledger} exists, and a ledger is never replaced; choose another name")
     fixed: dict[str, Any] = {"relation": relation, "dataset": args.dataset}
-    with build.checked(), spending():
+    with build.usage_errors(), ledger_errors():
         made = Ledger(args.ledger, budget=budget, approximate_share=args.approximate_share, **fixed)
-    return _print(args, made)
+    return _print_ledger(args, made)
 
 
 def _add_show(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
     add_json(parser)
-    parser.set_defaults(act=lambda args: _print(args, opened(args.ledger)))
+    parser.set_defaults(act=lambda args: _print_ledger(args, open_ledger(args.ledger)))
 
 
 _SPEND = """\
-Write down a release that was made elsewhere, or is about to be: by the guarantee that was stated for
-it, or by its account in a file."""
+Record a release that was made elsewhere or is about to be made, by its stated guarantee or by its account in a
+file."""
 
 
 def _add_spend(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
-    group = parser.add_argument_group("what it costs (one of three)")
-    group.add_argument("--pure", type=number, metavar="E", help="it is epsilon-DP; with --failure: (epsilon, delta)-DP")
-    group.add_argument("--failure", type=number, metavar="D", help="the delta that belongs to --pure")
-    group.add_argument("--zcdp", type=number, metavar="RHO", help="it is rho-zCDP")
+    group = parser.add_argument_group("the guarantee (one of three)")
+    group.add_argument("--pure", type=number, metavar="E", help="epsilon-DP; with --failure: (epsilon, delta)-DP")
+    group.add_argument("--failure", type=number, metavar="D", help="the delta for --pure")
+    group.add_argument("--zcdp", type=number, metavar="RHO", help="rho-zCDP")
     group.add_argument(
-        "--account", metavar="JSON", help="a release (.json), or what `privsample account --json` printed"
+        "--account", metavar="JSON", help="a release (.json), or the output of `privsample account --json`"
     )
-    parser.add_argument("--times", type=whole, default=1, metavar="K", help="how many such releases (default: 1)")
-    parser.add_argument("--label", default="", metavar="TEXT", help="what it is, for the history")
+    parser.add_argument(
+        "--times", type=whole_number, default=1, metavar="K", help="number of such releases (default: 1)"
+    )
+    parser.add_argument("--label", default="", metavar="TEXT", help="description of the entry")
     add_json(parser)
     parser.set_defaults(act=_spend)
 
 
 def _spend(args: Namespace) -> int:
     check_tables(args)
-    ledger = opened(args.ledger)
-    with build.checked(), spending():
+    ledger = open_ledger(args.ledger)
+    with build.usage_errors(), ledger_errors():
         ledger.spend(_account(args, ledger.relation), times=args.times, label=args.label)
-    return _print(args, ledger)
+    return _print_ledger(args, ledger)
 
 
 def _account(args: Namespace, relation: Relation) -> Accountant:
     if sum(found is not None for found in (args.pure, args.zcdp, args.account)) != 1:
-        raise UsageProblem("say what it costs by one of --pure (with --failure), --zcdp and --account")
+        raise UsageProblem(
+            "the guarantee is missing or given twice: give one of --pure (with --failure), --zcdp and --account"
+        )
     if args.failure is not None and args.pure is None:
-        raise UsageProblem("--failure belongs to --pure: the delta beside that epsilon")
+        raise UsageProblem("--failure needs --pure: it is the delta for that epsilon")
     if args.account is not None:
         return _read_account(Path(args.account))
     if args.zcdp is not None:
@@ -176,17 +187,19 @@ def _account(args: Namespace, relation: Relation) -> Accountant:
 
 
 def _read_account(path: Path) -> Accountant:
-    """From a release, an account, or a mechanism; each is JSON."""
+    """Read the account of a release, an account, or a mechanism from a JSON file. Raises: UsageProblem."""
     from privsample._serial import decode
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise UsageProblem(
-            f"{path.name} is not JSON; give a release (.json) or what `account --json` printed"
+            f"{path.name} is not JSON; give a release (.json) or the output of `privsample account --json`"
         ) from None
     if not isinstance(document, dict):
-        raise UsageProblem(f"{path.name} holds no account")
+        raise UsageProblem(
+            f"{path.name} holds no account; give a release (.json) or the output of `privsample account --json`"
+        )
     if "account" in document:
         return Accountant.from_dict(document["account"])
     if "mechanism" in document:
@@ -194,50 +207,50 @@ def _read_account(path: Path) -> Accountant:
         account = getattr(made, "accountant", None)
         if isinstance(account, Accountant):
             return account
-        raise UsageProblem(f"{path.name} names no mechanism")
+        raise UsageProblem(f"{path.name} holds no mechanism with an account")
     return Accountant.from_dict(document)
 
 
 def _add_export(parser: Any) -> None:
     parser.add_argument("ledger", metavar="FILE", help=_FILE)
-    parser.add_argument("--out", metavar="PATH", help="a new file (default: standard output)")
+    parser.add_argument("--out", metavar="PATH", help="write to this new file (default: standard output)")
     parser.set_defaults(act=_export, json=True)
 
 
 def _export(args: Namespace) -> int:
-    ledger = opened(args.ledger)
+    ledger = open_ledger(args.ledger)
     if args.out is None:
         print_json(ledger.export())
         return 0
-    with spending():
+    with ledger_errors():
         ledger.export(args.out)
     print(f"privsample: written to {args.out}", file=sys.stderr)
     return 0
 
 
-def _print(args: Namespace, ledger: Ledger) -> int:
+def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     check_tables(args)
-    with build.checked(), spending():
+    with build.usage_errors(), ledger_errors():
         made = ledger.export()
     if args.json:
         print_json({"command": "ledger", "action": args.action, "file": str(ledger.path)} | made)
         return 0
-    page = Page()
+    console = Console()
     facts = [
         ("ledger", str(ledger.path.name)),
         ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
         ("budget", ledger.budget.words),
-        ("spent", up(ledger.spent())),
+        ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
     ]
     if "set_aside" in made:
         aside = made["set_aside"]
-        facts.append(("delta set aside", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} is left"))
+        facts.append(("reserved delta", f"{aside['delta']:g}, of which {round_down(aside['left'], 6)} remains"))
     if not made["within_budget"]:
         facts.append(
-            ("attention", "by this version's formulas the entries are over the budget; nothing can be released")
+            ("warning", "by the formulas of this version the entries exceed the budget; every release is refused")
         )
-    page.facts(facts)
+    console.facts(facts)
     rows = [
         [
             str(entry.number),
@@ -251,5 +264,5 @@ def _print(args: Namespace, ledger: Ledger) -> int:
         for entry in ledger.history()
     ]
     if rows:
-        page.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
+        console.table("Entries", ("", "date", "kind", "label", "accounts", "not drawn yet"), rows, numbers=(0, 5))
     return 0

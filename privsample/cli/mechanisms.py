@@ -1,18 +1,18 @@
-"""`privsample mechanisms`: every mechanism with its options, as its description gives them."""
+"""`privsample mechanisms`: list all mechanisms and their options."""
 
 from argparse import Namespace
 from typing import Any
 
 from privsample.cli.choice import field_options, mechanism_class, mechanisms, option
 from privsample.cli.options import add_json
-from privsample.cli.output import Page, check_tables, print_json
+from privsample.cli.output import Console, check_tables, print_json
 from privsample.cli.syntax import metavar
 from privsample.mechanisms.arguments import summary
 
-ABOUT = "list the mechanisms, and the options of each"
+ABOUT = "list the mechanisms and their options"
 DESCRIPTION = """\
-List every mechanism that `account`, `release`, `compare` and `audit` know, those of installed extensions
-among them: what it does, what of a file it takes, and what a limit decides. With names: their options."""
+List the mechanisms of `account`, `release`, `compare` and `audit`, including those of installed extensions,
+with the parameter that calibration determines. With names: the options and data formats of these mechanisms."""
 EXAMPLE = """\
 example:
   privsample mechanisms
@@ -20,36 +20,38 @@ example:
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which mechanisms to print the options of")
+    """Add the options of the command."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mechanisms whose options are printed")
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print the list, or the options of those that are named."""
+    """Print the list of mechanisms, or the options of the named ones."""
     check_tables(args)
     found = {name: mechanism_class(name) for name in args.names} if args.names else mechanisms()
     if args.json:
         print_json({"command": "mechanisms", "mechanisms": [_described(name, cls) for name, cls in found.items()]})
         return 0
-    page = Page()
+    console = Console()
     if not args.names:
         rows = [[name, summary(cls), ", ".join(_decided(cls))] for name, cls in found.items()]
-        page.table("Mechanisms", ("name", "what it does", "a limit decides"), rows)
-        page.paragraph("Their options", "`privsample mechanisms NAME`, or `privsample account --mechanism NAME --help`")
+        console.table("Mechanisms", ("name", "description", "calibrated"), rows)
+        console.paragraph(
+            "Their options", "`privsample mechanisms NAME`, or `privsample account --mechanism NAME --help`"
+        )
         return 0
     for name, cls in found.items():
-        page.paragraph(f"{name} ({cls.__name__})", summary(cls))
+        console.paragraph(f"{name} ({cls.__name__})", summary(cls))
         described = _described(name, cls)
         if described["data"]:
-            page.text(f"release takes: {' or '.join(described['data'])}")
+            console.text(f"data: {' or '.join(described['data'])}")
         rows = [[one["option"], one["value"], one["help"] + _note(one)] for one in described["options"]]
-        page.table("Options", ("option", "value", "what it is"), rows)
+        console.table("Options", ("option", "value", "description"), rows)
     return 0
 
 
 def _note(one: dict[str, Any]) -> str:
-    return " (or a limit)" if one["decided_by_limit"] else "" if one["required"] else " (may be left out)"
+    return " (or a privacy target)" if one["decided_by_limit"] else "" if one["required"] else " (optional)"
 
 
 def _decided(cls: Any) -> list[str]:
@@ -57,7 +59,7 @@ def _decided(cls: Any) -> list[str]:
 
 
 def _described(name: str, cls: Any) -> dict[str, Any]:
-    """A mechanism for machines."""
+    """Return the description of a mechanism as JSON."""
     decided = {free.decides for free in cls.free_parameters}
     options = [
         {

@@ -1,4 +1,4 @@
-"""The options of models: all of them from what the models say of themselves."""
+"""Command line options of models, derived from the fields of the model classes."""
 
 import argparse
 from argparse import Namespace
@@ -18,9 +18,9 @@ _COUNTS = ("no number", "one number", "two numbers", "three numbers", "four numb
 
 
 def models() -> dict[str, type[Model]]:
-    """The models that can be named, by their names on the command line, which they say themselves.
+    """Return the models with a `command_name`, by that name.
 
-    privsample's public ones, and those that installed packages register. Raises: UsageProblem.
+    They are the public models of privsample and those that installed packages register. Raises: UsageProblem.
     """
     load_extensions()
     found: dict[str, type[Model]] = {}
@@ -38,7 +38,7 @@ def models() -> dict[str, type[Model]]:
 
 @cache
 def load_extensions() -> None:
-    """Import the installed packages that extend privsample. Raises: UsageProblem, where one cannot be imported."""
+    """Import the installed packages that extend privsample. Raises: UsageProblem, if one cannot be imported."""
     try:
         privsample.load_extensions()
     except ImportError as error:
@@ -46,18 +46,18 @@ def load_extensions() -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """What the records are and what was believed of them before."""
+    """Add the options of the model and its prior."""
     group = parser.add_argument_group("the data and the model")
     group.add_argument(
         "--model",
         metavar="MODEL",
-        help=f"one of {', '.join(models())}, with its own options; any other by its name and its fields, in quotes",
+        help=f"one of {', '.join(models())}, with its own options; any other model by its name and fields, in quotes",
     )
     group.add_argument(
         "--prior",
         type=numbers,
         metavar="A,B",
-        help=f"the prior's numbers: {prior_help()}. A larger prior makes stronger guarantees possible",
+        help=f"parameters of the prior: {prior_help()}. A stronger prior allows stronger privacy guarantees",
     )
     for name, (kind, words) in model_options().items():
         if kind is bool:
@@ -69,8 +69,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--categories",
         type=names,
         metavar="A,B,C",
-        help=f"{names_of(lambda kind: kind.records_are_codes)}: the public list of names in the column; missing and "
-        "unknown names count as the first. Without it the column holds 0, 1, 2, ...",
+        help=f"{names_of(lambda kind: kind.records_are_codes)}: public list of the category names; missing and "
+        "unknown names become the first category. Without it the column holds 0, 1, 2, ...",
     )
 
 
@@ -78,17 +78,17 @@ _pair = reader(Argument(name="bounds", kind=tuple[float, float]))
 
 
 def model_flags() -> frozenset[str]:
-    """The options that `add_model` adds, without their dashes."""
+    """Return the options that `add_model` adds, without dashes."""
     return frozenset({"model", "prior", "categories", *(flag(name)[2:] for name in model_options())})
 
 
 def model(args: Namespace) -> Model:
-    """The model with its prior. Raises: UsageProblem."""
+    """Return the model with its prior. Raises: UsageProblem."""
     known = models()
     if args.model is None:
         raise UsageProblem(f"--model is missing; expected one of {', '.join(known)}")
     if "=" in args.model or args.model.endswith(".json"):
-        return _in_full(args)
+        return _parse_full_model(args)
     if args.model not in known:
         for other in classes_of(Model):
             if command_name(other) == args.model:
@@ -101,16 +101,16 @@ def model(args: Namespace) -> Model:
     if args.prior is None:
         raise UsageProblem(f"{words} needs --prior, the numbers {','.join(kind.prior_parameters)}")
     try:
-        return made(args, kind)
+        return build_model(args, kind)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise UsageProblem(f"{words}: {error}") from None
 
 
-def _in_full(args: Namespace) -> Model:
-    """A model that `--model` writes with all its fields."""
+def _parse_full_model(args: Namespace) -> Model:
+    """Return the model that `--model` specifies with all its fields. Raises: UsageProblem."""
     _check_extras(args, "a model that is written in full", ("categories",), ())
     if args.prior is not None:
-        raise UsageProblem("--prior must be left out where --model is written in full")
+        raise UsageProblem("--prior must be left out if --model is written in full")
     try:
         found: Model = value(Model, args.model)
     except argparse.ArgumentTypeError as error:
@@ -128,41 +128,41 @@ def _check_extras(args: Namespace, words: str, takes: tuple[str, ...], needs: tu
 
 
 def option_kinds(kind: type[Model]) -> dict[str, type]:
-    """The model's own options, each with its type: bool, int, float or tuple (a pair of numbers)."""
+    """Return the options of the model with their types: bool, int, float or tuple (a pair of numbers)."""
     hints = get_type_hints(kind)
     return {field: get_origin(hints[field]) or hints[field] for field in kind.options}
 
 
 def takes_all_numbers(kind: type[Model]) -> bool:
-    """Whether the numbers of the prior are one field, as many as wanted."""
+    """Return True if the prior is one field with any number of parameters."""
     first, *others = kind.prior_parameters
     hint = get_type_hints(kind)[first]
     return not others and get_origin(hint) is tuple and get_args(hint)[-1:] == (...,)
 
 
 def options_of(kind: type[Model]) -> tuple[str, ...]:
-    """The fields that the model takes from the command line besides its prior."""
+    """Return the fields of the model that are options besides the prior."""
     return (*kind.options, *(("categories",) if kind.records_are_codes else ()))
 
 
 def required_of(kind: type[Model]) -> tuple[str, ...]:
-    """Those of its options without which there is no model."""
+    """Return the required options of the model."""
     fields = kind.__dataclass_fields__  # type: ignore[attr-defined]
     return tuple(field for field in kind.options if fields[field].default is fields[field].default_factory)
 
 
 def flag(field: str) -> str:
-    """The option of a field."""
+    """Return the command line option of a field."""
     return "--" + field.replace("_", "-")
 
 
 def names_of(chosen: Callable[[type[Model]], bool]) -> str:
-    """The names of the chosen models."""
+    """Return the names of the models for which `chosen` is true."""
     return ", ".join(name for name, kind in models().items() if chosen(kind))
 
 
 def prior_help() -> str:
-    """Which models have which parameters."""
+    """Return the help text that lists the prior parameters of each model."""
     lines: dict[str, list[str]] = {}
     for name, kind in models().items():
         words = "one number for each category" if takes_all_numbers(kind) else ",".join(kind.prior_parameters)
@@ -171,7 +171,7 @@ def prior_help() -> str:
 
 
 def model_options() -> dict[str, tuple[type, str]]:
-    """The options of all models, by field: the type, and a line of help, which names the models."""
+    """Return the options of all models by field: the type, and a help line that names the models."""
     hints = {field: hint for kind in models().values() for field, hint in option_kinds(kind).items()}
     lines = {field: line for kind in models().values() for field, line in kind.options.items()}
     return {field: (hints[field], f"{_takers(field)}: {lines[field]}") for field in hints}
@@ -182,14 +182,14 @@ def _takers(field: str) -> str:
 
 
 def check_count(name: str, parts: tuple[str, ...], prior: tuple[float, ...]) -> None:
-    """Refuse a prior of another number of numbers. Raises: UsageProblem."""
+    """Check the number of prior parameters. Raises: UsageProblem."""
     if len(prior) != len(parts):
         count = _COUNTS[len(parts)] if len(parts) < len(_COUNTS) else f"{len(parts)} numbers"
         raise UsageProblem(f"--prior for {name} is {count}, {','.join(parts)}; got {len(prior)}")
 
 
-def made(args: Namespace, kind: type[Model]) -> Model:
-    """The model of this class with the prior and the options given. Raises: UsageProblem, and as the class does."""
+def build_model(args: Namespace, kind: type[Model]) -> Model:
+    """Construct the model with the given prior and options. Raises: UsageProblem, and the errors of the class."""
     prior: tuple[float, ...] = args.prior
     if takes_all_numbers(kind):
         given: dict[str, Any] = {kind.prior_parameters[0]: prior}
@@ -199,7 +199,7 @@ def made(args: Namespace, kind: type[Model]) -> Model:
     if kind.records_are_codes and args.categories and len(args.categories) != len(prior):
         raise UsageProblem(
             f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
-            "they must be as many, one number for each name"
+            "give one number for each name"
         )
     for field, hint in option_kinds(kind).items():
         item = getattr(args, field)

@@ -1,4 +1,4 @@
-"""The options that commands share, and how their values are read."""
+"""Options that several commands share, and the parsers of their values."""
 
 import argparse
 import codecs
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from privsample.cli.errors import UsageProblem, nearest
 
-# Options of the commands themselves: a field of the same name is an option with "mechanism-" before it.
+# Options of the commands. The option of a field with the same name has the prefix "mechanism-".
 OWN = frozenset(
     [
         "all",
@@ -55,7 +55,7 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from ([^()]*)\)$")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps descriptions to the terminal; examples stay as they are."""
+    """Help formatter that wraps descriptions to the terminal width and leaves examples unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example"):
@@ -64,10 +64,10 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose options cannot be shortened.
+    """Parser with one-line errors that does not accept abbreviated options.
 
-    `further` adds options that depend on what the command line says, before it is read; `chosen` names, for references
-    to the help, what they belong to.
+    `further` adds options that depend on the command line before it is parsed. `chosen` names the mechanism of these
+    options in references to the help. `unknown` returns a specific message for an unknown option, or None.
     """
 
     chosen: str = ""
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**fixed | settings)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse what is unknown here: a command would leave it to the main parser, whose help is about commands."""
+        """Refuse unknown arguments; argparse would leave them to the main parser, whose help lists commands only."""
         if self.further is not None:
             further, self.further = self.further, None
             further(self, args or ())
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Leave it to `main` to print and to choose the exit code."""
+        """Raise UsageProblem; `main` prints the message and returns the exit code."""
         choice = _CHOICE.search(message)
         self._refuse(
             message, nearest([choice[1]], [word.strip(" '") for word in choice[2].split(",")]) if choice else ""
@@ -103,8 +103,8 @@ class Parser(argparse.ArgumentParser):
         raise UsageProblem(f"{message} (see {self.prog}{self.chosen} --help){hint}")
 
 
-def joined(words: list[str]) -> list[str]:
-    """`--bounds -5,5` as `--bounds=-5,5`: argparse would take -5,5 for an option."""
+def join_negative_values(words: list[str]) -> list[str]:
+    """Join `--bounds -5,5` to `--bounds=-5,5`, because argparse would parse -5,5 as an option."""
     result: list[str] = []
     for word in words:
         named = bool(result) and result[-1].startswith("--") and "=" not in result[-1]
@@ -116,7 +116,7 @@ def joined(words: list[str]) -> list[str]:
 
 
 def number(text: str) -> float:
-    """A number, infinite or not; what it may be is checked where it is used."""
+    """Parse a number, possibly infinite; the range is checked by the class that uses it."""
     try:
         result = float(text)
     except ValueError:
@@ -126,8 +126,8 @@ def number(text: str) -> float:
     return result
 
 
-def whole(text: str, least: int = 1) -> int:
-    """A whole number of at least one, or of another least."""
+def whole_number(text: str, least: int = 1) -> int:
+    """Parse a whole number that is at least `least`."""
     try:
         result = int(text)
     except ValueError:
@@ -138,17 +138,17 @@ def whole(text: str, least: int = 1) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number from zero on."""
-    return whole(text, least=0)
+    """Parse a whole number that is at least 0."""
+    return whole_number(text, least=0)
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """Numbers with commas between them."""
+    """Parse numbers separated by commas."""
     return tuple(number(part.strip()) for part in text.split(","))
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Different names with commas between them."""
+    """Parse distinct names separated by commas."""
     found = tuple(part.strip() for part in text.split(","))
     if "" in found or len(set(found)) != len(found):
         raise argparse.ArgumentTypeError(f"expected different names such as red,green,blue, got {text!r}")
@@ -156,7 +156,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def phrase(text: str) -> str:
-    """Words for one line."""
+    """Parse a nonempty phrase of printable characters."""
     if not text.strip() or not text.isprintable():
         raise argparse.ArgumentTypeError("expected a word or two, such as patient")
     return text.strip()
@@ -166,32 +166,35 @@ _TABLE = "CSV (with a header, also .gz), Parquet, Feather or Arrow file"
 
 
 def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
-    """Where the records are."""
+    """Add the options of the data file."""
     parser.add_argument("file", metavar="FILE", help=what)
     group = parser.add_argument_group("the file")
-    group.add_argument("--column", metavar="C", help="the column to use, by name; no other is read")
+    group.add_argument("--column", metavar="C", help="name of the column; no other column is read")
     group.add_argument(
         "--columns", type=names, metavar="A,B,C", help="several columns, for a mechanism whose records are rows"
     )
-    group.add_argument("--label", metavar="Y", help="beside --columns: the column of labels or targets")
+    group.add_argument("--label", metavar="Y", help="with --columns: the column of labels or targets")
     group.add_argument(
-        "--separator", type=_separator, metavar="S", help="between the fields of a CSV file (default: comma)"
+        "--separator", type=_separator, metavar="S", help="field separator of a CSV file (default: comma)"
     )
     group.add_argument(
-        "--encoding", type=_encoding, metavar="E", help="of a CSV file, e.g. utf-16 or latin-1 (default: UTF-8)"
+        "--encoding",
+        type=_encoding,
+        metavar="E",
+        help="encoding of a CSV file, e.g. utf-16 or latin-1 (default: UTF-8)",
     )
     group.add_argument(
         "--map",
         type=_mapping,
         metavar="WORD=X,...",
-        help="the public number for each word in a column of text, e.g. yes=1,no=0; with nothing after = a word is "
-        "missing",
+        help="public number for each value of a text column, e.g. yes=1,no=0; unknown= declares the value unknown "
+        "as missing",
     )
     group.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="show progress on standard error (default: if that is a terminal)",
+        help="show progress on standard error (default: only on a terminal)",
     )
 
 
@@ -204,7 +207,7 @@ def _separator(text: str) -> str:
 
 def _encoding(text: str) -> str:
     try:
-        "".encode(text)  # refuses codecs that are not of text, as codecs.lookup does not
+        "".encode(text)  # raises for codecs that are not text encodings; codecs.lookup accepts them
         return codecs.lookup(text).name
     except (LookupError, ValueError):
         raise argparse.ArgumentTypeError(f"expected an encoding such as utf-16 or latin-1, got {text!r}") from None
@@ -221,20 +224,24 @@ def _mapping(text: str) -> dict[str, float | None]:
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """What it may cost."""
-    group = parser.add_argument_group("the limit to meet (one of three)")
-    group.add_argument("--epsilon", type=number, metavar="E", help="differential privacy; give --delta, too")
+    """Add the options of the privacy target."""
+    group = parser.add_argument_group("privacy target (one of three)")
+    group.add_argument("--epsilon", type=number, metavar="E", help="epsilon of differential privacy; needs --delta")
     group.add_argument(
         "--delta",
         type=number,
         metavar="D",
-        help="the probability with which epsilon may fail, e.g. 1e-6. With another limit: where costs are stated",
+        help="delta of differential privacy, e.g. 1e-6; with another target, the delta of the privacy statement",
     )
-    group.add_argument("--order", type=number, metavar="A", help="Rényi differential privacy: its order, above 1")
-    group.add_argument("--rdp-epsilon", type=number, metavar="E", help="Rényi differential privacy at --order")
-    group.add_argument("--rho", type=number, metavar="RHO", help="zero-concentrated differential privacy")
+    group.add_argument(
+        "--order", type=number, metavar="A", help="order of Rényi differential privacy, above 1; needs --rdp-epsilon"
+    )
+    group.add_argument(
+        "--rdp-epsilon", type=number, metavar="E", help="epsilon of Rényi differential privacy at --order"
+    )
+    group.add_argument("--rho", type=number, metavar="RHO", help="rho of zero-concentrated differential privacy")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The form of the answer."""
+    """Add the option for JSON output."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

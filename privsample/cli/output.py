@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for machines, both from public facts only."""
+"""Output of the commands: tables for readers and JSON for programs. Both contain public information only."""
 
 import json
 import math
@@ -13,20 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from privsample._decimals import round_down, round_up
+from privsample import _decimals
 from privsample.cli.errors import require
 
-_WIDEST = 100
+_MAX_COLUMNS = 100
+_STYLES = {"VIOLATED": "bold red", "CONSISTENT": "green"}  # by the text of a cell, or the first word of a paragraph
 
 
 def check_tables(args: Namespace) -> None:
-    """Raise UsageProblem, if tables are asked for and cannot be printed."""
+    """Raise UsageProblem if tables are requested and rich, which prints them, is not installed."""
     if not args.json:
         require("rich", "cli", "printing tables")
 
 
 def plain(item: Any) -> Any:
-    """The same in JSON's types; what is not finite becomes text."""
+    """Convert a value to JSON types; infinities and NaN become strings."""
     if isinstance(item, Mapping):
         return {str(key): plain(member) for key, member in item.items()}
     if isinstance(item, (list, tuple)):
@@ -39,84 +40,91 @@ def plain(item: Any) -> Any:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     print(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
-def up(cost: float, digits: int = 4) -> str:
-    """A cost in decimal digits, rounded up."""
-    return round_up(cost, digits)
+def round_up(cost: float, digits: int = 4) -> str:
+    """Format a privacy cost with this many significant digits, rounded up: the printed cost is never too small."""
+    return _decimals.round_up(cost, digits)
 
 
-def down(limit: float, digits: int = 3) -> str:
-    """A lower limit in decimal digits, rounded down."""
-    return round_down(limit, digits)
+def round_down(bound: float, digits: int = 3) -> str:
+    """Format a lower bound with this many significant digits, rounded down: the printed bound is never too large."""
+    return _decimals.round_down(bound, digits)
 
 
 def odds(epsilon: float) -> str:
-    """What an epsilon means: the factor by which odds may shift."""
+    """Describe an epsilon by the largest factor e^epsilon by which posterior odds can differ from prior odds."""
     if not math.isfinite(epsilon):
-        return "no promise"
-    return f"at most x {up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"
+        return "no guarantee"
+    return f"at most x {round_up(math.exp(epsilon), 3)}" if epsilon < 30 else "more than x 1e13"
 
 
-class Page:
-    """Tables and paragraphs on standard output, at most 100 columns wide."""
+class Console:
+    """Prints tables and paragraphs on standard output, at most 100 columns wide.
+
+    The outcome VIOLATED is red and CONSISTENT is green on a terminal; rich prints no colour if NO_COLOR is set or
+    standard output is not a terminal.
+    """
 
     def __init__(self) -> None:
-        from rich.console import Console
+        from rich import console
 
-        width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
+        width = min(_MAX_COLUMNS, shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns)
 
-        class Patient(Console):
-            def on_broken_pipe(self) -> None:  # rich would leave the program here, with the wrong exit code
+        class PipeSafeConsole(console.Console):
+            def on_broken_pipe(self) -> None:  # rich would exit the program here, with the wrong exit code
                 raise BrokenPipeError
 
-        self._console = Patient(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+        self._console = PipeSafeConsole(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
 
-    def text(self, words: str = "") -> None:
-        """A paragraph."""
-        self._console.print(words)
+    def text(self, text: str = "") -> None:
+        """Print a paragraph."""
+        self._console.print(text)
 
-    def paragraph(self, title: str, words: str) -> None:
-        """A paragraph under a title."""
+    def paragraph(self, title: str, text: str) -> None:
+        """Print a paragraph below a title; an outcome at its beginning is coloured."""
         from rich.text import Text
 
         self._console.print(Text("\n" + title, style="bold"))
-        self._console.print(words)
+        outcome = text.partition(":")[0]
+        styled = Text(text)
+        styled.stylize(_STYLES.get(outcome, ""), 0, len(outcome))
+        self._console.print(styled)
 
     def table(
         self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
     ) -> None:
-        """A table; the columns in `numbers` are aligned to the right."""
+        """Print a table; columns whose index is in `numbers` are right-aligned, and cells with an outcome coloured."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         self._console.print(Text("\n" + title, style="bold"))
-        made = Table(box=box.SIMPLE_HEAD, show_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
         for i, name in enumerate(head):
-            made.add_column(Text(name), justify="right" if i in numbers else "left", overflow="fold")
+            table.add_column(Text(name), justify="right" if i in numbers else "left", overflow="fold")
         for row in rows:
-            made.add_row(*(Text(cell) for cell in row))
-        self._console.print(made)
+            table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        self._console.print(table)
 
     def facts(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Names and values, one pair a line."""
+        """Print names and values, one pair per line."""
         from rich.table import Table
         from rich.text import Text
 
-        made = Table.grid(padding=(0, 2))
-        made.add_column(no_wrap=True)
-        made.add_column(overflow="fold")
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
         for name, fact in pairs:
-            made.add_row(Text(name, style="bold"), Text(fact))
-        self._console.print(made)
+            table.add_row(Text(name, style="bold"), Text(fact))
+        self._console.print(table)
 
 
 @contextmanager
 def ignore_broken_pipe() -> Iterator[None]:
-    """What is printed inside may be read to its end or not: from where the reader left, nothing more is printed."""
+    """Ignore a closed pipe: once the reader of standard output has closed it, the remaining output is discarded."""
     try:
         yield
         sys.stdout.flush()
@@ -127,8 +135,11 @@ def ignore_broken_pipe() -> Iterator[None]:
 
 
 @contextmanager
-def progress(words: str, total: int | None, wanted: bool | None) -> Iterator[Callable[[int], object]]:
-    """A bar on standard error, if it was asked for or that is a terminal. Yields: what to tell each chunk's rows."""
+def progress(title: str, total: int | None, wanted: bool | None) -> Iterator[Callable[[int], object]]:
+    """Show a progress bar on standard error if `wanted`, or if `wanted` is None and standard error is a terminal.
+
+    Yields the function that advances the bar by a number of rows.
+    """
     if wanted is False or (wanted is None and not (sys.stderr.isatty() and find_spec("rich"))):
         yield int
         return
@@ -139,5 +150,5 @@ def progress(words: str, total: int | None, wanted: bool | None) -> Iterator[Cal
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr, force_terminal=wanted)
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(words, total=total)
+        task = bar.add_task(title, total=total)
         yield lambda rows: bar.advance(task, rows)

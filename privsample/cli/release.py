@@ -1,4 +1,4 @@
-"""`privsample release`: draw from a file's records, write the draws with their account, and say what they cost."""
+"""`privsample release`: draw from the records of a file, write the draws with their account, print the privacy cost."""
 
 import os
 from argparse import Namespace
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 
 from privsample.cli import build, data
-from privsample.cli.account import costs, described, named, show_costs
+from privsample.cli.account import mechanism_document, mechanism_facts, privacy_costs, show_costs
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import DataProblem, Interrupted, UsageProblem, require
 from privsample.cli.files import Column
-from privsample.cli.ledger import opened, released
+from privsample.cli.ledger import open_ledger, release_with_ledger
 from privsample.cli.options import add_file, add_json, add_target
-from privsample.cli.output import Page, check_tables, print_json, progress
-from privsample.cli.validate import in_words, problems, public_problems, tell_curator, unread
+from privsample.cli.output import Console, check_tables, print_json, progress
+from privsample.cli.validate import describe_problems, describe_unread, problems, public_problems, warn_curator
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.posterior.conjugate import BetaQuery
 from privsample.mechanisms.release import Release, writable, write_whole
 
-ABOUT = "draw from a file's posterior, or a noisy sum of it, and write the draws with their account"
+ABOUT = "release private draws or noisy statistics of a file, with their account"
 DESCRIPTION = """\
-Draw from the records of a file, with noise from the operating system, and write the draws together with
-what they cost: from the posterior of a column, a noisy sum of one, answers of a randomized response, or what
-else --mechanism names; it says whether it takes --column, --columns, or a statistic. The file is checked
-first: if records are missing, text or out of range, nothing is drawn unless --clip is given, which goes on by
-the public rule (a missing record or text counts as the default, one out of range as the nearer bound, a
-fraction as the nearest whole number); a column in which no record can be read is refused with --clip, too."""
+Release draws from the records of a file with any mechanism: draws from a posterior, a noisy sum, randomized
+responses and others. The draws and their privacy account are written to --out. The randomness comes from the
+operating system. The mechanism determines whether --column, --columns or a statistic is needed. The file is
+checked first: if records are missing, text or out of range, nothing is drawn. With --clip, the public rule
+applies to such records: a missing record or text becomes the default, a record out of range the nearer bound, a
+fraction the nearest whole number. A column without any readable record is refused in any case."""
 EXAMPLE = """\
 example:
   privsample release patients.csv --column success --n 1000 --unit patient \\
@@ -43,63 +43,71 @@ example:
       --epsilon 1 --delta 1e-6 --out coefficients.json"""
 _FILE = (
     "CSV (with a header, also .gz), Parquet, Feather or Arrow file; or .json or .npy with a statistic, for a "
-    "mechanism that takes one"
+    "mechanism that reads one"
 )
 _MOST_ROWS, _MOST_DRAWS, _MOST_NUMBERS = 20, 4, 1000
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     add_file(parser, _FILE)
     add_mechanism(parser)
     add_target(parser)
     group = parser.add_argument_group("the outputs")
-    group.add_argument("--out", required=True, metavar="PATH", help="the release: .nc (netCDF for ArviZ) or .json")
-    group.add_argument("--report", metavar="PATH", help="a page to read, .html")
-    group.add_argument("--force", action="store_true", help="replace outputs that exist")
-    parser.add_argument(
-        "--public-data", metavar="FILE", help="a public file with the same column, folded into the prior for free"
+    group.add_argument(
+        "--out", required=True, metavar="PATH", help="file of the release: .nc (netCDF for ArviZ) or .json"
     )
-    parser.add_argument("--ledger", metavar="FILE", help="a budget: what fits is written down there before the draw")
-    parser.add_argument("--clip", action="store_true", help="go on by the public rule where records have problems")
+    group.add_argument("--report", metavar="PATH", help="report, .html")
+    group.add_argument("--force", action="store_true", help="replace existing outputs")
+    parser.add_argument(
+        "--public-data",
+        metavar="FILE",
+        help="public file with the same column; it updates the prior at no privacy cost",
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="ledger with the privacy budget; the release is recorded before it is drawn"
+    )
+    parser.add_argument(
+        "--clip", action="store_true", help="apply the public rule to invalid records instead of refusing the file"
+    )
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Build, check, validate, draw, write: in this order, so that nothing is spent on a mistake."""
+    """Build the mechanism, validate the file, draw and write, in this order: an error spends no budget."""
     check_tables(args)
     fields = build.fields(args)
     goal, delta = build.target(args), build.stated_delta(args)
     out, report, render = _outputs(args)
-    ledger = None if args.ledger is None else opened(args.ledger)
-    source = data.opened(args, fields, args.file)
+    ledger = None if args.ledger is None else open_ledger(args.ledger)
+    source = data.open_source(args, fields, args.file)
     for option, written in (("--out", out), ("--report", report)):
-        _spare(written, option, args)
+        _check_not_input(written, option, args)
     if args.public_data is not None:
         fields = _with_public_data(args, fields)
     made = build.mechanism(args, fields, limit_needed=True)
-    cost = costs(made.accountant, goal, delta)
+    cost = privacy_costs(made.accountant, goal, delta)
     size = getattr(made, "n", None)
     found = problems(made, source, size, args.progress)
-    if nothing := unread(source, made):
+    if nothing := describe_unread(source, made):
         raise DataProblem(f"{nothing}; nothing was drawn or written")
     if any(found.values()):
-        _go_on_or_stop(args, in_words(found, source, made))
+        _continue_or_refuse(args, describe_problems(found, source, made))
     with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
-        release = made.release(records) if ledger is None else released(ledger, made, records)
+        release = made.release(records) if ledger is None else release_with_ledger(ledger, made, records)
     _write(release, out, report, render, delta, args.force)
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:
         drawn = {name: _summary(array) for name, array in release.draws.items()}
-        print_json({"command": "release", **described(made, goal), "draws": drawn, **cost, "files": files})
+        print_json({"command": "release", **mechanism_document(made, goal), "draws": drawn, **cost, "files": files})
         return 0
-    page = Page()
-    page.facts(named(made, goal))
-    head, rows = _drawn(release, args)
+    page = Console()
+    page.facts(mechanism_facts(made, goal))
+    head, rows = _draws_table(release, args)
     if rows:
-        page.table("The draws", head, rows, numbers=range(1, len(head)))
+        page.table("Draws", head, rows, numbers=range(1, len(head)))
     else:
-        page.text("Nothing was drawn: the mechanism stopped before any run.")
+        page.text("Nothing was drawn: the random number of repetitions was 0.")
     show_costs(page, made, cost)
     page.paragraph("To publish beside the release", cost["statement"])
     page.paragraph("Written", "\n".join(files.values()))
@@ -107,7 +115,7 @@ def run(args: Namespace) -> int:
 
 
 def _outputs(args: Namespace) -> tuple[Path, Path | None, Callable[..., str] | None]:
-    """The paths, and what renders the report. Raises: UsageProblem."""
+    """Return the output paths and the function that renders the report. Raises: UsageProblem."""
     out = _path(args.out, (".json", ".nc"), "--out", force=args.force)
     if out.suffix == ".nc" and not (find_spec("netCDF4") or (find_spec("h5netcdf") and find_spec("h5py"))):
         raise UsageProblem("writing .nc needs h5netcdf: pip install 'privsample[netcdf]'; or give --out a .json name")
@@ -131,41 +139,43 @@ def _path(text: str, endings: tuple[str, ...], option: str, *, force: bool) -> P
     return path
 
 
-def _spare(written: Path | None, option: str, args: Namespace) -> None:
-    """Refuse an output in place of a file that is read. Raises: UsageProblem."""
+def _check_not_input(written: Path | None, option: str, args: Namespace) -> None:
+    """Refuse an output that would overwrite an input file. Raises: UsageProblem."""
     paths = [Path(path) for path in (args.file, args.public_data, args.ledger) if path is not None]
     if written is not None and written.exists() and any(path.exists() and written.samefile(path) for path in paths):
-        raise UsageProblem(f"{option}: {written} is read by this command and would be lost; choose another name")
+        raise UsageProblem(
+            f"{option}: {written} is an input of this command and would be overwritten; choose another name"
+        )
 
 
 def _with_public_data(args: Namespace, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with the public file folded into the prior: the model's, or the mechanism's own."""
+    """Return the fields with the prior of the model or mechanism updated by the public file. Raises: UsageProblem."""
     name = field_of_kind(args.kind, Model)
     owner: Any = fields[name] if name is not None else build.any_mechanism(args, fields)
     if not hasattr(owner, "with_public_data"):
-        raise UsageProblem(f"--public-data has no prior to go into: --mechanism {args.mechanism} has none")
-    column = data.opened(args, fields, args.public_data)
-    if column.path.samefile(args.file):
         raise UsageProblem(
-            "--public-data is the private file itself; only data that everybody may see can be folded in"
+            f"--public-data updates a prior, and --mechanism {args.mechanism} has none; leave --public-data out"
         )
+    column = data.open_source(args, fields, args.public_data)
+    if column.path.samefile(args.file):
+        raise UsageProblem("--public-data is the private file itself; give a file of public data")
     if isinstance(column, Column):
         found = public_problems(owner.domain, column)
-        if nothing := unread(column, owner):
+        if nothing := describe_unread(column, owner):
             raise DataProblem(f"{nothing}; nothing was drawn or written")
         if any(found.values()):
-            _go_on_or_stop(args, in_words(found, column, owner, "the public "))
+            _continue_or_refuse(args, describe_problems(found, column, owner, "the public "))
     with column.reading() as records:
         richer = owner.with_public_data(records)
     return fields | ({name: richer} if name is not None else {key: getattr(richer, key) for key in fields})
 
 
-def _go_on_or_stop(args: Namespace, words: str) -> None:
+def _continue_or_refuse(args: Namespace, words: str) -> None:
     if not args.clip:
         raise DataProblem(
-            f"{words}; nothing was drawn or written. Mend the file, or give --clip to go on by the public rule"
+            f"{words}; nothing was drawn or written. Correct the file, or give --clip to apply the public rule"
         )
-    tell_curator(f"{words}; going on by the public rule (--clip). This line is for the curator only")
+    warn_curator(f"{words}; the public rule was applied (--clip). This message is for the curator only")
 
 
 def _write(
@@ -181,10 +191,10 @@ def _write(
     try:
         write_whole(report, render([release], delta=delta))
     except KeyboardInterrupt:
-        raise Interrupted(f"stopped; the release is in {out}, its report was not made") from None
-    except Exception as error:  # noqa: BLE001 (the release is written: whatever failed, say so)
+        raise Interrupted(f"interrupted; the release is in {out}, its report was not written") from None
+    except Exception as error:  # noqa: BLE001 (the release is written; the message must say so for any error)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else type(error).__name__
-        raise UsageProblem(f"the release is in {out}, but its report could not be made ({reason})") from None
+        raise UsageProblem(f"the release is in {out}, but its report could not be written ({reason})") from None
 
 
 def _summary(array: Any) -> dict[str, Any]:
@@ -193,8 +203,8 @@ def _summary(array: Any) -> dict[str, Any]:
     return {"count": len(array), "mean": array.mean(0), "std": array.std(0), "min": array.min(0), "max": array.max(0)}
 
 
-def _drawn(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Head and rows of a table: each draw where they are few, else their summary."""
+def _draws_table(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return head and rows of a table with each draw, or with summaries if there are many draws."""
     series: dict[str, Any] = {}
     more = 0
     for name, array in release.draws.items():
@@ -213,7 +223,7 @@ def _drawn(release: Release, args: Namespace) -> tuple[tuple[str, ...], list[lis
         head = ("", *(f"draw {i + 1}" for i in range(count)))
         rows = [[key, *(f"{x:.6g}" for x in values)] for key, values in series.items()]
     else:
-        head = ("", "mean", "standard deviation", "least", "greatest")
+        head = ("", "mean", "standard deviation", "minimum", "maximum")
         rows = [[key, *(f"{x:.6g}" for x in (v.mean(), v.std(), v.min(), v.max()))] for key, v in series.items()]
     if more:
         rows.append([f"and {more} more", *[""] * (len(head) - 1)])

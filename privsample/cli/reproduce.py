@@ -1,4 +1,4 @@
-"""`privsample reproduce`: the figures of the literature redrawn, with their numbers and what they show."""
+"""`privsample reproduce`: reproduce published figures, with their numbers and a summary of each."""
 
 import os
 from argparse import Namespace
@@ -7,42 +7,46 @@ from pathlib import Path
 from typing import Any
 
 from privsample.cli.errors import UsageProblem, require, require_known
-from privsample.cli.output import Page, progress
-from privsample.cli.spread import add_jobs, spread
+from privsample.cli.output import Console, progress
+from privsample.cli.parallel import add_jobs, parallel
 
-ABOUT = "redraw published figures, with their numbers and what they show in words"
+ABOUT = "reproduce published figures, with their numbers and a summary"
 DESCRIPTION = """\
-Redraw published figures beside our own accounts. Each experiment leaves NAME.png and NAME.csv in a
-folder and says in plain words what it shows and how that compares with the paper. No file is read."""
+Reproduce published figures and compare them with the accounts of the library. Each experiment writes NAME.png
+and NAME.csv to a folder and prints a summary that compares the result with the paper. No file is read."""
 EXAMPLE = """\
 example:
   privsample reproduce t-7.2 composed-draws --out figures
 
-All of them in some minutes, with a page to read:
+All experiments, with a report (several minutes):
   privsample reproduce --all --jobs 2 --report out
-All names: privsample reproduce --list"""
+List of names: privsample reproduce --list"""
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which experiments to run")
-    parser.add_argument("--all", action="store_true", help="run them all")
-    parser.add_argument("--list", action="store_true", help="print names and titles, and run none")
-    parser.add_argument("--only", metavar="PREFIX", help="of all, or of the list, the names that begin so, e.g. t-5")
-    parser.add_argument("--out", metavar="DIR", help="the folder to write to (default: figures)")
+    """Add the options of the command."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments to run")
+    parser.add_argument("--all", action="store_true", help="run all experiments")
+    parser.add_argument("--list", action="store_true", help="print names and titles and exit")
+    parser.add_argument("--only", metavar="PREFIX", help="with --all or --list: only names that begin with PREFIX")
+    parser.add_argument("--out", metavar="DIR", help="output folder (default: figures)")
     parser.add_argument(
-        "--report", metavar="DIR", help="the folder to write to, with a page of all to read in a browser, report.html"
+        "--report", metavar="DIR", help="output folder that also gets a report of all figures, report.html"
     )
-    parser.add_argument("--force", action="store_true", help="write to a folder that holds files; same names go")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="write to a folder that contains files; files of the same name are replaced",
+    )
     add_jobs(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print the list, or run and write."""
+    """List the experiments, or run them and write their files."""
     if bool(args.names) + args.all + args.list != 1 or (args.only is not None and args.names):
         raise UsageProblem("give names of experiments, or --all, or --list (see privsample reproduce --help)")
     if args.out is not None and args.report is not None:
-        raise UsageProblem("--report DIR says where to write: leave --out away")
+        raise UsageProblem("--report and --out both name the output folder: leave --out out")
     require("rich", "cli", "printing tables")
     require("matplotlib", "report", "drawing figures")
     if args.report is not None:
@@ -51,15 +55,15 @@ def run(args: Namespace) -> int:
     from privsample.simulations.experiments.gallery import gallery
     from privsample.simulations.experiments.running import Done, reproduce
 
-    names, page = _names(args), Page()
+    names, console = _names(args), Console()
     if args.list:
-        page.facts(_titles(names))
+        console.facts(_experiment_titles(names))
         return 0
     option, out = ("--out", args.out) if args.report is None else ("--report", args.report)
     folder = empty_folder("figures" if out is None else out, option, force=args.force)
     done: list[Done] = []
     try:
-        with spread(args), progress(f"{len(names)} experiments", len(names), None) as advance:
+        with parallel(args), progress(f"{len(names)} experiments", len(names), None) as advance:
             for one in reproduce(names, folder):
                 done.append(one)
                 advance(1)
@@ -67,9 +71,9 @@ def run(args: Namespace) -> int:
             write_whole(folder / "report.html", gallery(done))
     except (ImportError, OSError) as error:
         raise UsageProblem(str(error)) from None
-    finally:  # what was done is told also where the rest failed or was stopped
+    finally:  # completed experiments are printed even if a later one failed or was interrupted
         for one in done:
-            page.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
+            console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
             print(one.picture, one.numbers, sep="\n", flush=True)
     if args.report is not None:
         print(folder / "report.html")
@@ -77,7 +81,7 @@ def run(args: Namespace) -> int:
 
 
 def _names(args: Namespace) -> list[str]:
-    """The experiments that are meant, each once. Raises: UsageProblem."""
+    """Return the requested experiments without duplicates. Raises: UsageProblem."""
     from privsample.simulations.experiments import NAMES, SHARED
 
     require_known("experiment", args.names, [*NAMES, *SHARED], "privsample reproduce --list")
@@ -89,8 +93,8 @@ def _names(args: Namespace) -> list[str]:
     return found
 
 
-def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
-    """What each experiment is, and which other figures it holds."""
+def _experiment_titles(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return name and title of each experiment, with the other names of its figures."""
     from privsample.simulations.experiments import SHARED, experiment
 
     titles = []
@@ -101,7 +105,7 @@ def _titles(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def empty_folder(path: str, option: str, *, force: bool) -> Path:
-    """The folder, made where it is missing. Raises: UsageProblem, unless it is empty and files can be written there."""
+    """Return the folder, created if missing. Raises: UsageProblem, unless it is writable and empty (or `force`)."""
     if not path:
         raise UsageProblem(f"{option} must name a folder, got an empty name")
     folder = Path(path)

@@ -1,8 +1,8 @@
-"""From text to the values of a mechanism's fields, by their types.
+"""Parsers that convert option text to field values according to the type hints of the fields.
 
-Numbers, words and choices are written as they are; several numbers have commas between them, rows of a matrix
-semicolons. A value of another class is written as its name and its fields, `poisson-sampling rate=0.1`, and stands in
-parentheses inside another value; or it is the name of a JSON file with its fields.
+Several numbers are separated by commas, the rows of a matrix by semicolons. An instance of a class is written as the
+name of the class and its fields, `poisson-sampling rate=0.1`, in parentheses inside another instance; or as the name
+of a JSON file with its fields.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 
 from privsample._serial import decode
 from privsample.cli.errors import nearest
-from privsample.cli.options import number, numbers, phrase, whole
+from privsample.cli.options import number, numbers, phrase, whole_number
 from privsample.mechanisms.arguments import Argument, arguments, command_name, field_of_kind, has_relation
 from privsample.mechanisms.discovery import classes_of
 from privsample.relations import AddRemove, Relation, ReplaceOne
@@ -29,18 +29,18 @@ _YES, _NO = ("yes", "true"), ("no", "false")
 
 
 def reader(argument: Argument) -> Reader:
-    """How the text of an option becomes its value. It raises ArgumentTypeError, in words for one line."""
+    """Return the parser of an option; it raises ArgumentTypeError with a one-line message."""
     if argument.choices:
         return _one_of(argument.choices)
     if argument.name == "unit":
         return phrase
     if argument.name in ("n", "draws"):
-        return whole
+        return whole_number
     return _of_kind(argument.kind)
 
 
 def metavar(argument: Argument) -> str:
-    """What stands for the value in the help."""
+    """Return the placeholder of the value in the help."""
     if argument.metavar:
         return argument.metavar
     if argument.name == "unit":
@@ -61,7 +61,7 @@ def metavar(argument: Argument) -> str:
 
 
 def _of_kind(kind: Any) -> Reader:
-    """A reader by type hint. Raises: TypeError, for what cannot be written as text."""
+    """Return the parser for a type hint. Raises: TypeError, if its values cannot be written as text."""
     kind = _without_none(kind)
     origin, parts = get_origin(kind), get_args(kind)
     simple: Mapping[Any, Reader] = {float: number, int: _integer, str: phrase, bool: _yes_or_no}
@@ -83,7 +83,7 @@ def _of_kind(kind: Any) -> Reader:
 
 
 def _is_written(kind: Any) -> bool:
-    """Whether values of this type can be written as text."""
+    """Return True if values of this type can be written as text."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(map(_is_written, parts))
@@ -95,7 +95,7 @@ def _is_written(kind: Any) -> bool:
 
 
 def is_written(argument: Argument) -> bool:
-    """Whether the option can be given on a command line at all."""
+    """Return True if the option can be given on a command line."""
     return bool(argument.choices) or _is_written(argument.kind)
 
 
@@ -107,7 +107,7 @@ def _without_none(kind: Any) -> Any:
 
 
 def _integer(text: str) -> int:
-    return whole(text, least=-(2**63))
+    return whole_number(text, least=-(2**63))
 
 
 def _yes_or_no(text: str) -> bool:
@@ -140,7 +140,7 @@ def _tuple_of(parts: Sequence[Any]) -> Reader:
 
 
 def _first_of(readers: Sequence[Reader]) -> Reader:
-    """The first reader that can read the text; the last one's error where none can."""
+    """Return a parser that tries each reader in turn and raises the error of the last one."""
 
     def read(text: str) -> Any:
         for one in readers[:-1]:
@@ -154,9 +154,9 @@ def _first_of(readers: Sequence[Reader]) -> Reader:
 
 
 def array(text: str) -> Any:
-    """Numbers with commas between them; several rows with semicolons; or a JSON file of lists of numbers."""
+    """Parse numbers separated by commas, with semicolons between rows, or the name of a JSON file of lists."""
     if text.endswith(".json"):
-        with _told():
+        with _option_errors():
             return np.asarray(_document(text), dtype=np.float64)
     rows = [numbers(row) for row in text.split(";")]
     if len({len(row) for row in rows}) > 1:
@@ -165,8 +165,8 @@ def array(text: str) -> Any:
 
 
 def value(kind: type, text: str) -> Any:
-    """A value of this class, or of a class below it, from its name and fields. Raises: ArgumentTypeError."""
-    text = _unwrapped(text)
+    """Parse an instance of this class or a subclass from its name and fields. Raises: ArgumentTypeError."""
+    text = _strip_parentheses(text)
     if text.endswith(".json") and " " not in text:
         return _from_file(kind, text)
     words, known = list(_words(text)), {command_name(cls): cls for cls in classes_of(kind)}
@@ -184,13 +184,13 @@ def value(kind: type, text: str) -> Any:
         if name not in known:
             raise ArgumentTypeError(f"there is no {name!r}{nearest([name], known)}; expected one of {', '.join(known)}")
         cls = known[name]
-    with _told():
-        return cls(**assemble(cls, dict(_fields(cls, words)), _written))
+    with _option_errors():
+        return cls(**assemble(cls, dict(_fields(cls, words)), _option_name))
 
 
 def _from_file(kind: type, name: str) -> Any:
-    """A value from a JSON file: in the form of saved files, or its fields by name."""
-    with _told():
+    """Read an instance from a JSON file, either a saved value or an object of its fields."""
+    with _option_errors():
         found = _document(name)
         if isinstance(found, dict) and "type" in found:
             made = decode(found)
@@ -214,8 +214,8 @@ def _document(name: str) -> Any:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Errors about parameters, all public, as errors of the option that they were given in."""
+def _option_errors() -> Iterator[None]:
+    """Convert errors about parameters, which are public, to errors of the option."""
     try:
         yield
     except ArgumentTypeError:
@@ -225,36 +225,36 @@ def _told() -> Iterator[None]:
 
 
 def _fields(cls: type, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Each `field=value`, read."""
+    """Parse each `field=value` and yield name and value."""
     known = {argument.name: argument for argument in arguments(cls)}
     for word in words:
         name, sign, text = word.partition("=")
         name = name.replace("-", "_")
         if not sign or name not in known:
-            options = " ".join(f"{_written(one)}=..." for one in known)
+            options = " ".join(f"{_option_name(one)}=..." for one in known)
             raise ArgumentTypeError(f"{command_name(cls)} does not take {word!r}; expected {options}")
         try:
-            yield name, reader(known[name])(_unwrapped(text) if known[name].kind in (str, float, int) else text)
+            yield name, reader(known[name])(_strip_parentheses(text) if known[name].kind in (str, float, int) else text)
         except ArgumentTypeError as error:
-            raise ArgumentTypeError(f"{_written(name)}: {error}") from None
+            raise ArgumentTypeError(f"{_option_name(name)}: {error}") from None
 
 
-def _written(name: str) -> str:
+def _option_name(name: str) -> str:
     return name.replace("_", "-")
 
 
 def _example(known: Mapping[str, type]) -> str:
     name, cls = next(iter(known.items()))
     needed = [one for one in arguments(cls) if one.required]
-    return " ".join([name, *(f"{_written(one.name)}=..." for one in needed)])
+    return " ".join([name, *(f"{_option_name(one.name)}=..." for one in needed)])
 
 
 def assemble(
     cls: Any, given: Mapping[str, Any], written: Callable[[str], str], optional: Sequence[str] = (), who: str = ""
 ) -> dict[str, Any]:
-    """The fields of a class from the values of its options; `optional` names fields that may be left out.
+    """Return the fields of a class from the values of its options; `optional` names fields that may be missing.
 
-    Raises: ValueError, where one is missing, or for a relation that contradicts itself.
+    Raises: ValueError, if another field is missing or the options of the relation contradict each other.
     """
     found: dict[str, Any] = {}
     relation = field_of_kind(cls, Relation) if has_relation(cls) else None
@@ -275,7 +275,7 @@ def assemble(
 
 
 def _relation(parts: Mapping[str, Any], written: Callable[[str], str]) -> Relation:
-    """The relation that the three options mean. Raises: ValueError."""
+    """Return the relation that `relation`, `n` and `unit` describe. Raises: ValueError."""
     match parts.get("relation"), parts.get("n"):
         case None | "replace-one", int(n):
             return ReplaceOne(n=n, unit=parts.get("unit", "record"))
@@ -289,7 +289,7 @@ def _relation(parts: Mapping[str, Any], written: Callable[[str], str]) -> Relati
 
 
 def _words(text: str) -> Iterator[str]:
-    """The words of a text; spaces inside parentheses divide nothing. Raises: ArgumentTypeError."""
+    """Split text at spaces outside parentheses. Raises: ArgumentTypeError."""
     word, depth = "", 0
     for sign in text + " ":
         depth += (sign == "(") - (sign == ")")
@@ -305,8 +305,8 @@ def _words(text: str) -> Iterator[str]:
         raise ArgumentTypeError(f"the parentheses of {text!r} do not match")
 
 
-def _unwrapped(text: str) -> str:
-    """Without the parentheses around the whole."""
+def _strip_parentheses(text: str) -> str:
+    """Remove parentheses that enclose the whole text."""
     inner = text.strip()
     while inner.startswith("(") and inner.endswith(")") and _encloses(inner):
         inner = inner[1:-1].strip()
@@ -323,7 +323,7 @@ def _encloses(text: str) -> bool:
 
 
 def _values(text: str) -> Iterator[str]:
-    """One value, or several, each in parentheses."""
+    """Split text into several values in parentheses, or return the whole text as one value."""
     inner = text.strip()
     parts = list(_words(inner))
     return iter(parts if parts and all(part.startswith("(") and part.endswith(")") for part in parts) else [inner])

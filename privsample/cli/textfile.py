@@ -1,6 +1,6 @@
-"""What a text file looks like: its encoding, header and lines, told without showing a record.
+"""Diagnosis of text files: encoding, header, separators and lines.
 
-Line numbers and the names in a header are told to the curator; no field of a record ever is.
+Messages for the curator contain line numbers and the names of the header, and never a field of a record.
 """
 
 import codecs
@@ -15,8 +15,8 @@ from typing import IO
 from privsample.cli.errors import DataProblem
 
 MOST_BYTES = 1 << 20  # of one row
-_HEAD = 1 << 16  # bytes that show how a file begins
-_RECORDS = 2  # numbers below a name, without which the first line may be a record itself
+_HEAD = 1 << 16  # bytes at the beginning of a file that are examined
+_RECORDS = 2  # a first line counts as a header only above a column of at least this many numbers
 _MOST_NAMES = 20
 _OTHERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 _VALUE = re.compile(r"(?i)\s*([+-]?(\d[\d.,]*|[.,]\d+)(e[+-]?\d+)?|nan|inf|infinity|true|false)?\s*")
@@ -24,43 +24,43 @@ _VALUE = re.compile(r"(?i)\s*([+-]?(\d[\d.,]*|[.,]\d+)(e[+-]?\d+)?|nan|inf|infin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextForm:
-    """How a text file is written: what stands between fields (None: what its name says), and its encoding."""
+    """Form of a text file: field separator (None: by the file name) and encoding (None: UTF-8)."""
 
     separator: str | None = None
     encoding: str | None = None
 
     def between(self, path: Path) -> str:
-        """What stands between the fields."""
+        """Return the field separator."""
         return self.separator or ("\t" if ".tsv" in path.suffixes[-2:] else ",")
 
     @property
     def codec(self) -> str:
-        """The encoding as Python knows it; a byte order mark is no part of the first name."""
+        """Name of the Python codec; "utf-8-sig" removes a byte order mark from the first name."""
         return "utf-8-sig" if self.encoding is None or codecs.lookup(self.encoding).name == "utf-8" else self.encoding
 
 
 def check_encoding(path: Path, form: TextForm) -> None:
-    """Refuse bytes that are no text in this encoding, as far as the file's beginning shows. Raises: DataProblem."""
+    """Check that the beginning of the file is text in this encoding. Raises: DataProblem."""
     start = _beginning(path)
     if form.encoding is None:
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise DataProblem(f"{path.name} is UTF-16 text, expected UTF-8; give --encoding utf-16")
         if b"\0" in start:
-            raise DataProblem(f"{path.name} has zero bytes, so it is no UTF-8 text; {_of_zeros(start)}")
-    elif codecs.lookup(form.encoding).name.startswith("utf-16") and _one_byte(start):
-        raise DataProblem(f"{path.name} is no UTF-16 text: leave --encoding out")
+            raise DataProblem(f"{path.name} has zero bytes, so it is not UTF-8 text; {_zero_bytes_hint(start)}")
+    elif codecs.lookup(form.encoding).name.startswith("utf-16") and _is_single_byte(start):
+        raise DataProblem(f"{path.name} is not UTF-16 text: leave --encoding out")
 
 
-def _of_zeros(start: bytes) -> str:
-    """What to do about them: every other byte is zero in plain text of two bytes a character."""
+def _zero_bytes_hint(start: bytes) -> str:
+    """Return advice about zero bytes; in UTF-16 text of ASCII characters every other byte is zero."""
     even, odd = start[0::2].count(0), start[1::2].count(0)
     if 3 * max(even, odd) < len(start) // 2:
-        return "it is broken, or of another format"
+        return "it is damaged or in another format"
     return f"if it is UTF-16, give --encoding utf-16-{'be' if even > odd else 'le'}"
 
 
-def _one_byte(start: bytes) -> bool:
-    """Whether the beginning is text of one byte a character, as all line ends and separators show."""
+def _is_single_byte(start: bytes) -> bool:
+    """Return True if the beginning is text of one byte per character."""
     return b"\0" not in start and start[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and b"\n" in start
 
 
@@ -72,7 +72,10 @@ def _beginning(path: Path) -> bytes:
 
 
 def header_names(path: Path, form: TextForm) -> list[str] | None:
-    """The names in the first line, or None where that may be a record: below some name stand numbers, two at least."""
+    """Return the names in the first line, or None if the first line may be a record.
+
+    The first line counts as a header if at least one of its names is above a column of two or more numbers.
+    """
     start = _beginning(path).decode(form.codec, errors="replace")
     whole = start if len(start.encode()) < _HEAD // 2 else start[: start.rfind("\n") + 1]
     try:
@@ -87,14 +90,14 @@ def header_names(path: Path, form: TextForm) -> list[str] | None:
     return rows[0] if named and all(name.isprintable() for name in rows[0]) else None
 
 
-def names_in_words(names: Sequence[str]) -> str:
-    """Names of columns in one phrase."""
+def list_names(names: Sequence[str]) -> str:
+    """Join the first column names to a phrase."""
     shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
     return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
 
 
 def other_separator(path: Path, form: TextForm) -> str:
-    """What to do where the first line holds no separator, but another character that may be one; empty otherwise."""
+    """Return advice if the first line has no separator but another common separator; empty otherwise."""
     first = _beginning(path).decode(form.codec, errors="replace").partition("\n")[0]
     own = form.between(path)
     if own in first:
@@ -107,7 +110,7 @@ def other_separator(path: Path, form: TextForm) -> str:
 
 
 def line_numbers(path: Path, form: TextForm, places: Sequence[int]) -> list[int]:
-    """The lines of the file on which these records start, counted from 0; none where the file cannot be followed."""
+    """Return the lines on which records start, given their positions from 0; empty if the file cannot be parsed."""
     wanted, found = set(places), []
     last = max(wanted, default=-1)
     try:
@@ -123,7 +126,7 @@ def line_numbers(path: Path, form: TextForm, places: Sequence[int]) -> list[int]
 
 
 def ragged_line(path: Path, form: TextForm) -> tuple[int, int] | None:
-    """The first line whose row has another number of fields than the header, and that number."""
+    """Return the first line whose number of fields differs from the header, and this number; None if there is none."""
     separator = form.between(path)
     try:
         with _opened(path, form) as file:
@@ -137,7 +140,7 @@ def ragged_line(path: Path, form: TextForm) -> tuple[int, int] | None:
 
 
 def long_line(path: Path, form: TextForm) -> int | None:
-    """The line on which a row of more than 1 MB starts, as one does whose quotation mark is never closed."""
+    """Return the line on which a row of more than 1 MB or with an unclosed quotation mark starts, or None."""
     try:
         with _opened(path, form) as file:
             start, held, is_quoted = 1, 0, False
@@ -161,7 +164,7 @@ def _opened(path: Path, form: TextForm) -> IO[str]:
 
 
 def _records(file: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line on which it starts; an empty line is one where there is a single column."""
+    """Yield each record with its first line; in a file with a single column an empty line is a record."""
     rows = _rows(file, separator, 1)
     _, header = next(rows, (0, []))
     return ((line, row) for line, row in rows if row or len(header) == 1)

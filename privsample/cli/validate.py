@@ -1,4 +1,4 @@
-"""`privsample validate`: the curator's own look at a file before anything is drawn."""
+"""`privsample validate`: check a file for the curator before a release."""
 
 import sys
 from argparse import Namespace
@@ -10,22 +10,22 @@ import numpy as np
 from privsample._data import chunks, text_mask
 from privsample.cli import build
 from privsample.cli.choice import add_mechanism
-from privsample.cli.data import Rows, Source, opened
+from privsample.cli.data import Rows, Source, open_source
 from privsample.cli.files import Column
 from privsample.cli.options import add_file, add_json
-from privsample.cli.output import Page, check_tables, print_json, progress
-from privsample.cli.values import MEND_TEXT
+from privsample.cli.output import Console, check_tables, print_json, progress
+from privsample.cli.values import TEXT_HINT
 from privsample.distributions.domains import Domain
 from privsample.errors import SchemaError
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
 
-ABOUT = "check a file against what is declared, before anything is drawn"
+ABOUT = "check a file against the declared model or mechanism, before a release"
 DESCRIPTION = """\
-Check a file against what is declared of it. Counts the records that are missing, text, outside the range,
-or fractional where whole numbers are due, and names the first lines; never shows them. Empty fields, NA, N/A,
-NaN, null and none are missing; other text that is no number is text. The counts and lines are for the curator:
-they depend on the data and must not be published."""
+Check a file against the declared model or mechanism. Counts the records that are missing, text, outside the
+range, or fractional although whole numbers are expected, and prints the first lines of each, without their
+content. Empty fields, NA, N/A, NaN, null and none are missing; any other text that is not a number is text.
+Counts and lines are for the curator only: they depend on the data and must not be published."""
 EXAMPLE = """\
 example:
   privsample validate patients.csv --column success --n 1000 \\
@@ -33,28 +33,28 @@ example:
   privsample validate patients.csv --column age --mechanism laplace-sum \\
       --bounds 0,100
 
-exit code 0: clean; 1: there are problems"""
+exit code 0: no problems; 1: problems"""
 _REASONS = ("missing", "text", "outside", "fractional")
-_FIRST = 3  # places told of each reason
+_FIRST = 3  # number of printed positions for each kind of problem
 
 
 def add(parser: Any) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     add_file(parser)
-    words = "which mechanism's data to check (default: a model's column)"
+    words = "mechanism whose data are checked (default: the column of a model)"
     add_mechanism(parser, without=DirectPosterior, required=False, words=words)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
-    """Print what the public rule would change."""
+    """Print the records that the public rule would change."""
     check_tables(args)
     fields = build.fields(args)
-    made, source = build.any_mechanism(args, fields), opened(args, fields, args.file)
+    made, source = build.any_mechanism(args, fields), open_source(args, fields, args.file)
     size, domain = getattr(made, "n", None), getattr(made, "domain", None)
     found = problems(made, source, size, args.progress)
-    clean, nothing = not any(found.values()), unread(source, made)
-    expected = domain.words if isinstance(domain, Domain) else source.words
+    clean, nothing = not any(found.values()), describe_unread(source, made)
+    expected = domain.words if isinstance(domain, Domain) else source.description
     first = {} if clean else places(found, source, made)
     if args.json:
         answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
@@ -62,30 +62,33 @@ def run(args: Namespace) -> int:
     elif clean:
         records = "the records" if size is None else f"{size} records"
         each = f"each {expected}" if isinstance(domain, Domain) else expected
-        Page().text(f"{records}, {each}: nothing to mend.")
+        Console().text(f"{records}, {each}: no problems.")
     else:
-        page = Page()
+        console = Console()
         rows = [
             [reason, str(count), first.get(reason, ""), "is refused" if nothing else rule(reason, domain)]
             for reason, count in found.items()
             if count
         ]
         title = f"expected {expected}" if size is None else f"{size} records, expected {expected}"
-        head = ("records", "how many", "first", "with --clip")
-        page.table(title, head, rows, numbers=(1,))
+        head = ("problem", "count", "first", "with --clip")
+        console.table(title, head, rows, numbers=(1,))
         if nothing:
-            page.text(f"{nothing[:1].upper()}{nothing[1:]}.")
+            console.text(f"{nothing[:1].upper()}{nothing[1:]}.")
         for reason, where in first.items():
             if reason not in found:
-                page.text(f"There is {reason}, first on {where}.")
+                console.text(f"There is {reason}, first on {where}.")
         if not nothing and any("text" in reason for reason in first):
-            page.text(f"Of the text: {MEND_TEXT}.")
-        page.text("For the curator only: counts and places depend on the data; do not publish them.")
+            console.text(f"For text: {TEXT_HINT}.")
+        console.text("For the curator only: counts and positions depend on the data; do not publish them.")
     return 0 if clean else 1
 
 
 def problems(mechanism: Mechanism, source: Source, size: int | None, wanted: bool | None) -> dict[str, int]:
-    """How many records the public rule would change, by reason; reads the file once. Raises: SchemaError."""
+    """Count the records that the public rule would change, by kind of problem; reads the file once.
+
+    Raises: SchemaError, DataProblem.
+    """
     try:
         with progress("checking the file", size, wanted) as advance, source.reading(advance) as records:
             facts = mechanism.validate(records).facts
@@ -99,16 +102,16 @@ def problems(mechanism: Mechanism, source: Source, size: int | None, wanted: boo
 
 
 def places(found: Mapping[str, int], source: Source, mechanism: Mechanism) -> dict[str, str]:
-    """Where the first records of each problem stand, in words; of rows, where there is text. Reads the file once more.
+    """Describe the positions of the first records of each problem; for rows, of text only. Reads the file once more.
 
-    Nothing where the mechanism has no domain and takes no rows.
+    Empty if the mechanism has no domain and does not read rows.
     """
     domain = getattr(mechanism, "domain", None)
     if isinstance(source, Column) and isinstance(domain, Domain):
         reasons = [reason for reason, count in found.items() if count and reason in _REASONS]
         return _first(source, reasons, domain.problem_masks)
     columns = source.columns if isinstance(source, Rows) else []
-    marks = [(f"text in {column.words}", column) for column in columns if column.is_text]
+    marks = [(f"text in {column.description}", column) for column in columns if column.is_text]
     return {
         reason: where
         for name, column in marks
@@ -128,17 +131,17 @@ def _first(column: Column, reasons: Sequence[str], masks: Callable[[Any], Mappin
     return {reason: column.where(places) for reason, places in at.items() if places}
 
 
-def unread(source: Source, owner: Any) -> str:
-    """What to say where no record of a column could be read, so that a default would be released; or nothing."""
+def describe_unread(source: Source, owner: Any) -> str:
+    """Return a message if no record of a column is readable, so that only defaults would be released; else empty."""
     if not source.unread:
         return ""
     domain = getattr(owner, "domain", None)
     expected = f", expected {domain.words}" if isinstance(domain, Domain) else ", expected numbers"
-    return f"no record in {source.unread} of {source.path.name} could be read{expected}; {MEND_TEXT}"
+    return f"no record in {source.unread} of {source.path.name} could be read{expected}; {TEXT_HINT}"
 
 
 def rule(reason: str, domain: Any) -> str:
-    """What becomes of such records under the public rule."""
+    """Describe the effect of the public rule on records with this problem."""
     if not isinstance(domain, Domain) or reason not in _REASONS:
         return "are changed by the mechanism's public rule"
     if reason in ("missing", "text") or (reason == "outside" and domain.outside_is_missing):
@@ -148,23 +151,23 @@ def rule(reason: str, domain: Any) -> str:
     return "are rounded to the nearest whole number"
 
 
-def in_words(found: Mapping[str, int], source: Source, owner: Any, kind: str = "") -> str:
-    """The problems in one phrase, without any record; `owner` may have a domain, where records are expected."""
+def describe_problems(found: Mapping[str, int], source: Source, owner: Any, kind: str = "") -> str:
+    """Describe the problems in one phrase without any record; the domain of `owner`, if any, is the expected range."""
     listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
-    phrase = f"{source.words} of {kind}{source.path.name}: {listed}"
+    phrase = f"{source.description} of {kind}{source.path.name}: {listed}"
     domain, at = getattr(owner, "domain", None), places(found, source, owner)
     expected = f" (expected {domain.words})" if isinstance(domain, Domain) else ""
     first = "".join(f"; {reason} on {where}" for reason, where in at.items())
-    return f"{phrase}{expected}{first}" + (f"; {MEND_TEXT}" if any("text" in reason for reason in at) else "")
+    return f"{phrase}{expected}{first}" + (f"; {TEXT_HINT}" if any("text" in reason for reason in at) else "")
 
 
-def tell_curator(words: str) -> None:
-    """A line on standard error: for the curator's eyes, never in an output."""
+def warn_curator(words: str) -> None:
+    """Print a message for the curator on standard error; it is never part of an output."""
     print(f"privsample: {words}", file=sys.stderr)
 
 
 def public_problems(domain: Domain, column: Column) -> dict[str, int]:
-    """As `problems`, for a public file of any length."""
+    """Count the problems of a public file of any length; see `problems`."""
     total: dict[str, int] = {}
     with column.reading():
         for chunk in chunks(column):

@@ -1,4 +1,4 @@
-"""Columns to numbers, each record by itself: what one record holds never changes how another is read."""
+"""Conversion of columns to numbers. Each record is converted independently of all others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,14 +12,14 @@ _NOTHING = rf"(?i)^{_SPACE}(nan|na|n/a|null|none)?{_SPACE}$"
 _TRUE, _FALSE = rf"(?i)^{_SPACE}true{_SPACE}$", rf"(?i)^{_SPACE}false{_SPACE}$"
 
 
-MEND_TEXT = (
-    "write numbers like 12.5 or 1e-3, or name the number that each word stands for, as in --map yes=1,no=0; for a "
+TEXT_HINT = (
+    "write numbers like 12.5 or 1e-3, or assign a number to each value of the text, as in --map yes=1,no=0; for a "
     "model of categories give --categories"
 )
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type holds text or bytes."""
+    """Return True if an Arrow type holds text or bytes."""
     from pyarrow import types
 
     tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary, types.is_string_view)
@@ -27,7 +27,7 @@ def is_text(kind: Any) -> bool:
 
 
 def check_type(kind: Any, column: str, *, categories: bool, mapped: bool) -> None:
-    """Refuse columns that cannot become numbers. Raises: DataProblem."""
+    """Check that the column can be converted to numbers. Raises: DataProblem."""
     from pyarrow import types
 
     if categories:
@@ -35,27 +35,27 @@ def check_type(kind: Any, column: str, *, categories: bool, mapped: bool) -> Non
             raise DataProblem(f"column {column!r} has type {kind}; --categories needs text, whole numbers or booleans")
     elif is_text(kind):
         if not mapped:
-            raise DataProblem(f"column {column!r} holds text (type {kind}), expected numbers or booleans; {MEND_TEXT}")
+            raise DataProblem(f"column {column!r} holds text (type {kind}), expected numbers or booleans; {TEXT_HINT}")
     else:
         accepted = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
         if not any(accept(kind) for accept in accepted):
             raise DataProblem(f"column {column!r} has type {kind}; expected numbers or booleans")
 
 
-def parsed(array: Any, words: Mapping[str, float | None] | None = None) -> Any:
-    """Text to numbers: first what `words` say (None: missing), then true is 1, false 0; `TEXT` for other text.
+def parse_numbers(array: Any, mapping: Mapping[str, float | None] | None = None) -> Any:
+    """Convert text to numbers: by `mapping` (None: missing), true to 1, false to 0, any other text to `TEXT`.
 
     Empty text, NA, N/A, NaN, null and none are missing.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = _trimmed(array.cast(pa.binary())) if words else array.cast(pa.binary())
-    if words:
-        places = pc.index_in(array, value_set=pa.array([word.encode() for word in words], pa.binary()))
+    array = _trimmed(array.cast(pa.binary())) if mapping else array.cast(pa.binary())
+    if mapping:
+        places = pc.index_in(array, value_set=pa.array([word.encode() for word in mapping], pa.binary()))
         known = pc.is_valid(places)
-        mapped = pa.array(list(words.values()), pa.float64()).take(places)
-        return pc.if_else(known, mapped, parsed(pc.if_else(known, pa.scalar(None, array.type), array)))
+        mapped = pa.array(list(mapping.values()), pa.float64()).take(places)
+        return pc.if_else(known, mapped, parse_numbers(pc.if_else(known, pa.scalar(None, array.type), array)))
     number = pc.match_substring_regex(array, _NUMBER)
     text = pa.scalar(False)
     if not pc.all(number).as_py():
@@ -67,8 +67,8 @@ def parsed(array: Any, words: Mapping[str, float | None] | None = None) -> Any:
     return pc.if_else(text, TEXT, pc.utf8_trim_whitespace(array.cast(pa.string())).cast(pa.float64()))
 
 
-def coded(array: Any, names: Sequence[str]) -> Any:
-    """Names to their places in the public list; unknown ones to -1, missing or empty ones to null."""
+def encode_categories(array: Any, names: Sequence[str]) -> Any:
+    """Convert names to their index in the public list, unknown names to -1, missing or empty ones to null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

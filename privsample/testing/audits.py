@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.audit import audit as run_audit
-from privsample.simulations.audit.distance import check_neighbours, check_statistics, of_statistics
+from privsample.simulations.audit.distance import check_neighbours, check_statistics, innermost_statistical
 from privsample.testing.base import Broken, NotApplicable, require, short
 from privsample.testing.case import Case, reads_records
 
@@ -29,7 +29,7 @@ def neighbours(case: Case) -> None:
 
 def _are_neighbours(case: Case, pair: Neighbours) -> None:
     first, second = (build() for build in pair.datasets)
-    relation, innermost = case.mechanism.accountant.relation, of_statistics(case.mechanism)
+    relation, innermost = case.mechanism.accountant.relation, innermost_statistical(case.mechanism)
     try:
         if innermost is not None:
             check_statistics(innermost, first, second, 1)
@@ -95,7 +95,7 @@ def audit(case: Case) -> None:
     verdict = run_audit(case.mechanism, samples=samples, level=case.level, rng=case.rng())
     require(
         not verdict.violated,
-        f"the account is refuted. {verdict.words}",
+        f"the account is refuted. {verdict.statement}",
         "find out which is wrong, the bounds of the accountant, _draw, or the loss of worst_neighbours",
     )
 
@@ -115,6 +115,6 @@ def mutant(case: Case) -> None:
     verdict = run_audit(example.mutant, claim=claim, samples=example.samples, level=case.level, rng=case.rng())
     require(
         verdict.violated,
-        f"the mutant ({example.bug}) was not caught with samples = {example.samples:,}. {verdict.words}",
+        f"the mutant ({example.bug}) was not caught with samples = {example.samples:,}. {verdict.statement}",
         "raise samples of the example, break the mutant more, or let worst_neighbours give a pair that is worse",
     )

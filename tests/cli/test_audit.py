@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privsample.simulations.audit import audited
+from privsample.simulations.audit import batch
 from privsample.simulations.audit import catalogue as home
 from privsample.simulations.experiments import audits
 
@@ -21,7 +21,7 @@ def two(monkeypatch):
     """Two quick examples in place of all."""
     known = {name: home.catalogue()[name] for name in ("laplace", "gaussian")}
     monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
-    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
+    monkeypatch.setattr("privsample.simulations.audit.batch.catalogue", lambda: known)
 
 
 def test_the_list(run):
@@ -43,7 +43,7 @@ def test_a_mechanism_that_stands(run):
     ran = run("audit", "laplace", "laplace", *QUICK)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.count("CONSISTENT") == 2  # in the table and in words
-    assert "This is no proof." in ran.out
+    assert "This does not prove the claim." in " ".join(ran.out.split())
     assert not list(Path().iterdir())
 
 
@@ -53,11 +53,11 @@ def test_the_point_printed_tells_something_and_the_empirical_epsilon_stands_besi
         assert "claimed delta of 0;" not in ran.out
         assert "claimed delta of 0 " not in " ".join(ran.out.split())
         said = " ".join(ran.out.split())
-        assert "Certified by the draws: epsilon is at least 0." in said
-        assert "at delta = 0, where 1 is claimed." in said
+        assert "Empirical epsilon: at delta = 0, epsilon is at least 0." in said
+        assert "; 1 is claimed." in said
     names = ["laplace", "gaussian", "randomized-response", "gaussian-sum"]
     lines = run("audit", *names, "--samples", "20000", "--seed", "1").out.splitlines()
-    table = lines[next(at for at, line in enumerate(lines) if "certify" in line) :]
+    table = lines[next(at for at, line in enumerate(lines) if "Empirical epsilon" in line) :]
     for name in names:
         least, claimed, _ = next(line for line in table if line.split()[:1] == [name]).split()[1:]
         assert 0 < float(least) < float(claimed)
@@ -99,14 +99,14 @@ def test_zero_is_a_seed(run):
 
 def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
     known = {"discrete-gaussian-statistics": home.catalogue()["discrete-gaussian-statistics"]}
-    real = audited.audited
+    real = batch.run_audits
 
     def many(names, **options):
         for one in real(names, **options):
             yield replace(one, verdict=replace(one.verdict, samples=135_000), seconds=123.4)
 
-    monkeypatch.setattr(audited, "audited", many)
-    monkeypatch.setattr("privsample.simulations.audit.audited.catalogue", lambda: known)
+    monkeypatch.setattr(batch, "run_audits", many)
+    monkeypatch.setattr("privsample.simulations.audit.batch.catalogue", lambda: known)
     monkeypatch.setattr("privsample.simulations.audit.catalogue.catalogue", lambda: known)
     row = next(line for line in run("audit", "--all", *QUICK).out.splitlines() if "CONSISTENT" in line).split()
     claim = run("audit", "--all", "--json", *QUICK).json["audits"][0]["claim"]
@@ -116,18 +116,18 @@ def test_names_stand_whole_and_small_numbers_are_not_zero(run, monkeypatch):
 
 def test_too_few_draws_are_told_of_however_many_audits_there_are(run):
     ran = run("audit", "laplace", "gaussian", "one-bit", "laplace-sum", "--samples", "10", "--seed", "7")
-    assert ran.out.count("too few to say anything") == 4
-    assert "CONSISTENT is no proof that it is." in ran.out
+    assert " ".join(ran.out.split()).count("too few draws to reject any claim") == 4
+    assert "CONSISTENT does not prove the claim." in " ".join(ran.out.split())
 
 
 def test_what_was_done_before_a_stop_is_kept_and_told(run, two, monkeypatch):
-    real = audited.audited
+    real = batch.run_audits
 
     def stopped(names, **options):
         yield next(real(names, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audited, "audited", stopped)
+    monkeypatch.setattr(batch, "run_audits", stopped)
     ran = run("audit", "--all", "--out", "out", *QUICK)
     assert ran.code == 130
     assert "laplace" in ran.out
@@ -175,8 +175,8 @@ def test_a_folder_that_holds_files(run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give names of mechanisms, or --mechanism, or --all, or --list"),
-        (["laplace", "--all"], "give names of mechanisms"),
+        ([], "give names of examples, or --mechanism, or --all, or --list"),
+        (["laplace", "--all"], "give names of examples"),
         (["nothing"], "there is no example nothing; `privsample audit --list` prints all names"),
         (["laplce", "gaussian"], "there is no example laplce; did you mean laplace? "),
         (["beta"], "did you mean beta-query or beta-posterior? "),

@@ -40,9 +40,9 @@ def test_a_release_with_its_costs_calls_few_functions(run, clean):
 def test_the_costs_are_computed_once(run, clean):
     """A second look at the same account computes nothing anew: all its views are kept."""
     from privsample import BetaBernoulli, DiffusedPosterior
-    from privsample.cli.account import costs
+    from privsample.cli.account import privacy_costs
 
     account = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=0.2, draws=4).accountant
-    first = calls_of(lambda: costs(account, None, 1e-6))
-    again = calls_of(lambda: costs(account, None, 1e-6))
+    first = calls_of(lambda: privacy_costs(account, None, 1e-6))
+    again = calls_of(lambda: privacy_costs(account, None, 1e-6))
     assert again["package"] < first["package"] / 3

@@ -44,4 +44,4 @@ def test_nothing_reaches_the_limit(run):
 def test_a_limit_is_needed(run):
     ran = run("compare", "--n", 10, *BETA[:4])
     assert ran.code == 2
-    assert "no limit was given" in ran.err
+    assert "no privacy target was given" in ran.err

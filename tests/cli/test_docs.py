@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privsample.cli import _parser
-from privsample.cli.options import joined
+from privsample.cli.options import join_negative_values
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -24,7 +24,7 @@ def commands(page):
 def test_commands_are_understood(page):
     for words in commands(page):
         if "--help" not in words:
-            assert _parser().parse_args(joined(words)).command == words[0]
+            assert _parser().parse_args(join_negative_values(words)).command == words[0]
 
 
 def test_some_pages_show_commands():

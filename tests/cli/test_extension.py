@@ -82,8 +82,8 @@ def test_what_no_file_holds_is_told(run, write):
     words = ["--mechanism", "noisy-count", "--scale", 1, "--column", "x", "--out", "r.json"]
     ran = run("release", write("d.csv", [0, 1]), *words)
     assert ran.code == 2
-    assert "takes no column of a file: it takes a threshold's records, one column" in ran.err
-    assert "or let its class say what of a file it takes" in ran.err
+    assert "cannot read its data from a file; its data are a threshold's records, one column" in ran.err
+    assert "or declare the data format in its class" in ran.err
     assert not Path("r.json").exists()
 
 

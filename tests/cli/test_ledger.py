@@ -69,7 +69,7 @@ def test_the_whole_way(run, made):
     shown = run("ledger", "show", "toy.ledger")
     assert "patients 2024" in shown.out
     assert "2 x PureAccountant" in shown.out
-    assert "5e-07, of which 4e-07 is left" in shown.out
+    assert "5e-07, of which 4e-07 remains" in shown.out
     assert run("ledger", "show", "toy.ledger", "--json").json["spent"] == ledger.spent()
     assert run("ledger", "export", "toy.ledger").json == json.loads(json.dumps(ledger.export()))
     assert run("ledger", "export", "toy.ledger", "--out", "all.json").code == 0
@@ -109,7 +109,7 @@ def test_accounts_from_files(run, made, write, binary):
     for name, text, words in [
         ("a.json", "cut sh", "not JSON"),
         ("b.json", "[1]", "no account"),
-        ("c.json", '{"mechanism": {"type": "AddRemove"}}', "names no mechanism"),
+        ("c.json", '{"mechanism": {"type": "AddRemove"}}', "holds no mechanism"),
         ("d.json", '{"type": "AddRemove"}', "not an accountant"),
         ("e.json", '{"type": "Unheard"}', "no value of this version"),
     ]:
@@ -134,13 +134,13 @@ def test_what_does_not_fit_is_refused(run, made):
     ("words", "reason"),
     [
         (["ledger"], "init, show, spend or export"),
-        (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` makes one"),
+        (["ledger", "show", "missing"], "there is no ledger at missing; `privsample ledger init` creates one"),
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
         (["ledger", "show", "."], "is a folder"),
         (["ledger", "show", "clean.csv"], "no privsample ledger"),
         (["ledger", "burn", "x"], "invalid choice"),
-        ([*INIT, "--n", 5], "no limit was given"),
+        ([*INIT, "--n", 5], "no privacy target was given"),
         ([*INIT, *LIMIT], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--add-remove"], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--approximate-share", 1], "approximate_share"),
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(run, made):
         (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
         (["ledger", "spend", "toy.ledger"], "one of --pure"),
         (["ledger", "spend", "toy.ledger", "--pure", 1, "--zcdp", 1], "one of --pure"),
-        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure belongs"),
+        (["ledger", "spend", "toy.ledger", "--zcdp", 1, "--failure", 1e-9], "--failure needs"),
         (["ledger", "spend", "toy.ledger", "--pure=-1"], "stated_epsilon"),
         (["ledger", "spend", "toy.ledger", "--pure", "nan"], "expected a number"),
         (["ledger", "spend", "toy.ledger", "--pure", 0.1, "--times", 0], "at least 1"),
@@ -173,21 +173,21 @@ def test_add_remove_and_other_budgets(run):
     ]:
         ran = run("ledger", "init", name, "--dataset", "x", "--add-remove", *words)
         assert ran.code == 0
-        assert "delta set aside" not in ran.out
+        assert "reserved delta" not in ran.out
         assert Ledger(name).relation == AddRemove()
 
 
 def test_a_release_by_the_ledger(made, binary):
     made()
     mechanism = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=0.1, unit="patient")
-    ledger = command.opened("toy.ledger")
-    assert command.released(ledger, mechanism, binary, label="the rate").account == mechanism.accountant
+    ledger = command.open_ledger("toy.ledger")
+    assert command.release_with_ledger(ledger, mechanism, binary, label="the rate").account == mechanism.accountant
     assert [entry.label for entry in ledger.history()] == ["the rate"]
     direct = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=1.0, unit="patient")
     with pytest.raises(UsageProblem, match="DiffusedPosterior does not fit"):
-        command.released(ledger, direct, binary)
+        command.release_with_ledger(ledger, direct, binary)
     with pytest.raises(UsageProblem, match="the ledger counts under"):
-        command.released(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
+        command.release_with_ledger(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
     assert len(ledger.history()) == 1
 
 
@@ -199,4 +199,4 @@ def test_an_overdrawn_ledger_says_so(run, made, monkeypatch):
         "privsample.ZCDPAccountant._bounds",
         lambda self: PrivacyBounds.from_renyi(lambda orders: 10 * orders, zcdp=self.rho),
     )
-    assert "over the budget" in run("ledger", "show", "toy.ledger").out
+    assert "exceed the budget" in run("ledger", "show", "toy.ledger").out

@@ -15,7 +15,7 @@ from privsample import DP, AddRemove, GaussianSum, RandomizedResponse, Release, 
 from privsample._serial import decode, encode
 from privsample.cli import _parser, build, data
 from privsample.cli.choice import mechanism_class, mechanisms, option
-from privsample.cli.options import joined
+from privsample.cli.options import join_negative_values
 from privsample.distributions.models.base import Model
 from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.arguments import (
@@ -97,7 +97,7 @@ def command_words(mechanism):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_example_can_be_written_as_a_command(name):
     mechanism = EXAMPLES[name]
-    args = _parser().parse_args(joined(["account", *command_words(mechanism)]))
+    args = _parser().parse_args(join_negative_values(["account", *command_words(mechanism)]))
     given = build.fields(args)
     made = build.any_mechanism(args, given) if not mechanism.free_parameters else args.kind(**given)
     assert made == mechanism
@@ -140,7 +140,7 @@ def test_the_list_names_every_mechanism(run):
 
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize(
-    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "hierarchy"]
+    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "multilevel-release"]
 )
 def test_prices(run, name, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -166,7 +166,7 @@ def test_prices(run, name, width, monkeypatch):
         "logistic --n 200 --features 2 --norm 1 --prior-std 5 --by prior-divisor --data-weight 0.9",
         "repeated-selection --base 'gaussian sensitivity=1 noise-std=16' --eta 0.5",
         "noisy-projected-sgd --loss 'squared-loss features=1 norm=1 radius=1 target=1' --n 40 --rate 0.1",
-        "noise-after --base 'gaussian sensitivity=1 noise-std=1'",
+        "post-noise --base 'gaussian sensitivity=1 noise-std=1'",
         "noisy --model 'normal-unknown-variance mean=0 observations=1 shape=2 scale=1 bounds=-2,2' --n 60",
     ],
 )
@@ -263,7 +263,7 @@ ERRORS = [
     ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation replace-one", 2, "replace-one needs --n"),
     ("account --mechanism gaussian-sum --noise-std 1 --bounds 0,1 --relation some", 2, "invalid choice: 'some'"),
     ("account --mechanism randomized-response --log-odds 1", 2, "the relation is missing: give --n"),
-    ("account --mechanism repeated-selection --base 'laplace sensitivity=1 scale=1' --eta 1", 2, "belongs to a limit"),
+    ("account --mechanism repeated-selection --base 'laplace sensitivity=1 scale=1' --eta 1", 2, "needs a privacy"),
     ("account --mechanism subsampled --base gauss --scheme 'poisson-sampling rate=1'", 2, "there is no 'gauss'"),
     ("account --mechanism subsampled --base 'gaussian-sum bounds=0,1' --scheme 'poisson-sampling rate=1'", 2,
      "gaussian-sum needs noise-std"),
@@ -301,21 +301,21 @@ ERRORS = [
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --columns a,b --out r.json", 2,
      "not both"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --label y --out r.json", 2,
-     "--label goes with --columns"),
+     "--label needs --columns"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --out r.json", 1, "outside"),
     ("release table.csv --mechanism one-bit --graph graph.json --mechanism-epsilon 1 --column a --out r.json", 2,
-     'takes no column of a file: it takes anything with columns data["profile"]'),
-    ("release table.csv --mechanism hierarchy --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
+     'cannot read its data from a file; its data are anything with columns data["profile"]'),
+    ("release table.csv --mechanism multilevel-release --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,  # noqa: E501
      "it is a statistic"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --public-data a --out r.json", 2,
-     "has no prior to go into"),
-    ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave it out"),
-    ("audit laplace --mechanism gaussian --sensitivity 1 --noise-std 1", 2, "give names of mechanisms, or --mechanism"),
-    ("audit --mechanism gaussian --sensitivity 1", 2, "no limit was given"),
+     "updates a prior, and"),
+    ("audit --mechanism gaussian --sensitivity 1 --noise-std 1 --mutant", 2, "leave --mutant out"),
+    ("audit laplace --mechanism gaussian --sensitivity 1 --noise-std 1", 2, "give names of examples, or --mechanism"),
+    ("audit --mechanism gaussian --sensitivity 1", 2, "no privacy target was given"),
     ("compare --mechanism gaussian,logistic --sensitivity 1 --epsilon 1 --delta 0.1", 2, "needs --n"),
     ("compare --mechanism logistic --n 9 --features 1 --norm 1 --prior-std 1 --epsilon 1 --delta 0.1", 2,
      "does not release a noisy copy"),
-    ("compare --mechanism gaussian --sensitivity 1", 2, "no limit was given"),
+    ("compare --mechanism gaussian --sensitivity 1", 2, "no privacy target was given"),
     ("account --mechanism gaussian --wrong 1", 2, "(see privsample account --mechanism gaussian --help)"),
     ("compare --mechanism gaussian,laplace --wrong 1", 2, "(see privsample compare --mechanism gaussian,laplace"),
     ("mechanisms gausian", 2, "did you mean gaussian?"),

@@ -259,7 +259,7 @@ def test_an_interrupt_inside_the_stream(run, clean, monkeypatch):
     def interrupted(array, words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privsample.cli.files.parsed", interrupted)
+    monkeypatch.setattr("privsample.cli.files.parse_numbers", interrupted)
     assert run("release", clean, *DIFFUSED, "--out", "r.json").code == 130
 
 

@@ -121,7 +121,7 @@ def test_what_to_run_is_said_once(run, words):
 def test_where_to_write_is_said_once(run):
     ran = run("reproduce", "t-7.2", "--out", "a", "--report", "b")
     assert ran.code == 2
-    assert "--report DIR says where to write" in ran.err
+    assert "--report and --out both name the output folder" in ran.err
     assert not Path("a").exists()
 
 

@@ -142,11 +142,11 @@ def test_a_map_goes_with_text_and_without_categories(run, write):
     name = write("d.parquet", pa.array([0, 1] * (N // 2)))
     ran = run("validate", name, "--column", "x", *MODEL, *MAP)
     assert ran.code == 2
-    assert "--map is for text, and there is none in column 'x' of d.parquet" in ran.err
+    assert "--map applies to text, and column 'x' of d.parquet holds none" in ran.err
     model = ["--n", N, "--model", "dirichlet-categorical", "--prior", "2,2", "--categories", "red,blue"]
     ran = run("validate", name, "--column", "x", *model, *MAP)
     assert ran.code == 2
-    assert "give one of the two" in ran.err
+    assert "give only one of them" in ran.err
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
@@ -183,7 +183,7 @@ def test_lines_are_those_of_the_file(run):
         ("x,y\n1,2\n".encode("utf-16-le"), "if it is UTF-16, give --encoding utf-16-le"),
         (
             b"x,y\n1,\x00\x01\x02Zaphod\n1,2\n",
-            "d.csv has zero bytes, so it is no UTF-8 text; it is broken, or of anoth",
+            "d.csv has zero bytes, so it is not UTF-8 text; it is damaged or in anoth",
         ),
         (b"x,y\n1,2\n3,4\n5,6,Zaphod\n", "line 4 of d.csv has a row of 3 fields where the header has 2 ('x', 'y')"),
         (b"x,y\n1,2\n3,4\n\n5\n", "line 5 of d.csv has a row of 1 field where the header has 2 ('x', 'y')"),
@@ -206,7 +206,7 @@ def test_broken_text_files_are_told_with_lines_and_columns(run, content, said):
 def test_an_encoding_that_the_file_does_not_have(run, words):
     ran = run("validate", words, "--column", "x", *MODEL, "--encoding", "utf-16")
     assert ran.code == 1
-    assert "d.csv is no UTF-16 text: leave --encoding out" in ran.err
+    assert "d.csv is not UTF-16 text: leave --encoding out" in ran.err
 
 
 @pytest.mark.parametrize(

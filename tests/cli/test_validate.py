@@ -8,7 +8,7 @@ MODEL = ["--model", "beta-bernoulli", "--prior", "6,12"]
 def test_a_clean_file(run, clean):
     ran = run("validate", clean, "--column", "x", "--n", 500, *MODEL)
     assert (ran.code, ran.err) == (0, "")
-    assert "500 records, each 0 or 1: nothing to mend." in ran.out
+    assert "500 records, each 0 or 1: no problems." in ran.out
 
 
 def test_problems_are_counted_and_never_shown(run, dirty):

@@ -13,7 +13,7 @@ from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.models.base import Model
 from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.posterior.conjugate import PosteriorMechanism
-from privsample.simulations.audit.audit import telling_epsilons
+from privsample.simulations.audit.audit import informative_epsilons
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 NORMAL = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 2))
@@ -39,9 +39,9 @@ MECHANISMS = [
 )
 def test_true_accounts_stand_and_half_of_them_falls(mechanism, rng, alpha):
     account = one_draw(mechanism).accountant
-    points = telling_epsilons(account)
+    points = informative_epsilons(account)
     verdict = ps.audit(mechanism, epsilons=points, samples=100_000, rng=rng, level=alpha / 2)
-    assert not verdict.violated, verdict.words
+    assert not verdict.violated, verdict.statement
     assert np.all(verdict.lowers <= verdict.claims)
     assert np.all(verdict.renyi <= account.rdp(verdict.orders) + 1e-12)
     assert verdict.uppers[0] >= verdict.claims[0] / 2
@@ -86,8 +86,8 @@ class Quiet(ps.GaussianMechanism):
 )
 def test_samplers_that_leak_more_than_their_account_are_caught(mechanism, rng):
     verdict = ps.audit(mechanism, rng=rng)
-    assert verdict.violated, verdict.words
-    assert "VIOLATED" in verdict.words
+    assert verdict.violated, verdict.statement
+    assert "VIOLATED" in verdict.statement
 
 
 @pytest.mark.statistical
@@ -96,7 +96,7 @@ def test_groups_are_held_to_the_account_for_groups(size, rng, alpha):
     for mechanism in (MECHANISMS[0], ps.LaplaceMechanism(sensitivity=1, scale=6)):
         assert not ps.audit(mechanism, group=size, rng=rng, level=alpha / 2).violated
         alone = one_draw(mechanism).accountant
-        epsilons = telling_epsilons(alone.group(size))
+        epsilons = informative_epsilons(alone.group(size))
         caught = ps.audit(mechanism, group=size, claim=alone, epsilons=epsilons, rng=rng)
         assert caught.violated, caught.words
 
@@ -114,7 +114,7 @@ def test_functions_of_the_user_are_audited_without_a_density(scale, samples, cau
     verdict = ps.audit(
         laplace(scale), datasets=(np.zeros(2), np.array([1.0, 0.0])), claim=claim, samples=samples, rng=rng, level=alpha
     )
-    assert verdict.violated == caught, verdict.words
+    assert verdict.violated == caught, verdict.statement
 
 
 @pytest.mark.statistical
@@ -162,16 +162,16 @@ def test_a_verdict_says_what_it_rests_on_and_no_more(rng):
     assert 0.7 < verdict.mu < 1.0
     assert verdict.epsilon_at(0.0) == 0.5
     assert verdict.epsilon_at(0.5) == 0.0
-    assert "45,000 draws" in verdict.words
-    assert "no proof" in str(verdict)
-    assert "proved" not in verdict.words
+    assert "45,000 draws" in verdict.statement
+    assert "This does not prove the claim." in str(verdict)
+    assert "proved" not in verdict.statement
     with pytest.raises(ValueError, match="delta must lie in"):
         verdict.epsilon_at(np.nan)
     with pytest.raises(ValueError, match="read-only"):
         verdict.lowers[0] = 0.0
     few = ps.audit(gaussian, epsilons=[0.5], samples=10, rng=rng)
     assert not few.violated
-    assert "too few to say anything: at least 23 such draws are needed, which 26 samples leave" in few.words
+    assert "too few draws to reject any claim: 23 evaluation draws are needed; set samples=26" in few.statement
     nothing = ps.audit(gaussian, epsilons=[0.5], samples=10, claim=lambda _: 1.0, rng=rng)
     assert nothing.needed == np.inf
 
@@ -182,13 +182,13 @@ def test_a_verdict_never_shows_a_point_where_claim_and_limit_are_both_0(epsilons
     for seed in range(8):
         verdict = ps.audit(noise, epsilons=epsilons, samples=2_000, rng=np.random.default_rng(seed))
         assert not verdict.violated
-        assert "claimed delta of 0;" not in verdict.words
-        assert "claimed delta of 0, nor" not in verdict.words
+        assert "claimed delta of 0;" not in verdict.statement
+        assert "claimed delta of 0; they would" not in verdict.statement
         if epsilons is None or 0.5 in epsilons:
             assert verdict.claim > 0.0 or verdict.lower > 0.0
         elif verdict.claim == verdict.lower == 0.0:  # there is no other point
-            assert "at epsilon = " not in verdict.words
-            assert "do not refute the claim" in verdict.words
+            assert "at epsilon = " not in verdict.statement
+            assert "do not refute the claim" in verdict.statement
 
 
 @pytest.mark.statistical
@@ -197,7 +197,7 @@ def test_the_empirical_epsilon_stands_beside_the_claimed_one(rng, alpha):
     verdict = ps.audit(noise, samples=40_000, level=alpha, rng=rng)
     assert 0.8 < verdict.empirical_epsilon <= 1.0 == verdict.claimed_epsilon
     assert verdict.empirical_delta == 0.0
-    assert f"epsilon is at least {verdict.empirical_epsilon:.4g} at delta = 0, where 1 is claimed" in verdict.words
+    assert f"at delta = 0, epsilon is at least {verdict.empirical_epsilon:.4g}; 1 is claimed." in verdict.statement
     gaussian = ps.GaussianMechanism(sensitivity=1, noise_std=1)
     verdict = ps.audit(gaussian, samples=40_000, level=alpha, rng=rng)
     true = float(gaussian.accountant.epsilon(verdict.empirical_delta))

@@ -65,7 +65,12 @@ class Unknown(Mechanism):
         (POSTERIOR, {"level": 1e-12}, ValueError, r"\[1e-11, 1\)"),
         (POSTERIOR, {"claim": lambda _: np.nan}, ValueError, "claimed at epsilon = 0.1 must lie"),
         (POSTERIOR, {"claim": lambda _: "0.1"}, TypeError, "claimed at epsilon = 0.1 must be a number"),
-        (POSTERIOR, {"claim": ps.LaplaceAccountant(sensitivity=1, scale=1)}, ValueError, "claim is about datasets"),
+        (
+            POSTERIOR,
+            {"claim": ps.LaplaceAccountant(sensitivity=1, scale=1)},
+            ValueError,
+            "claim is under another neighbouring relation",
+        ),
         (POSTERIOR, {"samples": 10**9}, ValueError, "lower samples"),
         (POSTERIOR, {"claim": 0.1}, TypeError, "claim must be"),
         (POSTERIOR, {"loss": lambda x: x}, TypeError, "needs datasets"),
@@ -81,11 +86,11 @@ class Unknown(Mechanism):
         (ps.LaplaceAccountant(sensitivity=1, scale=1), {}, TypeError, "a mechanism or a function"),
         (ps.GaussianMechanism, {}, TypeError, r"got a class: call GaussianMechanism\(...\)"),
         (laplace(1), {"datasets": (0, 1), "loss": 3}, TypeError, "loss must be a function .* got int"),
-        (laplace(1), {}, TypeError, "datasets must be given"),
+        (laplace(1), {}, TypeError, "datasets is required"),
         (laplace(1), {"datasets": (0, 1)}, TypeError, "claim must be given"),
         (laplace(1), {"datasets": (1, 1.0)}, ValueError, "inputs are equal"),
         (laplace(1), {"datasets": (TABLES, TABLES)}, ValueError, "inputs are equal"),
-        (laplace(1), {"datasets": (np.zeros(5), np.ones(5)), "claim": FIVE}, ValueError, "not neighbours.*no records"),
+        (laplace(1), {"datasets": (np.zeros(5), np.ones(5)), "claim": FIVE}, ValueError, "not neighbours.*not records"),
         (laplace(1), {"datasets": (("a", "b"), ("a", "c"))}, TypeError, "claim must be given"),
         (Unequal(), {"datasets": ([[1], [1, 2]], [[1], [1, 3]]), "claim": FIVE}, RuntimeError, "ragged"),
     ],
@@ -138,17 +143,17 @@ def test_a_handful_of_draws_gives_a_verdict_that_says_how_many_are_needed(sample
     noise = ps.LaplaceMechanism(sensitivity=1, scale=1)
     for options in ({}, {"datasets": (np.zeros(1), np.ones(1)), "claim": noise.accountant}):
         subject = laplace(1) if options else noise
-        words = ps.audit(subject, epsilons=[0.5], samples=samples, rng=rng, **options).words
-        assert "too few to say anything" in words
-        enough = int(words.split(" samples leave")[0].split()[-1])
-        assert ps.audit(subject, epsilons=[0.5], samples=enough, rng=rng, **options).words.count("too few") == 0
+        words = ps.audit(subject, epsilons=[0.5], samples=samples, rng=rng, **options).statement
+        assert "too few draws to reject any claim" in words
+        enough = int(words.split("set samples=")[1].split(".")[0])
+        assert ps.audit(subject, epsilons=[0.5], samples=enough, rng=rng, **options).statement.count("too few") == 0
 
 
 def test_where_no_draws_could_refute_a_claim_the_words_say_so(rng):
     verdict = ps.audit(laplace(1), datasets=(0.0, 1.0), claim=lambda _: 1.0, samples=100, rng=rng)
-    assert "; no draws could. This is no proof" in verdict.words
+    assert "; no number of draws could. This does not prove" in verdict.statement
     constant = ps.audit(lambda *_: 3.0, datasets=(0.0, 1.0), claim=lambda _: 0.1, samples=300, rng=rng)
-    assert "do not refute the claimed delta of 0.1, nor one of 0. This" in constant.words
+    assert "do not refute the claimed delta of 0.1; they would not refute a claim of 0 either." in constant.statement
 
 
 def test_far_epsilons_are_examined(rng):
@@ -180,7 +185,7 @@ def raises(data, rng):
         (lambda data, rng: None, ValueError, "array of real numbers, got NoneType"),
         (lambda data, rng: [[1], [1, 2]], ValueError, "array of real numbers, got list"),
         (lambda data, rng: 10**400, ValueError, "array of real numbers, got int"),
-        (lambda data, rng: [], ValueError, r"must hold a number at least, got an array of shape \(0,\)"),
+        (lambda data, rng: [], ValueError, r"must hold at least one number, got an array of shape \(0,\)"),
         (lambda data, rng: np.zeros(2 + data), ValueError, "keep their shape, on either dataset, got 2 .* then 3"),
         (lambda data, rng: np.nan, ValueError, "finite numbers"),
         (lambda data, rng: np.zeros(10**7), ValueError, "held in memory at once.*lower samples"),
@@ -197,7 +202,7 @@ def test_functions_that_change_their_data_are_refused():
         return data.copy()
 
     claim = ps.LaplaceAccountant(sensitivity=1, scale=1)
-    with pytest.raises(ValueError, match="changed the dataset"):
+    with pytest.raises(ValueError, match="modified its dataset"):
         ps.audit(noisy, datasets=(np.zeros(2), np.ones(2)), claim=claim, samples=200)
 
 

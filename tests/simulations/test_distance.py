@@ -38,9 +38,9 @@ def test_one_record_replaced_makes_neighbours(held):
 
 def test_records_that_differ_are_counted():
     first, second = np.arange(6), np.arange(6) * 2  # 0, 2 and 4 are in both
-    with pytest.raises(ValueError, match=r"3 records must be replaced .* at most 2 may; say group=3"):
+    with pytest.raises(ValueError, match=r"3 records must be replaced .* at most 2 may; set group=3"):
         check_neighbours(ps.ReplaceOne(n=6), first, second, 2)
-    with pytest.raises(ValueError, match=r"6 records must be added or removed .* say group=3"):
+    with pytest.raises(ValueError, match=r"6 records must be added or removed .* set group=3"):
         check_neighbours(ps.AddRemove(members=2), first, second, 1)
     with pytest.raises(ValueError, match="6 records must be replaced"):
         check_neighbours(ps.ReplaceOne(n=6), first, first.astype("datetime64[D]"), 1)

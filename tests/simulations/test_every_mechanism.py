@@ -8,7 +8,7 @@ import pytest
 
 import privsample as ps
 from privsample.simulations.audit.catalogue import audit_example, catalogue
-from privsample.simulations.audit.draws import drawn
+from privsample.simulations.audit.draws import draw_outputs
 
 EXAMPLES = catalogue()
 FEW = 2_000  # where a score is learned, each draw is a release of its own
@@ -22,14 +22,14 @@ def test_accounts_stand(name, rng, alpha):
     known = all(case.loss is not None for case in example.mechanism.worst_neighbours())
     samples = example.samples if known else min(example.samples, FEW)
     verdict = audit_example(example, samples=samples, rng=rng, level=alpha)
-    assert not verdict.violated, verdict.words
+    assert not verdict.violated, verdict.statement
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_mutants_are_caught(name, rng):
     verdict = audit_example(EXAMPLES[name], mutant=True, rng=rng)
-    assert verdict.violated, f"{EXAMPLES[name].bug}: {verdict.words}"
+    assert verdict.violated, f"{EXAMPLES[name].bug}: {verdict.statement}"
 
 
 def test_the_four_bugs_that_matter_most_are_among_the_mutants():
@@ -95,7 +95,7 @@ OTHERS = [
 )
 def test_other_forms_of_them_stand_too(mechanism, rng, alpha):
     verdict = ps.audit(mechanism, samples=600, rng=rng, level=alpha)
-    assert not verdict.violated, verdict.words
+    assert not verdict.violated, verdict.statement
 
 
 @pytest.mark.statistical
@@ -123,7 +123,7 @@ def test_losses_are_log_ratios_of_densities(rng):
         for case in example.mechanism.worst_neighbours():
             if case.loss is None:
                 continue
-            first, second = (case.loss(drawn(case, data, 4_000, rng)).round(9) for data in case.datasets)
+            first, second = (case.loss(draw_outputs(case, data, 4_000, rng)).round(9) for data in case.datasets)
             assert weighs(first, second), name
             assert weighs(-second, -first), name
             caught.append(not (weighs(2 * first, 2 * second) and weighs(-2 * second, -2 * first)))

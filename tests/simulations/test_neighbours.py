@@ -7,10 +7,10 @@ import pytest
 from scipy import special
 
 import privsample as ps
-from privsample.simulations.audit.audit import telling_epsilons
+from privsample.simulations.audit.audit import informative_epsilons
 from privsample.simulations.audit.catalogue import catalogue
 from privsample.simulations.audit.distance import check_neighbours
-from privsample.simulations.audit.draws import drawn
+from privsample.simulations.audit.draws import draw_outputs
 
 ONE, TWO, SIX = (ps.ReplaceOne(n=n) for n in (1, 2, 6))
 ANSWER = ps.RandomizedResponse(log_odds=1, relation=TWO)
@@ -58,7 +58,7 @@ LOOSE = {  # upper bounds that no pair attains: docs/notes
 
 def excess(case, epsilons, rng, draws):
     """The curve of a case in the worse direction by known losses: estimates and standard errors."""
-    first, second = (case.loss(drawn(case, data, draws, rng)) for data in case.datasets)
+    first, second = (case.loss(draw_outputs(case, data, draws, rng)) for data in case.datasets)
     found = []
     for losses in (first, -second):
         kept = -np.expm1(np.minimum(epsilons[:, None] - losses, 0.0))
@@ -70,7 +70,7 @@ def excess(case, epsilons, rng, draws):
 def held_to_the_account(mechanism, group, least, rng, draws=20_000):
     cases = mechanism.worst_neighbours(group)
     account = cases[0].account if group == 1 else cases[0].account.group(group)
-    epsilons = np.array(telling_epsilons(account))
+    epsilons = np.array(informative_epsilons(account))
     claims = np.array([float(account.delta(e)) for e in epsilons])
     told = claims > claims[0] / 10
     curves = np.array([excess(case, epsilons[told], rng, draws) for case in cases])
@@ -182,7 +182,7 @@ def _sampled(mechanism):
 def test_pairs_on_samples_are_neighbours(mechanism, group, rng):
     differ(mechanism, group)
     for case in mechanism.worst_neighbours(group)[:3]:
-        draws = drawn(case, case.datasets[0], 5, rng)
+        draws = draw_outputs(case, case.datasets[0], 5, rng)
         assert draws.shape == (5, case.width)
 
 
@@ -249,7 +249,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
         return max(max(a - np.exp(epsilon) * b, b - np.exp(epsilon) * a) for a, b in pairs)
 
     cases = ps.RepeatedSelection(base=base, runs=runs).worst_neighbours()
-    answers = [[drawn(case, data, draws, rng) for data in case.datasets] for case in cases]
+    answers = [[draw_outputs(case, data, draws, rng) for data in case.datasets] for case in cases]
     for epsilon in (0.0, 1.0):
         seen = 0.0
         for first, second in answers:
@@ -280,7 +280,7 @@ def test_logistic_posteriors_reach_most_of_a_bound_that_none_attains(mechanism, 
     estimate, error = excess(case, np.array([0.0]), rng, 20_000)
     assert estimate + 6 * error > least * float(case.account.delta(0.0))
     for data, sign in ((case.datasets[1], 1), (case.datasets[0], -1)):
-        ratios = np.exp(sign * case.loss(drawn(case, data, 20_000, rng)))
+        ratios = np.exp(sign * case.loss(draw_outputs(case, data, 20_000, rng)))
         assert abs(ratios.mean() - 1.0) < 7 * ratios.std() / np.sqrt(len(ratios))
 
 
@@ -313,7 +313,7 @@ def test_draws_that_would_not_be_exact_all_at_once_are_drawn_in_parts(rng, monke
 def test_losses_of_tempered_posteriors_hold_where_the_law_is_a_needle_inside_its_bounds(model, truncation, rng):
     mechanism = ps.TemperedPosterior(model=model, n=100, temperature=1, truncation=truncation)
     case = mechanism.worst_neighbours()[0]
-    first, second = (case.loss(drawn(case, data, 5_000, rng)) for data in case.datasets)
+    first, second = (case.loss(draw_outputs(case, data, 5_000, rng)) for data in case.datasets)
     low, high = np.quantile(first, [0.2, 0.8])
     here, there = ((low < losses) & (losses < high) for losses in (first, second))
     weighed = np.where(there, np.exp(np.clip(second, low, high)), 0.0)  # one distribution is e^loss times the other

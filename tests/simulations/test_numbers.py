@@ -14,7 +14,7 @@ from privsample.simulations.audit.plots import claimed_curve
 from privsample.simulations.experiments import demo, demo_page
 from privsample.simulations.report import figures
 from privsample.simulations.report.page import render
-from privsample.simulations.report.words import chance, rounded_up
+from privsample.simulations.report.statements import chance, rounded_up
 
 N, DELTA = 40, 1e-6
 MODEL = ps.BetaBernoulli(alpha=6, beta=12)
@@ -200,7 +200,7 @@ def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
     for release, trial in zip(releases, found, strict=True):
         one = one_draw(release.mechanism).accountant
         points = trial.verdict.epsilons
-        assert tuple(points) == audit.telling_epsilons(one)
+        assert tuple(points) == audit.informative_epsilons(one)
         assert trial.verdict.claims == pytest.approx(one.delta(points))
         assert trial.control.claims == pytest.approx(one.delta(points) / 2)
         assert trial.verdict.level == trial.control.level == 1e-6

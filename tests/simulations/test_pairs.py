@@ -6,7 +6,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.simulations.audit.distance import check_neighbours
-from privsample.simulations.audit.search import narrowed, reached
+from privsample.simulations.audit.search import claim_ratio, select_pair
 
 LAPLACE = ps.LaplaceAccountant(sensitivity=1, scale=1)
 
@@ -83,7 +83,7 @@ def careful_sum(data, rng):
 def test_the_search_finds_the_one_record_that_leaks(function, caught, rng, alpha):
     pairs = ps.neighbouring_pairs([0.0, 1.0, np.nan], ps.ReplaceOne(n=6))
     verdict = ps.audit(function, datasets=pairs, claim=LAPLACE, samples=2_000, rng=rng, level=alpha)
-    assert verdict.violated == caught, verdict.words
+    assert verdict.violated == caught, verdict.statement
     assert f"of {len(pairs)}" in verdict.pair
     if caught:
         place = int(verdict.pair.split("pair ")[1].split()[0])
@@ -103,7 +103,7 @@ def test_pairs_of_a_mechanism_are_searched(rng):
 @pytest.mark.parametrize(("deviation", "true"), [(1.0, True), (0.5, False)])
 def test_the_search_does_not_raise_the_chance_of_a_false_alarm(deviation, true, rng, alpha, monkeypatch):
     """Sixteen equal pairs at the claim itself: choosing among them costs nothing, since the evidence is drawn anew."""
-    monkeypatch.setattr("privsample.simulations.audit.audit.learned", lambda *_: (lambda drawn: drawn[:, 0],))
+    monkeypatch.setattr("privsample.simulations.audit.audit.learn_scores", lambda *_: (lambda drawn: drawn[:, 0],))
     pairs, runs, level = [(np.ones(1), np.zeros(1))] * 16, 20, 0.05
     options = {"claim": ps.GaussianAccountant(sensitivity=1, noise_std=1), "epsilons": (0.0, 0.5), "level": level}
 
@@ -124,13 +124,13 @@ def test_narrowing_shares_its_draws(rng):
         return [(rng.normal(abs(case), 1.0, draws), rng.normal(0.0, 1.0, draws))]
 
     epsilons, claims = np.array([0.0, 0.5]), np.array([0.4, 0.2])
-    left = narrowed(tuple(range(-5, 3)), 60_000, epsilons, claims, scored)
+    left = select_pair(tuple(range(-5, 3)), 60_000, epsilons, claims, scored)
     assert left == (-5,)
     assert sum(used) <= 60_000
     assert len(used) == 8 + 4 + 2
-    assert narrowed((0, 1), 60_000, epsilons, claims, scored) == (0, 1)
+    assert select_pair((0, 1), 60_000, epsilons, claims, scored) == (0, 1)
     assert len(used) == 14
-    narrowed(tuple(range(8)), 1, epsilons, claims, scored)
+    select_pair(tuple(range(8)), 1, epsilons, claims, scored)
     assert set(used[14:]) == {200}
 
 
@@ -139,12 +139,12 @@ def test_what_is_reached_is_a_share_of_the_claim(rng):
     account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
     claims = np.array([float(account.delta(e)) for e in epsilons])
     first, second = rng.normal(1.0, 1.0, 200_000), rng.normal(0.0, 1.0, 200_000)
-    assert reached(first, second, epsilons, claims) == pytest.approx(1.0, abs=0.05)
-    assert reached(-second, -first, epsilons, claims) == pytest.approx(1.0, abs=0.05)
-    assert reached(first, second, epsilons, 2 * claims) == pytest.approx(0.5, abs=0.05)
-    assert reached(second, second, epsilons, claims) < 0.05
-    assert reached(second, second, epsilons, np.zeros(2)) < 0.5
-    assert reached(first, second, epsilons, np.zeros(2)) > 10
+    assert claim_ratio(first, second, epsilons, claims) == pytest.approx(1.0, abs=0.05)
+    assert claim_ratio(-second, -first, epsilons, claims) == pytest.approx(1.0, abs=0.05)
+    assert claim_ratio(first, second, epsilons, 2 * claims) == pytest.approx(0.5, abs=0.05)
+    assert claim_ratio(second, second, epsilons, claims) < 0.05
+    assert claim_ratio(second, second, epsilons, np.zeros(2)) < 0.5
+    assert claim_ratio(first, second, epsilons, np.zeros(2)) > 10
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from privsample.errors import PrivateContent
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
 from privsample.simulations.report.page import Part, Picture, Section, page, render
-from privsample.simulations.report.words import chance, cost, rounded_up, small
+from privsample.simulations.report.statements import chance, cost, rounded_up, small
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 UNIT = "<script>alert('x')</script> & $_{" + "long" * 20

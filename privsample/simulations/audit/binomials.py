@@ -1,6 +1,4 @@
-"""Limits and tests for the probabilities of one event under two distributions, from independent draws of each. All
-exact.
-"""
+"""Exact tests and confidence bounds for the probabilities of an event under two distributions."""
 
 import heapq
 import itertools
@@ -13,32 +11,32 @@ from privsample._checks import FloatArray
 
 Counts = tuple[int, int]
 
-_STRAY = 1e-13  # what the range of the nuisance parameter may miss, added to every p-value
+_STRAY = 1e-13  # error probability of the range of the nuisance parameter, added to every p-value
 _PIECES, _HALVINGS, _WIDTH = 8, 40, 9.0
 _SLACK = 1e-9
 
 
 def clopper_pearson(hits: int, draws: int, level: float) -> tuple[float, float]:
-    """Limits of a probability, each wrong with probability at most `level`. Source: Clopper and Pearson 1934."""
+    """Confidence bounds on a probability, each wrong with probability at most `level` (Clopper and Pearson 1934)."""
     low = float(special.betaincinv(hits, draws - hits + 1, level)) if hits > 0 else 0.0
     high = float(special.betainccinv(hits + 1, draws - hits, level)) if hits < draws else 1.0
     return low, high
 
 
 def excess_p_value(hits: Counts, draws: Counts, factor: float, excess: float) -> float:
-    """The p-value of p - factor q <= excess, by the difference of the two frequencies. Kind: upper bound.
+    """Return an upper bound on the p-value of p - factor q <= excess, for the difference of the two frequencies.
 
-    Parameters: hits and draws, of the first distribution and of the second; factor > 0; excess, a number in [0, 1].
-    The supremum over all (p, q) that the hypothesis allows runs over pieces that cover p's exact interval; on each the
-    probability is taken at the corner where it is largest, and the worst piece is halved, some times.
-    Source: Berger and Boos 1994.
+    `hits` and `draws` belong to the first and the second distribution; factor > 0; 0 <= excess <= 1. The supremum over
+    the null hypothesis is bounded on intervals that cover the Clopper-Pearson interval of p; on each, the tail
+    probability is evaluated at the corner where it is largest, and the worst interval is bisected (Berger and Boos
+    1994).
     """
-    return min(bound for bound, _ in _narrowing(hits, draws, factor, excess))
+    return min(bound for bound, _ in _refining_bounds(hits, draws, factor, excess))
 
 
 def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, level: float) -> bool:
-    """Whether `excess_p_value` is at most `level`; sooner, as bounds from both sides narrow."""
-    for above, below in _narrowing(hits, draws, factor, excess):
+    """Return whether `excess_p_value` is at most `level`; it stops as soon as its bounds decide this."""
+    for above, below in _refining_bounds(hits, draws, factor, excess):
         if above <= level:
             return True
         if below() > level:
@@ -46,10 +44,10 @@ def excess_refuted(hits: Counts, draws: Counts, factor: float, excess: float, le
     return False
 
 
-def _narrowing(
+def _refining_bounds(
     hits: Counts, draws: Counts, factor: float, excess: float
 ) -> Iterator[tuple[float, Callable[[], float]]]:
-    """Upper bounds of the p-value, each at most the one before, and a lower one for whoever wants it."""
+    """Yield nonincreasing upper bounds on the p-value, each with a function that computes a lower bound."""
     (x, y), (n, m) = hits, draws
     if not x / n - factor * y / m > excess:
         yield 1.0, lambda: 1.0
@@ -57,7 +55,7 @@ def _narrowing(
 
     def tail(p: float, least: float) -> float:
         q = max((least - excess) / factor, 0.0)
-        return _tail(x, y, n, m, factor, p, q) if q <= 1.0 else 0.0
+        return _tail_probability(x, y, n, m, factor, p, q) if q <= 1.0 else 0.0
 
     def piece(low: float, high: float) -> tuple[float, float, float]:
         return -tail(high, low), low, high
@@ -75,11 +73,10 @@ def _narrowing(
 
 
 def draws_needed(factor: float, excess: float, level: float) -> float:
-    """Draws of each distribution without which p - factor q <= excess cannot be refuted, were the distributions told
-    apart by every one.
+    """Return the number of draws of each distribution below which p - factor q <= excess cannot be refuted.
 
-    With all n draws of one distribution in the event and none of the other's, the p-value is the maximum of (p (1 -
-    q))^n.
+    The p-value is smallest if all n draws of one distribution and none of the other are in the event; it is then the
+    maximum of (p (1 - q))^n over the null hypothesis.
     """
     if excess >= 1.0:
         return np.inf
@@ -87,7 +84,7 @@ def draws_needed(factor: float, excess: float, level: float) -> float:
     return float(np.ceil(np.log(level) / (np.log(p) + np.log1p(-(p - excess) / factor))))
 
 
-def _tail(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
+def _tail_probability(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> float:
     """P(X/n - factor Y/m >= x/n - factor y/m) for X ~ Bin(n, p), Y ~ Bin(m, q)."""
     spread = _WIDTH * np.sqrt(n * p * (1 - p)) + 2 * _WIDTH**2  # Bernstein: all but 1e-16 or so
     ks = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)
@@ -97,12 +94,12 @@ def _tail(x: int, y: int, n: int, m: int, factor: float, p: float, q: float) -> 
 
 def _mass(ks: FloatArray, n: int, p: float) -> FloatArray:
     choices = special.gammaln(n + 1) - special.gammaln(ks + 1) - special.gammaln(n - ks + 1)
-    lost = 1e-15 * n * np.log(n + 2.0)  # what rounding takes from the logarithms
+    lost = 1e-15 * n * np.log(n + 2.0)  # upper bound on the rounding error of the logarithms: masses are rounded up
     return np.exp(choices + special.xlogy(ks, p) + special.xlog1py(n - ks, -p) + lost)
 
 
 def _at_most(ks: FloatArray, m: int, q: float) -> FloatArray:
-    """P(Y <= k) for Y ~ Bin(m, q) at increasing whole numbers, rounded up: one tail, and masses added to it."""
+    """P(Y <= k) for Y ~ Bin(m, q) at increasing whole numbers, rounded up: one tail plus the masses above it."""
     first, last = (int(np.clip(k, 0, m - 1)) for k in (ks[0], ks[-1]))
     below = special.betaincc(first + 1, m - first, q) * (1 + 1e-12)
     masses = _mass(np.arange(first + 1.0, last + 1.0), m, q)
@@ -112,17 +109,17 @@ def _at_most(ks: FloatArray, m: int, q: float) -> FloatArray:
 
 
 def excess_limits(hits: Counts, draws: Counts, factor: float, level: float) -> tuple[float, float]:
-    """Limits of p - factor q, clipped to [0, 1], each wrong with probability at most `level`."""
+    """Confidence bounds on p - factor q, clipped to [0, 1], each wrong with probability at most `level`."""
     (p_low, p_high), (q_low, q_high) = (clopper_pearson(h, n, level / 2) for h, n in zip(hits, draws, strict=True))
     lower, upper = p_low - factor * q_high, p_high - factor * q_low
     return float(np.clip(lower, 0.0, 1.0)), float(np.clip(upper, 0.0, 1.0))
 
 
 def empirical_epsilon(hits: Counts, draws: Counts, deltas: FloatArray, level: float) -> FloatArray:
-    """Lower limits of epsilon at each delta, from one event; all hold together but for a probability of `level`.
+    """Lower confidence bounds on epsilon at each delta from one event; all hold with probability at least 1 - level.
 
-    They rest on the intervals of `excess_limits`: (epsilon, delta) needs p <= e^epsilon q + delta, so that epsilon is
-    at least log((p_low - delta) / q_high). At least 0. Source: Jagielski, Ullman and Oprea 2020.
+    They use the intervals of `excess_limits`: (epsilon, delta)-DP implies p <= e^epsilon q + delta, so epsilon is at
+    least log((p_low - delta) / q_high), and at least 0 (Jagielski, Ullman and Oprea 2020).
     """
     p_low, _ = clopper_pearson(hits[0], draws[0], level / 2)
     _, q_high = clopper_pearson(hits[1], draws[1], level / 2)
@@ -130,12 +127,14 @@ def empirical_epsilon(hits: Counts, draws: Counts, deltas: FloatArray, level: fl
 
 
 def excess_lower(hits: Counts, draws: Counts, factor: float, level: float) -> float:
-    """A lower limit of p - factor q: the largest excess that `excess_p_value` refutes at `level`, or a little less."""
+    """Lower confidence bound on p - factor q: the largest excess refuted at `level`, up to ten bisection steps."""
 
     def refuted(excess: float) -> bool:
         return excess_refuted(hits, draws, factor, excess, level)
 
-    low, _ = excess_limits(hits, draws, factor, level)  # a guess; only what the test refutes counts
+    low, _ = excess_limits(
+        hits, draws, factor, level
+    )  # initial value; the bound is accepted only if the test refutes it
     high = hits[0] / draws[0] - factor * hits[1] / draws[1]
     if not refuted(low):
         low, high = 0.0, low

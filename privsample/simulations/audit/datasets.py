@@ -1,4 +1,4 @@
-"""Pairs of datasets that the caller passes to an audit."""
+"""Pairs of datasets given by the caller of an audit."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -7,16 +7,21 @@ from typing import Any
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.neighbours import Neighbours
-from privsample.simulations.audit.distance import check_inputs, check_neighbours, check_statistics, of_statistics
+from privsample.simulations.audit.distance import (
+    check_inputs,
+    check_neighbours,
+    check_statistics,
+    innermost_statistical,
+)
 from privsample.simulations.audit.draws import Sampler, sampler
 
 
 def pairs_of(
     subject: Mechanism | Sampler, pairs: Sequence[tuple[Any, Any]], claim: Any, loss: Any, group: int
 ) -> tuple[Neighbours, ...]:
-    """The caller's own pairs of datasets. Raises: ValueError, they are not neighbours, as far as that can be told."""
+    """Check the given pairs and return them as audit cases. Raises: ValueError, if a pair is not neighbouring."""
     draw, account = sampler(subject)
-    innermost = of_statistics(subject) if isinstance(subject, Mechanism) else None
+    innermost = innermost_statistical(subject) if isinstance(subject, Mechanism) else None
     found = []
     for place, (first, second) in enumerate(pairs, start=1):
         which = f" of pair {place} of {len(pairs)}" if len(pairs) > 1 else ""

@@ -1,4 +1,4 @@
-"""Whether two datasets are neighbours: how many records apart they are, or how far their statistics."""
+"""Checks that two datasets are neighbours, by the number of differing records or the distance of statistics."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -15,16 +15,16 @@ Statistical = GaussianMechanism | LaplaceMechanism | DiffusionMechanism
 
 
 def check_neighbours(relation: Relation, first: Any, second: Any, group: int) -> None:
-    """Refuse datasets farther apart than `group` units of the relation, and datasets of the same records.
+    """Check that datasets differ, and in at most `group` units of the relation.
 
     A dataset is an array or a table with a record in each row, or a tuple of such arrays. Raises: ValueError.
     """
     if not isinstance(relation, AddRemove | ReplaceOne):
-        return  # observations of profiles are not records: the mechanism itself checks their names
+        return  # observations of profiles are not records; the mechanism checks them
     here, there = _records(first, second)
-    apart = _added_or_removed(here, there)
+    apart = _symmetric_difference_size(here, there)
     if apart == 0:
-        raise ValueError("the datasets hold the same records: nothing can be learned from how their outputs differ")
+        raise ValueError("the datasets hold the same records; give datasets that differ")
     how = "added or removed"
     if isinstance(relation, ReplaceOne):
         if {len(here), len(there)} != {relation.n}:
@@ -35,29 +35,29 @@ def check_neighbours(relation: Relation, first: Any, second: Any, group: int) ->
     if apart > relation.members * group:
         raise ValueError(
             f"the datasets are not neighbours under {relation}: {apart} records must be {how} to go from one to the "
-            f"other, at most {relation.members * group} may; say group={-(-apart // relation.members)} to audit the "
+            f"other, at most {relation.members * group} may; set group={-(-apart // relation.members)} to audit the "
             "claim for groups"
         )
 
 
 def check_inputs(relation: Relation | None, first: Any, second: Any, group: int) -> None:
-    """For a function, of which only the caller knows what it reads: refuse equal inputs, and n records far apart.
+    """Check the inputs of a function: they must differ, and datasets of n records must be neighbours.
 
-    Inputs are taken for datasets where both have as many rows as the claim's relation has records. Raises: ValueError.
+    Inputs with as many rows as the relation of the claim has records are datasets. Raises: ValueError.
     """
     if _equal(first, second):
-        raise ValueError("the two inputs are equal: nothing can be learned from how their outputs differ")
+        raise ValueError("the two inputs are equal; give inputs that differ")
     if isinstance(relation, ReplaceOne) and _sizes(first) == _sizes(second) == {relation.n}:
         try:
             check_neighbours(relation, first, second, group)
         except ValueError as error:
             raise ValueError(
-                f"{error}; for inputs that are no records, claim a function: claim=account.delta"
+                f"{error}; if the inputs are not records, give the claim as a function: claim=account.delta"
             ) from None
 
 
 def _sizes(data: Any) -> set[int]:
-    """How many rows an array or a table has, or the arrays of a tuple; none for what is neither."""
+    """Return the numbers of rows of an array, table or tuple of arrays; empty for other inputs."""
     try:
         return {len(column) for column in _columns(data)}
     except Exception:  # noqa: BLE001 - inputs of any kind
@@ -73,15 +73,15 @@ def _equal(first: Any, second: Any) -> bool:
         return False
 
 
-def of_statistics(mechanism: Mechanism) -> Statistical | None:
-    """The mechanism that all others are built on, where it reads a statistic and no records."""
+def innermost_statistical(mechanism: Mechanism) -> Statistical | None:
+    """Return the innermost base of a mechanism if it reads a statistic instead of records, else None."""
     while (base := getattr(mechanism, "base", None)) is not None:
         mechanism = base
     return mechanism if isinstance(mechanism, Statistical) else None
 
 
 def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int) -> None:
-    """Refuse statistics farther apart than `group` neighbours move them. Raises: ValueError; SchemaError, by shape."""
+    """Check that statistics differ by at most `group` sensitivities. Raises: ValueError, SchemaError."""
     for statistic in (first, second):
         mechanism.validate(statistic)
     kind = 1 if isinstance(mechanism, LaplaceMechanism) else 2
@@ -94,17 +94,17 @@ def check_statistics(mechanism: Statistical, first: Any, second: Any, group: int
         )
 
 
-def _added_or_removed(first: list[Hashable], second: list[Hashable]) -> int:
+def _symmetric_difference_size(first: list[Hashable], second: list[Hashable]) -> int:
     here, there = Counter(first), Counter(second)
     return (here - there).total() + (there - here).total()
 
 
 def _records(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
-    """The records of both datasets, equal where their numbers are, whatever the type of the arrays."""
+    """Return hashable records of both datasets, equal if their numbers are equal for any array types."""
     here, there = _columns(first), _columns(second)
     if len(here) != len(there):
         raise ValueError(f"both datasets must have the same columns, got {len(here)} and {len(there)}")
-    pairs = [_comparable(one, other) for one, other in zip(here, there, strict=True)]
+    pairs = [_row_keys(one, other) for one, other in zip(here, there, strict=True)]
     return list(zip(*(pair[0] for pair in pairs), strict=True)), list(zip(*(pair[1] for pair in pairs), strict=True))
 
 
@@ -118,25 +118,25 @@ def _columns(data: Any) -> list[Any]:
     return columns
 
 
-def _comparable(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
-    """The rows of two columns as bytes; objects as they print."""
+def _row_keys(first: Any, second: Any) -> tuple[list[Hashable], list[Hashable]]:
+    """Return the rows of two columns as hashable keys: bytes, or the repr of objects."""
     try:
         common = np.result_type(first, second)
     except TypeError:  # dates and numbers
         common = np.dtype(object)
     if common.hasobject:
-        return _printed(first), _printed(second)
-    return keys(first.astype(common)), keys(second.astype(common))
+        return _object_keys(first), _object_keys(second)
+    return row_keys(first.astype(common)), row_keys(second.astype(common))
 
 
-def keys(column: Any) -> list[Hashable]:
-    """Of the rows of an array, equal where these are: their bytes, with one zero and one NaN; objects as they print."""
+def row_keys(column: Any) -> list[Hashable]:
+    """Return hashable keys of rows: bytes with unique zero and NaN, or the repr of objects."""
     if column.dtype.hasobject:
-        return _printed(column)
+        return _object_keys(column)
     if column.dtype.kind in "fc":
         column = np.where(np.isnan(column), np.nan, column + 0.0)
     return [row.tobytes() for row in np.ascontiguousarray(column)]
 
 
-def _printed(column: Any) -> list[Hashable]:
+def _object_keys(column: Any) -> list[Hashable]:
     return [repr(row) for row in column.astype(object).tolist()]

@@ -1,4 +1,4 @@
-"""Many independent outputs of a mechanism, or of any function, as a table of numbers."""
+"""Independent outputs of a mechanism or function as an array of numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,14 +17,14 @@ from privsample.mechanisms.neighbours import Draw, Neighbours
 Sampler = Callable[[Any, np.random.Generator], Any]
 
 _BLOCK = 20_000
-_NUMBERS = 1 << 22  # held at once by one release
+_NUMBERS = 1 << 22  # numbers that one release holds in memory
 
 
-def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
-    """`count` outputs on one dataset, shape (count, width), in blocks with generators of their own, by joblib.
+def draw_outputs(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.Generator) -> FloatArray:
+    """Draw `count` outputs on one dataset, shape (count, width), through joblib in blocks with separate generators.
 
-    Raises: ValueError, outputs that are not finite numbers or too many to hold; RuntimeError, a draw raised; TypeError,
-    a function that joblib is to send to other processes and cannot.
+    Raises: ValueError, if outputs are not finite numbers or do not fit into memory; RuntimeError, if a draw raises;
+    TypeError, if joblib cannot send the function to other processes.
     """
     from joblib import Parallel, delayed
 
@@ -38,26 +38,26 @@ def drawn(case: Neighbours, data: Callable[[], Any], count: int, rng: np.random.
             "the function or its data cannot be sent to other processes: run it in this one (n_jobs=1), or in threads "
             '(joblib.parallel_config(backend="threading"))'
         ) from None
-    _alike(blocks)
+    _check_same_width(blocks)
     table = np.concatenate(blocks)
     if not np.isfinite(table).all():
         raise ValueError("the mechanism's outputs must be finite numbers, got NaN or infinity")
     return table
 
 
-def drawn_of_both(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """`count` outputs on each of the two datasets. Raises: as `drawn`."""
-    first, second = (drawn(case, data, count, rng) for data in case.datasets)
-    _alike((first, second))
+def draw_both_outputs(case: Neighbours, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw `count` outputs on each of the two datasets. Raises: the errors of `draw_outputs`."""
+    first, second = (draw_outputs(case, data, count, rng) for data in case.datasets)
+    _check_same_width((first, second))
     return first, second
 
 
-def _alike(tables: Sequence[FloatArray]) -> None:
+def _check_same_width(tables: Sequence[FloatArray]) -> None:
     widths = sorted({table.shape[1] for table in tables})
     if len(widths) > 1:
         raise ValueError(
             f"outputs must keep their shape, on either dataset, got {widths[0]} numbers and then {widths[1]}: a shape "
-            "that depends on the data gives it away"
+            "that depends on the data is not private"
         )
 
 
@@ -65,8 +65,8 @@ def _block(draw: Draw, data: Any, count: int, rng: np.random.Generator) -> Float
     return draw(data, count, rng).reshape(count, -1)
 
 
-def auditable(subject: object) -> None:
-    """Refuse what is neither a mechanism nor a function. Raises: TypeError."""
+def check_subject(subject: object) -> None:
+    """Check that the subject is a mechanism or a function. Raises: TypeError."""
     if isinstance(subject, type):
         raise TypeError(f"audit a mechanism or a function of (data, rng), got a class: call {subject.__name__}(...)")
     if not (isinstance(subject, Mechanism) or callable(subject)):
@@ -74,29 +74,29 @@ def auditable(subject: object) -> None:
 
 
 def sampler(subject: Mechanism | Sampler) -> tuple[Draw, Accountant | None]:
-    """How to draw often from a mechanism or a function of (data, rng); and the account of one draw, if there is one."""
+    """Return a function that makes many draws from the subject, and the account of one draw of a mechanism."""
     if isinstance(subject, Mechanism):
         one = one_draw(subject)
         many = one._many_draws(one)
         if many is not None:
-            return partial(_in_bulk, many), one.accountant
-        return _often(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
-    return _often(subject), None
+            return partial(_draw_in_blocks, many), one.accountant
+        return _repeat_function(lambda data, rng: release_row(one.release(data, rng=rng))), one.accountant
+    return _repeat_function(subject), None
 
 
-def _often(function: Sampler) -> Draw:
-    return lambda data, count, rng: _one_by_one(function, data, count, rng)
+def _repeat_function(function: Sampler) -> Draw:
+    return lambda data, count, rng: _draw_one_by_one(function, data, count, rng)
 
 
-def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    """As `_one_by_one`, from releases of many draws each, which hold a limited number of numbers."""
-    before, blocks, done = _held(data), [], 0
-    size = count if count * _size(data) <= _NUMBERS else 1  # outputs wider than their data are few, or narrow
+def _draw_in_blocks(many: Draw, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    """Draw through releases of many draws each, with bounded memory."""
+    before, blocks, done = _array_contents(data), [], 0
+    size = count if count * _count_numbers(data) <= _NUMBERS else 1  # first release: one draw, if the data are large
     while done < count:
         try:
             blocks.append(many(data, size, rng).reshape(size, -1))
         except Exception as error:
-            raise _not_drawn("a draw", error) from error
+            raise _draw_error("a draw", error) from error
         width, done = blocks[0].size, done + size
         check_memory(count * width, lower="samples")
         size = min(max(_NUMBERS // width, 1), count - done)
@@ -104,28 +104,28 @@ def _in_bulk(many: Draw, data: Any, count: int, rng: np.random.Generator) -> Flo
     return np.concatenate(blocks)
 
 
-def _not_drawn(which: str, error: Exception) -> RuntimeError:
+def _draw_error(which: str, error: Exception) -> RuntimeError:
     return RuntimeError(
-        f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failing is part "
-        "of the mechanism, return a number that says so"
+        f"{which} raised {type(error).__name__}: {error}. An audit needs an output for every draw; if failure is part "
+        "of the mechanism, return a number that encodes it"
     )
 
 
 def _check_unchanged(data: Any, before: list[bytes]) -> None:
-    if _held(data) != before:
+    if _array_contents(data) != before:
         raise ValueError(
-            "the function changed the dataset that it was given, so its draws differ: let it work on a copy"
+            "the function modified its dataset, so draws are not identically distributed; modify a copy instead"
         )
 
 
-def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    rows, shape, before = [], None, _held(data)
+def _draw_one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+    rows, shape, before = [], None, _array_contents(data)
     for index in range(count):
         try:
             output = function(data, rng)
         except Exception as error:
-            raise _not_drawn(f"draw {index + 1}", error) from error
-        row = _numbers(output)
+            raise _draw_error(f"draw {index + 1}", error) from error
+        row = _output_array(output)
         if shape is not None and row.shape != shape:
             raise ValueError(f"outputs must keep their shape, got {shape} and then {row.shape}")
         shape = row.shape
@@ -135,28 +135,28 @@ def _one_by_one(function: Sampler, data: Any, count: int, rng: np.random.Generat
     return np.array(rows)
 
 
-def _numbers(output: Any) -> FloatArray:
-    """An output as an array of real numbers, not empty. Raises: ValueError."""
+def _output_array(output: Any) -> FloatArray:
+    """Convert an output to a nonempty array of real numbers. Raises: ValueError."""
     try:
         found = np.asarray(output)
         if found.dtype == object and all(isinstance(item, Real) for item in found.flat):
             found = found.astype(np.float64)  # fractions, and integers of any length
-    except (TypeError, ValueError, OverflowError):  # ragged, no array at all, or beyond floats
+    except (TypeError, ValueError, OverflowError):  # ragged, not an array, or beyond the range of floats
         found = np.array(None)
     if found.dtype.kind not in "biuf":
         what = type(output).__name__ + ("" if found.dtype == object else f" of {found.dtype}")
         raise ValueError(f"an output must be a number or an array of real numbers, got {what}")
     if not found.size:
-        raise ValueError(f"an output must hold a number at least, got an array of shape {found.shape}")
+        raise ValueError(f"an output must hold at least one number, got an array of shape {found.shape}")
     return found.astype(np.float64)
 
 
-def _size(data: Any) -> int:
-    """How many numbers a dataset holds, at least one."""
+def _count_numbers(data: Any) -> int:
+    """Count the numbers in a dataset, at least 1."""
     parts = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple) else (data,)
     return sum(len(part) if isinstance(part, list) else np.size(part) for part in parts) or 1
 
 
-def _held(data: Any) -> list[bytes]:
-    """The content of a dataset's arrays."""
+def _array_contents(data: Any) -> list[bytes]:
+    """Return the bytes of the arrays of a dataset."""
     return [part.tobytes() for part in (data if isinstance(data, tuple) else (data,)) if isinstance(part, np.ndarray)]

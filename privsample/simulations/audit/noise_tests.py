@@ -1,4 +1,4 @@
-"""White-box tests of noise: draws against the distribution that they are said to have, in shape and in scale."""
+"""Tests of noise with a known distribution: shape and scale of draws."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,23 +7,22 @@ from scipy import special, stats
 from privsample._checks import FloatArray, real_array
 from privsample.distributions.noise import DiscreteLaplaceNoise, LaplaceNoise, Noise
 
-_LEAST = 20.0  # draws that a cell of the test of shape must expect
-_SMOOTH = 10.0  # shape of a Gamma distribution below which a sum of so few draws does not follow it
-_TAIL = -40.0  # log probability beyond which no whole number is looked at
-_WIDE = 1e4  # spread above which a discrete distribution is the continuous one, up to 1e-8, between half numbers
-_ACROSS = 50  # cells of the test of shape in one spread, at most
+_LEAST = 20.0  # minimum expected count of a cell of the chi-squared test
+_SMOOTH = 10.0  # minimum shape parameter at which the Gamma approximation of the sum is accurate
+_TAIL = -40.0  # log probability at which the support is truncated
+_WIDE = 1e4  # spread above which the continuous distribution, at half-integers, is accurate to 1e-8
+_ACROSS = 50  # maximum number of cells per spread
 
 
 def shape_p_value(distribution: Noise, draws: ArrayLike) -> float:
-    """The p-value of independent draws under the distribution: Kolmogorov and Smirnov's, or Pearson's for whole
-    numbers.
+    """Return the p-value of independent draws: Kolmogorov-Smirnov test, or Pearson's chi-squared test of integers.
 
-    draws: at least 100, any shape. Pearson's is for many draws: neighbouring cells are joined until they expect 20.
+    draws: at least 100, any shape. For the chi-squared test, adjacent cells are merged up to an expected count of 20.
     Raises: ValueError.
     """
-    found = _checked(draws)
+    found = _checked_draws(draws)
     if not distribution.whole:
-        return float(stats.kstest(found, lambda x: _below(distribution, x)).pvalue)
+        return float(stats.kstest(found, lambda x: _cumulative(distribution, x)).pvalue)
     if np.any(found != np.rint(found)):
         return 0.0
     starts, below = _cells(distribution)
@@ -32,25 +31,25 @@ def shape_p_value(distribution: Noise, draws: ArrayLike) -> float:
         inner.append(at)
         last = below[at]
     if not inner:
-        raise ValueError(f"{len(found)} draws are too few to tell the shape of noise that is nearly always 0")
+        raise ValueError(f"{len(found)} draws are too few to test the shape of noise that is nearly always 0")
     expected = np.diff(below[inner], prepend=0.0, append=len(found))
     counts = np.diff(np.searchsorted(np.sort(found), starts[inner]), prepend=0, append=len(found))
     return float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
 
 
 def scale_p_value(distribution: Noise, draws: ArrayLike) -> float:
-    """The p-value of the draws' scale under the distribution, on both sides: exact for continuous distributions.
+    """Return the two-sided p-value of the scale of draws; exact for continuous distributions.
 
     The sum of |x| of Laplace noise has a Gamma distribution, and so has that of x^2 of Gaussian noise; sums of discrete
-    noise are held to the Gamma distribution of their own mean, variance and skewness, which is theirs in the limit.
+    noise are approximated by the Gamma distribution of equal mean, variance and skewness, their limit for many draws.
     draws: at least 100, any shape. Raises: ValueError.
     """
-    found = _checked(draws)
+    found = _checked_draws(draws)
     power = 1 if isinstance(distribution, LaplaceNoise | DiscreteLaplaceNoise) else 2
     mean, variance, third = _moments(distribution, power)
     shape = 4 * len(found) * variance**3 / third**2 if third > 0.0 else 0.0
     if not shape >= _SMOOTH:
-        raise ValueError(f"{len(found)} draws are too few to tell the scale of noise that is nearly always 0")
+        raise ValueError(f"{len(found)} draws are too few to test the scale of noise that is nearly always 0")
     excess = float(((np.abs(found) / distribution.spread) ** power).mean()) - mean
     total = max(shape + excess * np.sqrt(len(found) / variance * shape), 0.0)
     below, above = special.gammainc(shape, total), special.gammaincc(shape, total)
@@ -58,16 +57,16 @@ def scale_p_value(distribution: Noise, draws: ArrayLike) -> float:
 
 
 def p_value(distribution: Noise, draws: ArrayLike) -> float:
-    """The lesser of the two p-values, doubled: one test of shape and scale together. Raises: ValueError."""
+    """Return twice the smaller p-value: a joint test of shape and scale. Raises: ValueError."""
     return min(2 * min(shape_p_value(distribution, draws), scale_p_value(distribution, draws)), 1.0)
 
 
 def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
-    """Whole numbers where cells may begin, and the probability of lying below each."""
+    """Return possible lower ends of cells and the probability below each."""
     reach = int(np.ceil(distribution.reach(_TAIL)))
     starts = np.arange(-reach, reach + 2, max(int(distribution.spread) // _ACROSS, 1), dtype=np.float64)
     if distribution.spread > _WIDE:
-        return starts, _below(distribution, starts - np.float64(0.5))
+        return starts, _cumulative(distribution, starts - np.float64(0.5))
     masses = np.exp(distribution.log_mass(np.arange(-reach, reach + 1, dtype=np.float64)))
     return starts, np.append(0.0, np.cumsum(masses))[(starts + reach).astype(np.int64)]
 
@@ -83,7 +82,7 @@ def _moments(distribution: Noise, power: int) -> tuple[float, float, float]:
     return mean, float(masses @ (values - mean) ** 2), float(masses @ (values - mean) ** 3)
 
 
-def _below(distribution: Noise, x: FloatArray) -> FloatArray:
+def _cumulative(distribution: Noise, x: FloatArray) -> FloatArray:
     """The distribution function of a continuous distribution, or of the one that a discrete distribution is named
     after.
     """
@@ -92,7 +91,7 @@ def _below(distribution: Noise, x: FloatArray) -> FloatArray:
     return np.asarray(special.ndtr(x / distribution.spread))
 
 
-def _checked(draws: ArrayLike) -> FloatArray:
+def _checked_draws(draws: ArrayLike) -> FloatArray:
     found = real_array(draws=draws).ravel()
     if len(found) < 100 or not np.isfinite(found).all():
         raise ValueError(f"draws must be at least 100 finite numbers, got {len(found)}")

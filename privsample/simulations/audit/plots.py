@@ -1,4 +1,4 @@
-"""The plot of an audit as SVG: the claimed privacy curve beside what the draws allow. Equal input gives equal bytes."""
+"""The plot of an audit as SVG: the claimed privacy curve and confidence bounds. Equal input gives equal bytes."""
 
 import numpy as np
 
@@ -9,21 +9,23 @@ from privsample.simulations.report.figures import BLUE, GREY, ORANGE, figure
 
 
 def plot_audit(account: Accountant, verdict: Verdict) -> bytes:
-    """The claimed curve of one draw, what the audit's draws allow at each epsilon, and half the claim."""
+    """Plot the claimed curve of one draw, half of it, and the confidence intervals of the audit at each epsilon."""
     with figure(height=3.0) as ((axes,), file):
         points = verdict.epsilons
         grid, claim = claimed_curve(account, float(points.max()))
         axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
-        axes.plot(grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of it: a false claim")
+        axes.plot(
+            grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of the claim, for comparison"
+        )
         middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
         style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
-        axes.errorbar(points, middle, yerr=reach, label="what the audit's draws allow", **style)
+        axes.errorbar(points, middle, yerr=reach, label="confidence intervals of the audit", **style)
         axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
         axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()
 
 
 def claimed_curve(account: Accountant, last: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the claim, to a little beyond the last epsilon."""
+    """Return points (epsilon, delta) of the claim, up to 15 % beyond the last epsilon."""
     grid = np.linspace(0.0, max(last * 1.15, 1e-3), 40)
     return grid, account.delta(grid)

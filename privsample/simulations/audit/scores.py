@@ -1,4 +1,4 @@
-"""Scores that tell two distributions apart, told or learned. A poor score makes an audit weak, never wrong."""
+"""Scores that separate two distributions, given or learned. A poor score makes an audit weak and never wrong."""
 
 import warnings
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from privsample._checks import FloatArray
 
 Score = Callable[[FloatArray], FloatArray]
 
-_FAR = 1e150  # differences of outputs do not overflow below it
-_LIMIT = 1e6  # of these spreads, beyond which outputs are alike: their squares are kept small
-_EXTREME = 1e290  # rounding multiplies by 1e9
+_FAR = 1e150  # outputs are clipped here, so that their differences do not overflow
+_LIMIT = 1e6  # in scaled units; outputs are clipped here, so that their squares stay small
+_EXTREME = 1e290  # scores are clipped here, because rounding multiplies by 1e9
 
 
-def values(score: Score, outputs: FloatArray) -> FloatArray:
-    """The scores of outputs, shape (draws, width), as (draws,), infinite ones as very large.
+def score_values(score: Score, outputs: FloatArray) -> FloatArray:
+    """Return the scores of outputs of shape (draws, width) as shape (draws,), with infinities clipped.
 
-    They are rounded: the claim is about real numbers, and the last bits of a float tell more (Mironov 2012).
-    Raises: ValueError, a score that does not return one real number for each draw.
+    Scores are rounded, because the claim refers to real numbers and the last bits of floats reveal more (Mironov 2012).
+    Raises: ValueError, for a score that does not return one real number for each draw.
     """
     found, expected = np.asarray(score(outputs)), (len(outputs),)
     if found.dtype.kind not in "biuf" or found.shape != expected:
@@ -32,11 +32,11 @@ def values(score: Score, outputs: FloatArray) -> FloatArray:
     return bounded.round(9)
 
 
-def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
-    """Candidates for the log density ratio of the first distribution over the second.
+def learn_scores(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
+    """Learn two estimates of the log density ratio from draws of both distributions, shape (draws, width).
 
-    Parameters: draws of both, shape (draws, width). Returns: functions of such arrays, each to (draws,): a logistic
-    regression on coordinates, their sizes and squares, and boosted trees.
+    The estimates map such arrays to shape (draws,): a logistic regression on coordinates, absolute values and squares,
+    and boosted trees.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
@@ -59,12 +59,12 @@ def learned(first: FloatArray, second: FloatArray) -> tuple[Score, ...]:
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
     trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, learning_rate=0.2, random_state=0)
     with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # a learner that has not settled is a weaker score and nothing else
+        warnings.simplefilter("ignore")  # a learner that has not converged only gives a weaker score
         linear.fit(_widened(rows), labels)
         trees.fit(rows, labels)
 
     def by_trees(draws: FloatArray) -> FloatArray:
-        with threadpool_limits(1):  # where others keep the processors busy, threads wait for one another
+        with threadpool_limits(1):  # threads contend if other processes use the processors
             return np.asarray(trees.decision_function(scaled(draws)))
 
     return lambda draws: np.nan_to_num(linear.decision_function(_widened(scaled(draws)))), by_trees

@@ -1,4 +1,4 @@
-"""What an audit found, in numbers and in words."""
+"""Verdicts of audits: the test, the confidence bounds, and a statement in plain English."""
 
 from typing import Literal
 
@@ -7,25 +7,70 @@ import numpy as np
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
-from privsample.simulations.report.words import small
+from privsample.simulations.report.statements import small
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
 
-_MANY = 1e9  # draws that nobody makes
+_MANY = 1e9  # above this number of draws no value of `samples` is suggested
 
 
 @frozen_value
 class Verdict:
-    """What an audit found: VIOLATED or CONSISTENT, never more.
+    """Result of an audit: the claim is VIOLATED, or the draws are CONSISTENT with it.
 
-    One event was tested: with `samples` draws from each dataset that were used for nothing else, `p_value` bounds the
-    chance of such evidence under a true claim of `claim` at `epsilon`. The other limits hold together, with
-    probability 1 - `level` over the audit's own draws: the true privacy curve at `epsilons` is at least `lowers`
-    (`uppers` limit the worth of the same events, not the curve), and the Rényi curve at `orders` at least `renyi`.
-    Epsilon is at least `empirical_epsilon` at `empirical_delta`, a limit that holds with those; `claimed_epsilon` is
-    the least of `epsilons` that is claimed at this delta.
-    With fewer than `needed` draws from each dataset no outcome at all could refute the claim. An audit takes `overhead`
-    times as many draws as it keeps for evidence.
+    `audit` makes verdicts. One event is tested on draws that were used for nothing else; all lower and upper bounds
+    hold simultaneously with probability at least 1 - `level` over the draws of the audit. An audit can refute a claim
+    and cannot prove one.
+
+    Parameters
+    ----------
+    pair : str
+        Description of the two neighbouring datasets, in the direction in which the event was tested.
+    epsilon : float
+        Epsilon at which the claim was tested, in nats, >= 0.
+    claim : float
+        Claimed delta at `epsilon`, in [0, 1].
+    p_value : float
+        Upper bound on the probability, under a true claim, of evidence at least this strong, in [0, 1].
+    lower : float
+        Lower confidence bound on the true delta at `epsilon`, in [0, 1].
+    samples : int
+        Number of evaluation draws from each dataset, >= 1. Draws that chose the event are not counted.
+    needed : float
+        Number of evaluation draws from each dataset below which no outcome could refute the claim; inf if no number of
+        draws could.
+    level : float
+        Probability of a false alarm: a true claim is VIOLATED with at most this probability.
+    epsilons : ndarray of float, shape (k,)
+        Epsilons at which the privacy curve was examined, in nats, increasing.
+    claims : ndarray of float, shape (k,)
+        Claimed delta at each of `epsilons`, in [0, 1].
+    lowers : ndarray of float, shape (k,)
+        Lower confidence bounds on the true privacy curve at `epsilons`, in [0, 1].
+    uppers : ndarray of float, shape (k,)
+        Upper confidence bounds, in [0, 1], on the excess probabilities of the examined events. They are not upper
+        bounds on the privacy curve.
+    orders : ndarray of float, shape (m,)
+        Rényi orders, each > 1.
+    renyi : ndarray of float, shape (m,)
+        Lower confidence bounds on the Rényi divergence at `orders`, in nats, >= 0.
+    overhead : float, default 1.0
+        Ratio of all draws of the audit to its evaluation draws, >= 1.
+    empirical_epsilon : float, default 0.0
+        Lower confidence bound on the true epsilon at `empirical_delta`, in nats.
+    empirical_delta : float, default 0.0
+        The claimed delta at which `empirical_epsilon` is closest to the claimed epsilon, or exceeds it most, in [0, 1].
+    claimed_epsilon : float, default 0.0
+        Smallest of `epsilons` whose claimed delta is at most `empirical_delta`, in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> noise = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    >>> verdict = ps.audit(noise, samples=1_000, rng=np.random.default_rng(1))
+    >>> verdict.outcome, verdict.samples
+    ('CONSISTENT', 900)
     """
 
     pair: str
@@ -63,31 +108,42 @@ class Verdict:
                 raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
 
     def __str__(self) -> str:
-        return self.words
+        return self.statement
 
     @property
     def violated(self) -> bool:
-        """Whether the evidence refutes the claim at the level."""
+        """True if the evidence refutes the claim at `level`."""
         return self.p_value <= self.level
 
     @property
     def outcome(self) -> Outcome:
-        """VIOLATED or CONSISTENT."""
+        """The outcome, "VIOLATED" or "CONSISTENT"."""
         return "VIOLATED" if self.violated else "CONSISTENT"
 
     @property
     def mu(self) -> float:
-        """A lower limit of every mu for which the mechanism can be mu-Gaussian differentially private."""
+        """Lower confidence bound on every mu for which the mechanism can satisfy mu-Gaussian differential privacy."""
         return max(map(_least_mu, self.epsilons, self.lowers), default=0.0)
 
     def epsilon_at(self, delta: float) -> float:
-        """A lower limit of epsilon at delta: no smaller one can be claimed."""
+        """Lower confidence bound on the true epsilon at a given delta.
+
+        Parameters
+        ----------
+        delta : float
+            The delta of the guarantee, in [0, 1].
+
+        Returns
+        -------
+        float
+            Largest of `epsilons` at which the true delta exceeds `delta`, in nats; 0 if there is none.
+        """
         beaten = self.epsilons[self.lowers > probability(delta=delta)]
         return float(beaten.max(initial=0.0))
 
     @property
-    def words(self) -> str:
-        """The verdict in plain words, with what it rests on."""
+    def statement(self) -> str:
+        """The verdict in plain English, with the number of draws, the datasets and the bounds."""
         basis = (
             f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets "
             f"({self.pair})"
@@ -97,51 +153,53 @@ class Verdict:
             return (
                 f"VIOLATED: {at} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
                 f"(p = {self.p_value:.2g}). A true claim is called violated with probability at most "
-                f"{small(self.level)}.{self._certified}"
+                f"{small(self.level)}.{self._empirical_sentence}"
             )
-        # A claim of 0 and a limit of 0 say nothing of the point that they belong to: it is left out.
+        # If claim and bound are both 0, the tested point carries no information and is omitted.
         says = f"{at} do not refute the claimed delta of {self.claim:.4g}"
         tells = self.claim > 0.0 or self.lower > 0.0
         return (
-            f"CONSISTENT: {says if tells else f'{basis} do not refute the claim'}{self._reach}. This is no proof."
-            f"{self._certified}"
+            f"CONSISTENT: {says if tells else f'{basis} do not refute the claim'}{self._power}. This does not "
+            "prove the claim."
+            f"{self._empirical_sentence}"
         )
 
     @property
-    def _certified(self) -> str:
-        """The epsilon that the draws certify, beside the claimed one."""
+    def _empirical_sentence(self) -> str:
+        """Sentence with the empirical epsilon and the claimed one; empty if the empirical epsilon is 0."""
         if not self.empirical_epsilon > 0.0:
             return ""
         return (
-            f" Certified by the draws: epsilon is at least {self.empirical_epsilon:.4g} at delta = "
-            f"{self.empirical_delta:.4g}, where {self.claimed_epsilon:.4g} is claimed."
+            f" Empirical epsilon: at delta = {self.empirical_delta:.4g}, epsilon is at least "
+            f"{self.empirical_epsilon:.4g}; {self.claimed_epsilon:.4g} is claimed."
         )
 
     @property
-    def _reach(self) -> str:
-        """What the draws could have said."""
+    def _power(self) -> str:
+        """Clause that says which claims the draws had the power to refute."""
         if self.needed == np.inf:
-            return "; no draws could"
+            return "; no number of draws could"
         if self.samples < self.needed:
-            few, asked = "; they are too few to say anything: at least", np.ceil(self.needed * self.overhead)
+            asked = np.ceil(self.needed * self.overhead)
+            few = "; too few draws to reject any claim:"
             if asked > _MANY:
-                return f"{few} {self.needed:.2g} such draws are needed"
-            return f"{few} {self.needed:,.0f} such draws are needed, which {asked:.0f} samples leave"
+                return f"{few} {self.needed:.2g} evaluation draws are needed"
+            return f"{few} {self.needed:,.0f} evaluation draws are needed; set samples={asked:.0f}"
         if self.lower > 0.0:
             return f"; they would have refuted a claim below {self.lower:.4g}"
-        return ", nor one of 0" if self.claim > 0.0 else ""
+        return "; they would not refute a claim of 0 either" if self.claim > 0.0 else ""
 
 
 def _least_mu(epsilon: float, delta: float) -> float:
-    """The mu whose Gaussian curve passes through (epsilon, delta), rounded down; 0 for delta = 0."""
+    """Return the mu whose Gaussian privacy curve passes through (epsilon, delta), rounded down; 0 if delta = 0."""
     low, high = 0.0, 1.0
-    while delta > 0.0 and high < 1e6 and _reaches(high, epsilon) < delta:
+    while delta > 0.0 and high < 1e6 and _gaussian_delta(high, epsilon) < delta:
         low, high = high, 2 * high
     for _ in range(40 if delta > 0.0 else 0):
         middle = (low + high) / 2
-        low, high = (middle, high) if _reaches(middle, epsilon) < delta else (low, middle)
+        low, high = (middle, high) if _gaussian_delta(middle, epsilon) < delta else (low, middle)
     return low
 
 
-def _reaches(mu: float, epsilon: float) -> float:
+def _gaussian_delta(mu: float, epsilon: float) -> float:
     return float(np.exp(GaussianPair(mu=mu).log_delta(np.array([epsilon]))[0]))

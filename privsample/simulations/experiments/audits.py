@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from privsample.simulations.audit.audited import Audited
+from privsample.simulations.audit.batch import AuditResult
 from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement
 from privsample.simulations.report.figures import BLUE, ORANGE
@@ -12,7 +12,7 @@ from privsample.simulations.report.figures import BLUE, ORANGE
 _MOST_ACROSS = 6
 
 
-def audits_experiment(done: Sequence[Audited]) -> Experiment:
+def audits_experiment(done: Sequence[AuditResult]) -> Experiment:
     """The picture and the table: for each audit the claimed curve and the certified lower limits of the true one."""
     rows, across = _grid(len(done))
     size = (max(2.5 * across, 4.6), max(2.2 * rows, 3.0) + 0.6)
@@ -25,7 +25,7 @@ def _grid(panels: int) -> tuple[int, int]:
     return -(-panels // across), across
 
 
-def _result(done: Sequence[Audited]) -> Result:
+def _result(done: Sequence[AuditResult]) -> Result:
     columns = stacked(
         [
             {
@@ -52,7 +52,7 @@ def _describe(columns: Columns) -> Statement:
     )
 
 
-def _plot(figure: Any, done: Sequence[Audited]) -> None:
+def _plot(figure: Any, done: Sequence[AuditResult]) -> None:
     panels = figure.subplots(*_grid(len(done)), squeeze=False).ravel()
     for axes, one in zip(panels, done, strict=False):
         verdict = one.verdict

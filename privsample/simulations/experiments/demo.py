@@ -23,8 +23,8 @@ from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
 from privsample.simulations.audit.audit import audit
 from privsample.simulations.experiments.demo_page import Data, Trial, attempts, commands, curves, program, truth
-from privsample.simulations.report.page import amount, page, release_sections
-from privsample.simulations.report.words import price, small
+from privsample.simulations.report.page import page, release_sections, release_size
+from privsample.simulations.report.statements import price, small
 
 EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
 _INTRO = (
@@ -99,7 +99,7 @@ def _csv(columns: dict[str, FloatArray]) -> str:
 
 
 def _summary(folder: Path, releases: Sequence[Release], found: Sequence[Trial]) -> list[str]:
-    titles = [f"{release.mechanism.title}, {amount(release)}" for release in releases]
+    titles = [f"{release.mechanism.title}, {release_size(release)}" for release in releases]
     width = max(len(title) for title in titles)
     lines = [f"Five private releases at delta = {small(DELTA)}, and what a Monte-Carlo audit of one draw found:", ""]
     for title, release, trial in zip(titles, releases, found, strict=True):

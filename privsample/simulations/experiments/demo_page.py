@@ -162,7 +162,7 @@ def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
         "No such bar is no proof that a claim is true. To show that the test can fail, half of each claim was put to "
         "it as well (grey line): a claim that is false."
     )
-    full = Part(heading="Two verdicts in full", bullets=(found[0].verdict.words, control.words), folded=True)
+    full = Part(heading="Two verdicts in full", bullets=(found[0].verdict.statement, control.statement), folded=True)
     return Section(
         title="An attempt to refute each claim", lead=(lead, caught), pictures=tuple(pictures), parts=(full,)
     )

@@ -17,7 +17,7 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
 from privsample.simulations.report import figures
-from privsample.simulations.report.words import cost, price, rounded_up, small
+from privsample.simulations.report.statements import cost, price, rounded_up, small
 
 _PNG = b"\x89PNG"
 _WIDE = 600
@@ -136,7 +136,10 @@ def _only_releases(releases: Any) -> list[Release]:
 def release_sections(releases: Sequence[Release], *, delta: float = 1e-6) -> list[Section]:
     """A section for each release, and one for what they cost together. Raises: as `render`."""
     members, failure = _only_releases(releases), float(deltas(delta))
-    return [*(_section(member, failure, at == 0) for at, member in enumerate(members)), *_together(members, failure)]
+    return [
+        *(_section(member, failure, at == 0) for at, member in enumerate(members)),
+        *_combined_cost(members, failure),
+    ]
 
 
 def _section(release: Release, delta: float, first: bool) -> Section:
@@ -146,7 +149,7 @@ def _section(release: Release, delta: float, first: bool) -> Section:
     )
     limits = sorted(assumption.value for assumption in account.assumptions)
     return Section(
-        title=f"{mechanism.title}: {amount(release)}",
+        title=f"{mechanism.title}: {release_size(release)}",
         lead=(mechanism.description,),
         pictures=_pictures(release, delta),
         parts=(
@@ -166,7 +169,7 @@ def _section(release: Release, delta: float, first: bool) -> Section:
     )
 
 
-def amount(release: Release) -> str:
+def release_size(release: Release) -> str:
     """How many draws."""
     draws = figures.drawn(release)
     if draws.dtype.kind == "i":
@@ -205,14 +208,14 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
     return (shown, curve) if account.failure == 0.0 else (shown,)
 
 
-def _unseen(release: Release) -> int:
+def _hidden_coordinates(release: Release) -> int:
     """Coordinates of a draw for which the page has no room."""
     draws = figures.drawn(release)
     return 0 if draws.dtype.kind == "i" else max(0, draws[0].size - figures.MOST)
 
 
 def _caption(release: Release) -> str:
-    more = _unseen(release)
+    more = _hidden_coordinates(release)
     rest = f" Only the first {figures.MOST} of {figures.MOST + more:,} are shown; the file holds all." if more else ""
     if figures.many(release) and "answers" not in release.draws:
         return f"The released draws: median (dot), middle half (thick), nine in ten (thin).{rest}"
@@ -233,7 +236,7 @@ def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
         if (low, high) != (0.0, 1.0):
             title = f"{title}, in the column's unit"
         rows.append((title, ", ".join(values[:_MOST_NUMBERS]) + further))
-    if more := _unseen(release):
+    if more := _hidden_coordinates(release):
         rows.append((f"and {more:,} more", "in the file of the release"))
     if draws.dtype.kind == "i":
         codes, counts = np.unique(draws, return_counts=True)
@@ -255,7 +258,7 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _together(releases: list[Release], delta: float) -> list[Section]:
+def _combined_cost(releases: list[Release], delta: float) -> list[Section]:
     groups: dict[Relation, list[Release]] = {}
     for release in releases:
         groups.setdefault(release.account.relation, []).append(release)
@@ -266,7 +269,7 @@ def _together(releases: list[Release], delta: float) -> list[Section]:
     for relation, members in shared.items():
         total = sum(release.account for release in members)
         assert isinstance(total, Accountant)
-        named = [(f"{release.mechanism.title}, {amount(release)}", release.account) for release in members]
+        named = [(f"{release.mechanism.title}, {release_size(release)}", release.account) for release in members]
         rows = [(label, price(account, delta)) for label, account in [*named, ("all of them", total)]]
         columns = (f"neighbours: {relation.words}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))

@@ -1,4 +1,4 @@
-"""Where a command's work runs: here, in several processes, or on a dask cluster; the numbers are the same."""
+"""Parallel execution of a command in several processes or on a dask cluster. Results do not depend on the choice."""
 
 import warnings
 from argparse import Namespace
@@ -9,28 +9,30 @@ from importlib.util import find_spec
 from typing import Any
 
 from privsample.cli.errors import UsageProblem
-from privsample.cli.options import whole
+from privsample.cli.options import whole_number
 
 
 def add_jobs(parser: Any) -> None:
-    """How many at once, and where."""
-    parser.add_argument("--jobs", type=whole, default=1, metavar="K", help="how many to run at once (default: 1)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster whose scheduler is there")
+    """Add the options of parallel execution."""
+    parser.add_argument(
+        "--jobs", type=whole_number, default=1, metavar="K", help="number of parallel processes (default: 1)"
+    )
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the dask cluster with this scheduler address")
 
 
 @contextmanager
-def spread(args: Namespace) -> Iterator[None]:
-    """joblib's setting for what is done inside. Raises: UsageProblem, where no cluster answers."""
+def parallel(args: Namespace) -> Iterator[None]:
+    """Configure joblib for the code inside the context. Raises: UsageProblem, if no cluster answers."""
     from joblib import parallel_config
 
     if args.dask is None:
-        # joblib replaces a worker that has grown by 300 MB since its first piece of work, and warns; no work is lost.
+        # joblib restarts a worker whose memory has grown by 300 MB and warns; no results are lost.
         with warnings.catch_warnings(), parallel_config(n_jobs=args.jobs):
             warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
             yield
         return
     if args.jobs != 1:
-        raise UsageProblem("--dask says where everything runs: leave --jobs away")
+        raise UsageProblem("--dask and --jobs exclude each other: leave --jobs out")
     if find_spec("distributed") is None:
         raise UsageProblem("--dask needs distributed, which is not installed: pip install distributed")
     distributed: Any = import_module("distributed")

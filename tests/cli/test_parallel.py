@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privsample.cli.spread import spread
+from privsample.cli.parallel import parallel
 
 
 def test_a_dask_cluster_gives_the_same_numbers(run):
@@ -24,7 +24,7 @@ def test_a_dask_cluster_gives_the_same_numbers(run):
     ("words", "message"),
     [
         (["--dask", "nowhere"], "--dask: no cluster answers at nowhere"),
-        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave --jobs away"),
+        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave --jobs out"),
         (["--jobs", "0"], "expected a whole number of at least 1"),
     ],
 )
@@ -41,14 +41,14 @@ def test_a_malformed_address_starts_no_client(run, monkeypatch):
 
 
 def test_a_worker_that_is_replaced_alarms_nobody():
-    with spread(Namespace(dask=None, jobs=2)):
+    with parallel(Namespace(dask=None, jobs=2)):
         warnings.warn("A worker stopped while some jobs were given to the executor.", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="another"):
             warnings.warn("another warning", UserWarning, stacklevel=1)
 
 
 def test_dask_has_to_be_installed(run, monkeypatch):
-    monkeypatch.setattr("privsample.cli.spread.find_spec", lambda _: None)
+    monkeypatch.setattr("privsample.cli.parallel.find_spec", lambda _: None)
     ran = run("reproduce", "s-1a", "--dask", "tcp://127.0.0.1:1")
     assert ran.code == 2
     assert "pip install distributed" in ran.err
