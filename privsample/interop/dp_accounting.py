@@ -22,7 +22,7 @@ from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutRep
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
-_SAYABLE = (
+_SUPPORTED = (
     "Gaussian and Laplace noise, randomized response, pure and zCDP guarantees, sums of these, and these on subsamples"
 )
 
@@ -52,28 +52,28 @@ def to_dp_event(account: Accountant) -> Any:
         case ZCDPAccountant(rho=rho):
             return events.ZCDpEvent(rho=rho)
         case Composed(entries=((member, times),)):
-            return _repeated(member, times, events)
+            return _repeated_event(member, times, events)
         case Composed(entries=entries):
-            return events.ComposedDpEvent(events=[_repeated(member, times, events) for member, times in entries])
+            return events.ComposedDpEvent(events=[_repeated_event(member, times, events) for member, times in entries])
         case SubsampledAccountant(base=base, scheme=scheme):
-            return _sampled(to_dp_event(base), scheme, events)
+            return _sampled_event(to_dp_event(base), scheme, events)
         case _:
-            raise _unsayable(account)
+            raise _unsupported(account)
 
 
-def _unsayable(account: object) -> Exception:
+def _unsupported(account: object) -> Exception:
     name = type(account).__name__
     if not isinstance(account, Accountant):
         return TypeError(f"account must be an account, got {name}; of a mechanism give .accountant")
-    return ValueError(f"no event says what a {name} says; events can say: {_SAYABLE}")
+    return ValueError(f"no event says what a {name} says; events can say: {_SUPPORTED}")
 
 
-def _repeated(member: Accountant, times: int, events: Any) -> Any:
+def _repeated_event(member: Accountant, times: int, events: Any) -> Any:
     event = to_dp_event(member)
     return event if times == 1 else events.SelfComposedDpEvent(event=event, count=times)
 
 
-def _sampled(event: Any, scheme: Scheme, events: Any) -> Any:
+def _sampled_event(event: Any, scheme: Scheme, events: Any) -> Any:
     match scheme:
         case PoissonSampling(rate=rate):
             return events.PoissonSampledDpEvent(sampling_probability=rate, event=event)
@@ -124,11 +124,13 @@ def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accou
         case events.PoissonSampledDpEvent(sampling_probability=rate):
             return _subsampled(event, PoissonSampling(rate=rate), relation, relation, sensitivity)
         case events.SampledWithoutReplacementDpEvent(source_dataset_size=n, sample_size=m):
-            return _subsampled(event, WithoutReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+            return _subsampled(
+                event, WithoutReplacement(n=n, m=m), _sample_relation(m, relation), relation, sensitivity
+            )
         case events.SampledWithReplacementDpEvent(source_dataset_size=n, sample_size=m):
-            return _subsampled(event, WithReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+            return _subsampled(event, WithReplacement(n=n, m=m), _sample_relation(m, relation), relation, sensitivity)
         case _:
-            return _released(event, relation, sensitivity)
+            return _single_release(event, relation, sensitivity)
 
 
 def _subsampled(
@@ -138,12 +140,12 @@ def _subsampled(
     return None if base is None else SubsampledAccountant(base=base, scheme=scheme, relation=relation)
 
 
-def _of_sample(m: int, relation: Relation) -> ReplaceOne:
+def _sample_relation(m: int, relation: Relation) -> ReplaceOne:
     """The relation of the m records of a sample of fixed size."""
     return ReplaceOne(n=m, unit=getattr(relation, "unit", "record"))
 
 
-def _released(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
+def _single_release(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
     """The account of one release."""
     events = _events()
     change = sensitivity or (2.0 if isinstance(relation, ReplaceOne) else 1.0)
@@ -165,7 +167,7 @@ def _released(event: Any, relation: Relation, sensitivity: float | None) -> Acco
         case events.NonPrivateDpEvent():
             raise ValueError("a NonPrivateDpEvent promises nothing: no account describes it")
         case events.DpEvent():
-            raise ValueError(f"no account says what {event} says; accounts can say: {_SAYABLE}")
+            raise ValueError(f"no account says what {event} says; accounts can say: {_SUPPORTED}")
         case _:
             raise TypeError(f"event must be a DpEvent of dp_accounting, got {type(event).__name__}")
 

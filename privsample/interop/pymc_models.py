@@ -26,7 +26,7 @@ from privsample.interop.pymc_terms import LikelihoodGraph, Numbers, import_pymc
 
 _NODES = 1024  # half of them mirror images of the others
 _SUMMED = "exact: the latent count is summed out"
-_WINDOW = f"{_SUMMED}, over a window that loses at most {noisy.LOST:g} of the noise"
+_WINDOW = f"{_SUMMED}, over a window that loses at most {noisy.MASS_OUTSIDE:g} of the noise"
 _LIMIT = "central limit: the statistic of the records is taken to be normal"
 
 
@@ -84,7 +84,7 @@ class ObservedRelease(NamedTuple):
     def limit(self, build: LikelihoodGraph, **numbers: Any) -> LikelihoodTerm:
         """The central limit of the one copy, with the noise of its statistic and numbers of the model."""
         own = {"observed": self.copies.mean(axis=0), "n": self.n, "noise_variance": self.noise.variance}
-        return LikelihoodTerm(build, noisy.laplacian(self.noise), own | numbers, _LIMIT)
+        return LikelihoodTerm(build, noisy.has_laplace_tails(self.noise), own | numbers, _LIMIT)
 
 
 def _one(_model: Any) -> int:
@@ -177,7 +177,7 @@ def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> Likelihood
             raise ValueError(f"the noise leaves too many counts possible for {len(copies)} copies: release one")
         numbers |= {"observed": copies[0], "noise_variance": noise.variance}
         build: LikelihoodGraph = terms.poisson_limit if n is None else terms.binomial_limit
-        return LikelihoodTerm(build, noisy.laplacian(noise), numbers, _LIMIT)
+        return LikelihoodTerm(build, noisy.has_laplace_tails(noise), numbers, _LIMIT)
     own = noisy.poisson_weights(counts) if n is None else noisy.binomial_weights(counts, n)
     numbers |= {"weights": own + np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0), "first": counts[0]}
     build = terms.poisson_count if n is None else terms.binomial_count
@@ -204,7 +204,7 @@ def _dirichlet(release: ObservedRelease) -> LikelihoodTerm:
     if release.copies.shape[1] == 2:  # the second count is n less the first: one more view of it
         views = np.concatenate([release.copies[:, 0], release.n - release.copies[:, 1]])
         if noisy.window(views, release.noise, release.n) is not None:
-            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_share)
+            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_count)
         if len(release.copies) > 1:
             raise ValueError(f"the noise leaves too many counts possible for {len(release.copies)} copies: release one")
     return release.limit(terms.multinomial_limit)

@@ -1,4 +1,4 @@
-"""What the laws of mechanisms look at: a mechanism, data that it takes, and how to release from them."""
+"""What the requirements of mechanisms look at: a mechanism, data that it takes, and how to release from them."""
 
 import copy
 import warnings
@@ -13,13 +13,13 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.release import Release
 from privsample.relations import ReplaceOne
-from privsample.testing.base import Broken, NotApplicable, short
+from privsample.testing.base import NotApplicable, Violation, short
 from privsample.testing.content import same_content, with_one_more, without_records
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism under check, with everything that the laws need.
+    """A mechanism under check, with everything that the requirements need.
 
     example: the example that it comes from, if any. data: what it takes, one dataset at least. wrong: data that it must
     refuse. samples: an audit's draws. level: the chance that a true account is called refuted. seed: of all draws.
@@ -35,7 +35,7 @@ class Case:
 
     @property
     def datasets(self) -> tuple[Any, ...]:
-        """Copies of the data: no law sees what another one did to them."""
+        """Copies of the data: no requirement sees what another one did to them."""
         return copy.deepcopy(self.data)
 
     def rng(self, stream: int = 0) -> np.random.Generator:
@@ -50,7 +50,7 @@ class Case:
 def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
     """As `Case.neighbours`."""
     if type(mechanism).worst_neighbours is Mechanism.worst_neighbours:
-        raise Broken(
+        raise Violation(
             "worst_neighbours is not defined, so no audit can look at the account",
             "define worst_neighbours(group=1), which returns a tuple of Neighbours; where none are known, let it raise "
             "a TypeError that says why",
@@ -60,7 +60,7 @@ def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
     except TypeError as reason:
         raise NotApplicable(f"the mechanism says: {reason}") from None
     except Exception as error:
-        raise Broken(
+        raise Violation(
             f"worst_neighbours() raised {type(error).__name__}: {error}",
             "let worst_neighbours return a tuple of Neighbours; where none are known, raise a TypeError that says why",
         ) from error
@@ -82,12 +82,12 @@ def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
         pairs = worst_neighbours_of(mechanism)[:3]
     except NotApplicable:
         pass
-    except Broken as broken:
+    except Violation as broken:
         missing = broken
     for pair in pairs:
         for build in pair.datasets:
             built = build()
-            if _taken(mechanism, built) and not any(same_content(built, one) for one in found):
+            if _accepts(mechanism, built) and not any(same_content(built, one) for one in found):
                 found.append(built)
     if missing is not None and not found:
         raise missing
@@ -99,12 +99,12 @@ def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _taken(mechanism: Mechanism, data: Any) -> bool:
+def _accepts(mechanism: Mechanism, data: Any) -> bool:
     try:
         mechanism._statistic(copy.deepcopy(data))
     except SchemaError:
         return False
-    except Exception:  # noqa: BLE001 - a law tells it
+    except Exception:  # noqa: BLE001 - a requirement tells it
         return True
     return True
 
@@ -116,13 +116,13 @@ def reads_records(mechanism: Mechanism, data: Any) -> bool:
     if isinstance(mechanism.accountant.relation, ReplaceOne):
         return True
     more = with_one_more(data)
-    return more is not None and _taken(mechanism, more)
+    return more is not None and _accepts(mechanism, more)
 
 
 def rebuilt(mechanism: Mechanism) -> Mechanism:
     """Another object of equal fields."""
     if not is_dataclass(mechanism):
-        raise Broken(
+        raise Violation(
             f"{type(mechanism).__name__} is no dataclass, so nobody can tell which fields it has",
             "write @dataclass(frozen=True, kw_only=True) above the class",
         )
@@ -155,7 +155,7 @@ def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: st
         except SchemaError as error:
             return Outcome(None, str(error), _texts(caught), True)
         except Exception as error:
-            raise Broken(
+            raise Violation(
                 f"release raised {type(error).__name__}: {error}, for {words}: {short(data)}",
                 "map every value of a record into the public domain in _statistic, and let only data of a wrong "
                 "public form raise privsample.errors.SchemaError",

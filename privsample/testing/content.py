@@ -84,8 +84,8 @@ def _odd_arrays(array: Any) -> Iterator[OddCase]:
     objects = array.astype(object)
     for item in _OBJECTS:
         changed = _with(objects, first, item)
-        yield OddCase(f"a record {_told(item)} in an array of objects", objects, changed)
-        yield OddCase(f"a record {_told(item)} in a list", objects.tolist(), changed.tolist())
+        yield OddCase(f"a record {_description(item)} in an array of objects", objects, changed)
+        yield OddCase(f"a record {_description(item)} in a list", objects.tolist(), changed.tolist())
 
 
 def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
@@ -94,7 +94,7 @@ def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
     return changed
 
 
-def _told(item: Any) -> str:
+def _description(item: Any) -> str:
     return "of 2001 bits" if isinstance(item, int) else repr(item)
 
 

@@ -1,4 +1,4 @@
-"""Laws of one release: it takes any record, has one form, and draws from the given generator alone."""
+"""Requirements of one release: it takes any record, has one form, and draws from the given generator alone."""
 
 import copy
 import random
@@ -10,7 +10,7 @@ from privsample._entropy import SystemBits
 from privsample.errors import SchemaError
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, ReplaceOne
-from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, Outcome, form_of, outcome, reads_records
 from privsample.testing.content import odd_cases, same_content, with_one_more, without_records
 
@@ -32,7 +32,7 @@ def total_release(case: Case) -> None:
             )
             require(
                 found.refused == ordinary.refused,
-                seen + f"{_said(found)}; with ordinary records it {_said(ordinary)}",
+                seen + f"{_result_text(found)}; with ordinary records it {_result_text(ordinary)}",
                 advice,
             )
             require(found.warned <= ordinary.warned, seen + f"warned {sorted(found.warned - ordinary.warned)}", advice)
@@ -48,7 +48,7 @@ def total_release(case: Case) -> None:
         raise NotApplicable("the data are no arrays of numbers: hand datasets with odd records to release yourself")
 
 
-def _said(found: Outcome) -> str:
+def _result_text(found: Outcome) -> str:
     return "raised nothing" if found.refused is None else f"raised SchemaError({found.refused!r})"
 
 
@@ -100,9 +100,9 @@ def _refused(case: Case, data: Any, words: str) -> str:
         message = str(error)
     except Exception as error:
         seen = f"for {words}, {short(data)}, release raised {type(error).__name__}: {error}; SchemaError was expected"
-        raise Broken(seen, advice) from error
+        raise Violation(seen, advice) from error
     if message is None:
-        raise Broken(f"release took {words}, {short(data)}; SchemaError was expected", advice)
+        raise Violation(f"release took {words}, {short(data)}; SchemaError was expected", advice)
     require(
         same_content(before, rng.bit_generator.state),
         f"release drew from rng before it refused {words}, {short(data)}",
@@ -210,7 +210,7 @@ def entropy_failure(case: Case) -> None:
         case.mechanism.release(case.datasets[0], rng=np.random.Generator(bits))  # type: ignore[arg-type]
     except OSError:
         return
-    raise Broken(
+    raise Violation(
         f"the operating system gave no entropy for {_FailingBits.words - before} words, and release went on",
         "draw from the rng that _draw is given itself, not from generators that it spawns; a class that sets "
         "_checks_entropy must call draw_with_entropy_check around each draw",
@@ -230,7 +230,7 @@ def validation(case: Case) -> None:
                 notes = case.mechanism.validate(copy.deepcopy(one))
             except Exception as error:
                 seen = f"release takes {words}, {short(one)}, and validate raised {type(error).__name__}: {error}"
-                raise Broken(seen, advice) from error
+                raise Violation(seen, advice) from error
             require(
                 isinstance(notes, CuratorNotes),
                 f"validate returned {type(notes).__name__}; CuratorNotes were expected",
@@ -241,5 +241,5 @@ def validation(case: Case) -> None:
     except SchemaError:
         return
     except Exception as error:
-        raise Broken(f"validate raised {type(error).__name__} for an array with seven axes", advice) from error
-    raise Broken("validate took an array with seven axes; SchemaError was expected", advice)
+        raise Violation(f"validate raised {type(error).__name__} for an array with seven axes", advice) from error
+    raise Violation("validate took an array with seven axes; SchemaError was expected", advice)

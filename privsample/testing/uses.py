@@ -1,4 +1,4 @@
-"""Laws of what is done with a mechanism: it is a value, is calibrated, composed, stored and paid for."""
+"""Requirements of what is done with a mechanism: it is a value, is calibrated, composed, stored and paid for."""
 
 import copy
 import pickle
@@ -21,7 +21,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
 from privsample.testing.accounts import ORDERS, same_numbers
-from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, rebuilt
 
 _DELTA = 1e-6
@@ -36,7 +36,9 @@ def equal_values(case: Case) -> None:
     try:
         require(hash(other) == hash(mechanism), "two equal mechanisms have different hashes", advice)
     except TypeError as error:
-        raise Broken(f"the mechanism cannot be hashed: {error}", "hold tuples in fields, not lists or dicts") from error
+        raise Violation(
+            f"the mechanism cannot be hashed: {error}", "hold tuples in fields, not lists or dicts"
+        ) from error
     for name, copied in (("copy", copy.deepcopy(mechanism)), ("pickled copy", pickle.loads(pickle.dumps(mechanism)))):
         require(copied == mechanism, f"a {name} of the mechanism is not equal to it", advice)
     for field in fields(mechanism):  # type: ignore[arg-type]
@@ -44,7 +46,7 @@ def equal_values(case: Case) -> None:
             setattr(mechanism, field.name, getattr(mechanism, field.name))
         except AttributeError:
             continue
-        raise Broken(f"the field {field.name} can be set, and the account would change with it", advice)
+        raise Violation(f"the field {field.name} can be set, and the account would change with it", advice)
 
 
 def account_of_fields(case: Case) -> None:
@@ -115,7 +117,7 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
     except ValueError as error:
         if free.decides != free.name:  # the field may be of another kind than those that the amount makes
             return
-        raise Broken(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
+        raise Violation(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
     cost = float(found.accountant.epsilon(target.delta))
     require(
         target.met_by(found.accountant) and cost <= target.epsilon * (1 + 1e-9),
@@ -153,8 +155,8 @@ def composition(case: Case) -> None:
     )
     require(
         np.all(both.rdp(ORDERS) >= own.rdp(ORDERS) * (1 - 1e-9)),
-        "with a Gaussian its Renyi curve falls below its own",
-        "check the Renyi curve of the accountant's bounds",
+        "with a Gaussian its Rényi curve falls below its own",
+        "check the Rényi curve of the accountant's bounds",
     )
     require(
         own.assumptions <= both.assumptions and both.relation == own.relation,
@@ -185,7 +187,7 @@ def files(case: Case) -> None:
                 release.save(path)
                 loaded = Release.load(path)
             except (TypeError, ValueError) as error:
-                raise Broken(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
+                raise Violation(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
             require(
                 loaded == release and loaded.mechanism == case.mechanism and loaded.account == release.account,
                 f"a release that was saved as .{ending} loads as another one: {short(loaded)}",
@@ -210,7 +212,7 @@ def ledger(case: Case) -> None:
     with TemporaryDirectory() as folder:
         names: Any = {"relation": account.relation, "dataset": "checked"}
         book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
-        advice = "register the accountant: privsample.register; and check relation and Renyi curve of its bounds"
+        advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
         require(book.fits(account), f"a budget of {book.budget.words} does not cover an account of {cost:g}", advice)
         release = book.release(mechanism, case.datasets[0])
         require(
@@ -225,4 +227,4 @@ def ledger(case: Case) -> None:
             poor.release(mechanism, case.datasets[0])
         except BudgetExceeded:
             return
-        raise Broken(f"a ledger with a budget of {poor.budget.words} paid for an account of {cost:g}", advice)
+        raise Violation(f"a ledger with a budget of {poor.budget.words} paid for an account of {cost:g}", advice)

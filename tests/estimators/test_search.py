@@ -73,7 +73,9 @@ def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypa
     distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 500
     if twin == "no replacement":
         distribution = WithoutReplacement(left)
-        monkeypatch.setattr("privsample.estimators.search.draw_candidate", lambda space, source: {"quality": left.pop()})
+        monkeypatch.setattr(
+            "privsample.estimators.search.draw_candidate", lambda space, source: {"quality": left.pop()}
+        )
     expected = np.diff(np.exp(4.0 * (np.arange(7) / 6 - 1.0)), prepend=0.0)
     assert (stats.chisquare(chosen(distribution, rng, fits), fits * expected).pvalue > alpha) == accepted
 
