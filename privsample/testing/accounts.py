@@ -303,7 +303,7 @@ def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tupl
 
     Raises
     ------
-    LawBroken
+    RequirementViolated
         For the first violation. The message names the requirement, the failing case and a correction.
     TypeError
         If `account` is not an Accountant.

@@ -92,7 +92,7 @@ def check_mechanism(
 
     Raises
     ------
-    LawBroken
+    RequirementViolated
         For the first violation. The message names the requirement, the failing case and a correction.
     TypeError
         If `subject` has another type, or if `data` is needed but not given.
