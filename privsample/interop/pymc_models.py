@@ -116,6 +116,16 @@ class ModelSpec:
     separate_copies : callable, optional
         Whether several noisy copies of a statistic say more than their mean, as those of a count do, to a `term` that
         takes them all. By default they become one.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc_models import spec_of
+    >>> spec = spec_of(ps.GammaPoisson)
+    >>> spec.parameters
+    {'rate': 0}
+    >>> spec.prior_numbers(ps.GammaPoisson(shape=2, rate=1, upper=5))
+    {'shape': 2.0, 'rate': 1.0}
     """
 
     parameters: Mapping[str, int]
@@ -142,6 +152,14 @@ def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
         If an argument has the wrong type.
     ValueError
         If the class already has a different specification.
+
+    Examples
+    --------
+    Registering the same specification again has no effect.
+
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc_models import spec_of
+    >>> ps.register_pymc(ps.GammaPoisson, spec_of(ps.GammaPoisson))
     """
     given: Any = model_class
     if not (isinstance(given, type) and issubclass(given, Model)):
