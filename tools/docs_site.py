@@ -69,7 +69,8 @@ ROOMS = {
 BESIDE = {  # public names outside the top level of the package
     "interop": ["interop.pymc.noisy_observation", "interop.pymc.noisy_count"],
     "testing": [
-        f"testing.{name}" for name in ("check_mechanism", "check_accountant", "CheckedDistribution", "LawBroken")
+        f"testing.{name}"
+        for name in ("check_mechanism", "check_accountant", "CheckedRequirement", "RequirementViolated")
     ],
     "errors": [f"errors.{name}" for name in vars(errors) if not name.startswith("_")],
 }

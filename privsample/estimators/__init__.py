@@ -1,1 +1,1 @@
-"""Estimators for scikit-learn, made of private mechanisms."""
+"""Private estimators and hyperparameter search with the interface of scikit-learn."""

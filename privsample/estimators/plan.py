@@ -1,4 +1,4 @@
-"""A search that is decided before it sees data: its space, its parts, its noise, and what all of it costs."""
+"""Search plans, made before any data are used: search space, folds, score noise and the account of the search."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,34 +16,38 @@ from privsample.estimators.candidates import (
     Space,
     all_candidates,
     check_independent,
-    prepared,
+    configure,
     sample_candidates,
     search_space,
 )
 from privsample.estimators.pricing import (
     Folds,
     TrainingAccount,
+    cross_validation_account,
     fixed_folds,
-    folds_account,
     score_weights,
     to_full_dataset,
     training_cost,
-    worst,
+    worst_account,
 )
-from privsample.estimators.scoring import NoisyScore, Scorer, record_scorer, rows_of
+from privsample.estimators.scoring import NoisyScore, Scorer, record_count, record_scorer
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.selection.ranking import silent
 from privsample.relations import ReplaceOne
 
-_WHERE = (
-    "say where candidates are scored: validation=(X, y), public data that cost nothing, or "
-    "score_noise=NoisyScore(...), private records beneath noise; {}"
+_CHOOSE_SCORE_DATA = (
+    "exactly one of validation and score_noise must be given, {}; set validation=(X, y) to score on public data "
+    "without cost, or score_noise=NoisyScore(...) to score on private records with noise"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a search does. `costs` of training, by size; without `folds` and `mechanism`, the noise, on public data."""
+class SearchPlan:
+    """All decisions of a search that precede the data.
+
+    `costs` maps the number of training records to the account of one training. `folds` and `mechanism`, the noise on
+    the score, are None if candidates are scored on public data.
+    """
 
     estimator: Any
     training_account: TrainingAccount
@@ -58,48 +62,48 @@ class Plan:
 
     @property
     def parts(self) -> int:
-        """Trainings in one run."""
+        """Number of trainings in one run."""
         return 1 if self.folds is None else len(self.folds)
 
     def noisy_score(self, score: float, rng: np.random.Generator) -> float:
-        """What may be seen of a score: all of one on public data, a noisy one of private records."""
+        """Return the score itself if it was computed on public data, and otherwise the score with noise."""
         return score if self.mechanism is None else float(self.mechanism.release(score, rng=rng)["statistic"][0])
 
     def configure_or_none(self, candidate: Mapping[str, Any]) -> Any:
-        """The estimator to train; None, a failure, where the candidate cannot be made or is not paid for."""
+        """Return the estimator to train, or None (a failed run) if its parameters or its account are invalid."""
         with silent():
             try:
-                made = prepared(self.estimator, candidate)
+                made = configure(self.estimator, candidate)
                 paid = self.training_account is not None or all(
                     training_cost(made, None, size, self.features) == cost for size, cost in self.costs.items()
                 )
-            except Exception:  # noqa: BLE001 - a failed candidate is a legal output
+            except Exception:  # noqa: BLE001 - a failed run is a valid outcome, which ranks last
                 return None
         return made if paid else None
 
 
-def planned(search: Any, n: int, features: int | None = None) -> Plan:
-    """The plan of a PrivateSearchCV for n records of so many features. Raises: ValueError, TypeError."""
+def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
+    """Return the plan of a PrivateSearchCV for n records. Raises ValueError or TypeError for bad parameters."""
     if search.verbose:
-        raise ValueError("verbose must be off: messages would tell the number of runs, which must stay secret")
-    noise = _checked_score(search)
+        raise ValueError(f"verbose must be 0, got {search.verbose!r}: messages would reveal the secret number of runs")
+    noise = _checked_noise(search)
     check_independent(search.estimator)
     space = search_space(search.param_distributions, search.estimator)
     runs = check_repetition_distribution(search.runs)
     folds = None if noise is None else fixed_folds(_splitter(search.cv), n)
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
-    costs = {size: _one_cost(search, space, size, features) for size in wanted}
+    costs = {size: _candidate_cost(search, space, size, features) for size in wanted}
     if noise is None or folds is None:
         base, mechanism, scorer = costs[n], None, check_scoring(search.estimator, scoring=search.scoring)
     else:
-        base, weight = folds_account(folds, n, costs, noise), float(score_weights(folds, n).max())
+        base, weight = cross_validation_account(folds, n, costs, noise), float(score_weights(folds, n).max())
         mechanism = noise.mechanism(weight, ReplaceOne(n=n))
         scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
     account: Accountant = SelectionAccountant(base=base, runs=runs)
     if search.refit:
         account += costs[n] if folds is None else to_full_dataset(costs[n], n)
-    return Plan(
+    return SearchPlan(
         estimator=search.estimator,
         training_account=search.training_account,
         space=space,
@@ -113,26 +117,26 @@ def planned(search: Any, n: int, features: int | None = None) -> Plan:
     )
 
 
-def _checked_score(search: Any) -> NoisyScore | None:
-    """The noise, None for public validation data."""
+def _checked_noise(search: Any) -> NoisyScore | None:
+    """Return the score noise, or None for scores on public validation data. Raises ValueError or TypeError."""
     noise, validation = search.score_noise, search.validation
     if isinstance(search.scoring, (list, tuple, set, Mapping)):
-        raise ValueError("scoring must be one score: the best candidate is chosen by it")
+        raise ValueError("scoring must be a single score, got several: it selects the best candidate")
     if (noise is None) == (validation is None):
-        raise ValueError(_WHERE.format("neither was given" if noise is None else "both were given"))
+        raise ValueError(_CHOOSE_SCORE_DATA.format("got neither" if noise is None else "got both"))
     if noise is None:
         if search.cv is not None:
             raise ValueError(
-                "cv without score_noise would reuse private records unaccounted; "
-                "with public validation data leave cv out"
+                "cv must be None without score_noise: it would use private records without an account; with public "
+                "validation data omit cv"
             )
         if not (isinstance(validation, (tuple, list)) and len(validation) == 2):
             raise TypeError("validation must be a pair (X, y) of public data")
         if any(isinstance(part, (int, float)) for part in validation):
             raise TypeError("validation must be a pair (X, y) of public data, got a single number in place of X or y")
         X, _ = indexable(*validation)
-        if X is None or rows_of(X) == 0:
-            raise ValueError("validation must hold at least one public record: without a score no candidate is best")
+        if X is None or record_count(X) == 0:
+            raise ValueError("validation must hold at least one public record, got none: candidates need a score")
         return None
     if not isinstance(noise, NoisyScore):
         raise TypeError(f"score_noise must be a NoisyScore, got {type(noise).__name__}")
@@ -140,24 +144,24 @@ def _checked_score(search: Any) -> NoisyScore | None:
 
 
 def _splitter(cv: Any) -> Any:
-    """scikit-learn's splitter; for a number of parts one whose order is public and always the same."""
+    """Return a splitter of scikit-learn; a number of folds gives KFold with a fixed, public seed."""
     if cv is None or isinstance(cv, int):
         return KFold(n_splits=5 if cv is None else cv, shuffle=True, random_state=0)
     return check_cv(cv)
 
 
-def _one_cost(search: Any, space: Space, size: int, features: int | None) -> Accountant:
-    """What training any candidate costs. Raises: ValueError, where candidates are seen to cost differently."""
+def _candidate_cost(search: Any, space: Space, size: int, features: int | None) -> Accountant:
+    """Return the account of training any candidate. Raises ValueError if sampled candidates have different accounts."""
     look_at_all = search.training_account == "worst"
     given = None if look_at_all else search.training_account
     tried = list(all_candidates(space) if look_at_all else sample_candidates(space))
-    found = [training_cost(prepared(search.estimator, candidate), given, size, features) for candidate in tried]
+    found = [training_cost(configure(search.estimator, candidate), given, size, features) for candidate in tried]
     if look_at_all:
-        return worst(found)
+        return worst_account(found)
     for cost, candidate in zip(found, tried, strict=True):
         if cost != found[0]:
             raise ValueError(
-                f"candidates cost differently, such as {tried[0]} and {candidate}: pass training_account, an account "
-                "that covers the dearest of them; or 'worst', where all values are listed"
+                f"candidates have different accounts, such as {tried[0]} and {candidate}; one account must cover all: "
+                "pass it as training_account, or pass training_account='worst' if all values are listed"
             )
     return found[0]

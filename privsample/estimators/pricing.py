@@ -1,6 +1,6 @@
-"""What one run of a search costs: the trainings that a record takes part in, and the score.
+"""Account of one run of a hyperparameter search: the trainings that use a record, and the noisy score.
 
-Source: Papernot and Steinke 2022, section 2 (one run is all that touches private data for one candidate).
+Source: Papernot and Steinke 2022, section 2 (one run is all access to private data for one candidate).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,33 +22,35 @@ Folds = tuple[tuple[Indices, Indices], ...]
 TrainingAccount = Accountant | Callable[[int], Accountant] | Literal["worst"] | None
 
 _NO_ACCOUNT = (
-    "{} states no account: give it a method accountant_for(n) or an attribute accountant that says what fitting it to "
-    "n records costs, before it is fitted; or pass training_account, an account that covers every candidate"
+    "{} has no account: expected, before it is fitted, a method accountant_for(n) or an attribute accountant, the "
+    "account of fitting it to n records; define one, or pass training_account, an account that covers every candidate"
 )
-_FEATURES = "the cost of {} depends on the number of features: give it too, accountant_for(n, features)"
+_FEATURES = (
+    "features must be given, got None: the account of {} depends on their number; call accountant_for(n, features)"
+)
 
 
 def training_cost(estimator: Any, given: Any, n: int, features: int | None) -> Accountant:
-    """What fitting the estimator to n records costs: as given, else as it states by itself.
+    """Return the account of fitting the estimator to n records: the given one, or else the estimator's own.
 
-    Raises: TypeError, where nothing is stated; ValueError, for an account of another number of records.
+    Raises TypeError if there is no account, and ValueError if the account holds for another number of records.
     """
     if given is None:
-        found = _stated(estimator, n, features)
+        found = _stated_account(estimator, n, features)
     else:
         found = given if isinstance(given, Accountant) else given(n) if callable(given) else None
     if not isinstance(found, Accountant):
         raise TypeError(_NO_ACCOUNT.format(type(estimator).__name__))
     if isinstance(found.relation, ReplaceOne) and found.relation.n != n:
         raise ValueError(
-            f"the account is one for {found.relation.n} records, but a candidate is fitted to {n}; state it as a "
-            "function of n, accountant_for(n) or training_account=lambda n: ..."
+            f"the account holds for {found.relation.n} records, but a candidate is fitted to {n}; make it a function "
+            "of n: accountant_for(n) or training_account=lambda n: ..."
         )
     return found if given is None else found.assuming(Assumption.STATED)
 
 
-def _stated(estimator: Any, n: int, features: int | None) -> Any:
-    """By the method accountant_for(n) or accountant_for(n, features), or the attribute accountant."""
+def _stated_account(estimator: Any, n: int, features: int | None) -> Any:
+    """Return the estimator's own account: accountant_for(n), accountant_for(n, features) or accountant."""
     method = getattr(estimator, "accountant_for", None)
     if not callable(method):
         return getattr(estimator, "accountant", None)
@@ -61,32 +63,33 @@ def _stated(estimator: Any, n: int, features: int | None) -> Any:
 
 
 def fixed_folds(splitter: Any, n: int) -> Folds:
-    """The parts for training and testing, made from positions alone: neither y nor groups are shown to the splitter.
+    """Return training and test positions of each fold; the splitter receives positions only, neither y nor groups.
 
-    Raises: ValueError, for a splitter that asks for them: one record's label would then move others between the parts.
+    Raises ValueError for a splitter that needs y or groups: the label of one record could then move other records
+    between the folds.
     """
     positions = np.zeros((positive_integer(n=n), 1))
     try:
         found = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(positions)]
-    except Exception as error:  # noqa: BLE001 - splitters say in many ways that they miss y or groups
+    except Exception as error:  # noqa: BLE001 - splitters raise different errors if y or groups are missing
         raise ValueError(
-            f"{type(splitter).__name__} cannot split by positions alone ({error}): a split that looks at labels or "
-            "groups reuses private data without an account; use KFold, ShuffleSplit or fixed lists of positions"
+            f"{type(splitter).__name__} cannot split by positions alone ({error}): a split that uses labels or "
+            "groups uses private data without an account; use KFold, ShuffleSplit or fixed lists of positions"
         ) from None
     for part in (part for fold in found for part in fold):
         inside = part.dtype.kind in "iu" and part.size and part.min() >= 0 and part.max() < n
         if not inside or len(np.unique(part)) != len(part):
-            raise ValueError(f"cv must give distinct positions from 0 to {n - 1} for every part, and no empty part")
+            raise ValueError(f"cv must give nonempty parts of distinct positions from 0 to {n - 1}; check the splitter")
     if not found:
-        raise ValueError("cv gives no split")
+        raise ValueError("cv must give at least one split, got none")
     return tuple((train.astype(np.intp), test.astype(np.intp)) for train, test in found)
 
 
-def folds_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: NoisyScore) -> Accountant:
-    """One run over fixed folds: a record pays for the trainings that it is part of, and for its weight in the score.
+def cross_validation_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: NoisyScore) -> Accountant:
+    """Return the account of one run over fixed folds: the trainings that use a record, and its weight in the score.
 
-    With k equal folds each record lies in k - 1 parts for training and one for testing. The score is the mean of the
-    folds' means beneath noise that is added once. Where records pay differently the worst of them counts.
+    With k equal folds each record is in k - 1 training parts and one test part. The score is the mean of the folds'
+    mean scores, with noise added once. If the accounts of records differ, the result covers the worst record.
     """
     sizes = [len(train) for train, _ in folds]
     priced = {size: to_full_dataset(costs[size], n) for size in dict.fromkeys(sizes)}
@@ -94,6 +97,7 @@ def folds_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: 
     counts, weights = np.zeros((n, len(accounts)), dtype=np.int64), score_weights(folds, n)
     for size, (train, _) in zip(sizes, folds, strict=True):
         counts[train, accounts.index(priced[size])] += 1
+    # Records with equal counts differ only in their weight; the largest weight needs the largest sensitivity.
     relation = ReplaceOne(n=n, unit=accounts[0].relation.unit)  # type: ignore[attr-defined]
     rows, which = np.unique(counts, axis=0, return_inverse=True)
     heaviest = np.zeros(len(rows))
@@ -105,25 +109,25 @@ def folds_account(folds: Folds, n: int, costs: Mapping[int, Accountant], noise: 
             entries.append((noise.mechanism(float(weight), relation).accountant, 1))
         if entries:
             parts.append(Composed(entries=tuple(entries)))
-    return worst(parts).assuming(Assumption.FIXED_PARTS)
+    return worst_account(parts).assuming(Assumption.FIXED_PARTS)
 
 
 def score_weights(folds: Folds, n: int) -> NDArray[np.float64]:
-    """The weight of each record in the mean of the folds' mean scores, shape (n,)."""
+    """Return the weight of each record in the mean of the folds' mean scores, shape (n,)."""
     weights = np.zeros(n)
     for _, test in folds:
         weights[test] += 1.0 / (len(folds) * len(test))
     return weights
 
 
-def worst(parts: Sequence[Accountant]) -> Accountant:
-    """The worst of accounts under one relation, at every order and epsilon."""
+def worst_account(parts: Sequence[Accountant]) -> Accountant:
+    """Return the maximum, at every order and epsilon, of accounts under one relation."""
     kinds = tuple(dict.fromkeys(parts))
     return kinds[0] if len(kinds) == 1 else Parallel(parts=kinds, moved=True)
 
 
 def to_full_dataset(account: Accountant, n: int) -> Accountant:
-    """The account of a release from fixed positions among n records, under ReplaceOne(n). Raises: TypeError."""
+    """Convert the account of a release from fixed positions among n records to ReplaceOne(n). Raises TypeError."""
     relation = account.relation
     match relation:
         case AddRemove(unit=unit):
@@ -132,8 +136,10 @@ def to_full_dataset(account: Accountant, n: int) -> Accountant:
             rest = PureAccountant(stated_epsilon=0.0, relation=ReplaceOne(n=n - own, unit=unit))
             try:
                 return account.with_relation(ReplaceOne(n=n, unit=unit))
-            except TypeError:  # its relation is no field that can be replaced
+            except TypeError:  # the account's relation cannot be replaced
                 return Parallel(parts=(account, rest))
         case ReplaceOne():
             return account
-    raise TypeError(f"cross-validation needs accounts under AddRemove or ReplaceOne, got {relation}")
+    raise TypeError(
+        f"the account of a candidate must be under AddRemove or ReplaceOne for cross-validation, got {relation}"
+    )

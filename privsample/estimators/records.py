@@ -1,4 +1,4 @@
-"""Records of an estimator: what no declared rule covers is refused or replaced, and what they move is counted."""
+"""Records of an estimator: invalid values are refused or replaced, and the changes of declared rules are counted."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,21 +15,21 @@ from privsample._data import as_float
 from privsample.distributions.domains import Domain
 from privsample.distributions.rows import matrix
 from privsample.errors import SchemaError
-from privsample.estimators.targets import column, is_missing, same
+from privsample.estimators.targets import is_missing, labels_equal, target_list
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
 HandleInvalid = Literal["error", "replace"]
-_UNTOUCHED = "Nothing was drawn or spent; validate(X, y) counts such records"
+_NOTHING_SPENT = "Nothing was drawn or spent; validate(X, y) counts such records"
 SEVERAL_CLASSES = (
-    "for more than two classes fit one model for each class, to y == class, with epsilon and delta divided by the "
-    "number of classes; scikit-learn's OneVsRestClassifier does so where it is public that every class occurs"
+    "for more than two classes fit one model per class to y == class, with epsilon and delta divided by the number of "
+    "classes; scikit-learn's OneVsRestClassifier does so if it is public that every class occurs"
 )
 
 
 class DeclaredRecords(BaseEstimator, ABC):
-    """What is common to estimators whose features have public `bounds`: rows in, before anything is mended."""
+    """Base class of estimators whose features have public `bounds`."""
 
     delta: float
     bounds: Any
@@ -37,53 +37,106 @@ class DeclaredRecords(BaseEstimator, ABC):
 
     @abstractmethod
     def mechanism_for(self, n: int, features: int) -> Mechanism:
-        """What `fit` will release from n rows of so many features. Raises: ValueError, UnreachableTarget."""
+        """Return the mechanism that `fit` runs on n records.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism, calibrated to (epsilon, delta).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError
+            If a parameter of the estimator is invalid.
+        """
 
     @abstractmethod
-    def _refuse_targets(self, y: Any) -> None:
-        """Raise SchemaError for targets that are not as declared."""
+    def _check_targets(self, y: Any) -> None:
+        """Raise SchemaError for targets that the declared rules do not cover."""
 
     @abstractmethod
     def _targets(self, y: Any) -> FloatArray:
-        """The targets that the mechanism takes, shape (n,); total on whatever a record holds."""
+        """Return the targets as the mechanism takes them, shape (n,); no value of a record raises an error."""
 
     @abstractmethod
-    def _odd_targets(self, y: Any) -> dict[str, int]:
-        """Targets that are refused, replaced or moved, by reason. For the curator's eyes only."""
+    def _count_changed_targets(self, y: Any) -> dict[str, int]:
+        """Count refused, replaced and clipped targets by reason. Not private: for the data curator only."""
 
     def validate(self, X: Any, y: Any) -> CuratorNotes:
-        """What the declared rules would refuse, replace or move in these data as given, for the curator's eyes.
+        """Count the values that `fit` would refuse, replace or clip, for the data curator.
 
-        Nothing is drawn or spent. Raises: SchemaError, ValueError, TypeError, UnreachableTarget, as `fit` does, but not
-        for what single records hold.
+        The counts are computed from private data without noise and must not be published. Nothing is drawn or spent.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, features)
+            Features, one row for each record.
+        y : array-like, shape (n,)
+            Targets or labels.
+
+        Returns
+        -------
+        CuratorNotes
+            The number of affected entries and records by reason.
+
+        Raises
+        ------
+        SchemaError
+            If X or y has the wrong shape; values of single records raise no error here.
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError, TypeError
+            If a parameter of the estimator is invalid.
         """
         rows = self._rows(X, y)
-        own = self._moved_features(X, rows) | self._odd_targets(y)
+        own = self._count_changed_features(X, rows) | self._count_changed_targets(y)
         notes = self.mechanism_for(*rows.shape).validate((self._scaled(rows)[0], self._targets(y)))
         facts = dict(notes.facts) | {reason: count for reason, count in own.items() if count}
         return CuratorNotes(title=notes.title, facts=facts)
 
     def statement(self, delta: float | None = None) -> str:
-        """A plain-words privacy statement of the fit, at the delta it was made for unless another is given.
+        """Return the privacy statement of the fit in plain language.
 
-        Raises: NotFittedError.
+        Parameters
+        ----------
+        delta : float, optional
+            Failure probability at which epsilon is stated, in (0, 1). None: the `delta` of the fit.
+
+        Returns
+        -------
+        str
+            The statement, with epsilon in nats, the neighbouring relation and the assumptions.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
         """
         check_is_fitted(self)
         release: Release = self.release_
         return release.statement(delta)
 
-    def _accepted_rows(self, X: Any, y: Any) -> FloatArray:
-        """X as floats, shape (n, features). Raises: SchemaError, also for records that are refused."""
+    def _checked_rows(self, X: Any, y: Any) -> FloatArray:
+        """Return X as floats, shape (n, features). Raises SchemaError for its schema and for refused records."""
         rows = self._rows(X, y)
         if self.handle_invalid == "error":
-            self._refuse_features(X)
-            self._refuse_targets(y)
+            self._check_features(X)
+            self._check_targets(y)
         return rows
 
     def _rows(self, X: Any, y: Any) -> FloatArray:
-        """X as floats, shape (n, features), by its schema alone; what is no number is NaN. Raises: SchemaError."""
+        """Return X as floats, shape (n, features), with NaN for non-numbers. Checks the schema only: SchemaError."""
         if sparse.issparse(X):
-            raise TypeError("X is sparse, and dense rows are needed; use X.toarray()")
+            raise TypeError("X must be dense, got a sparse matrix; use X.toarray()")
         rows = matrix(X)
         if min(rows.shape) == 0:
             what = "feature(s)" if rows.shape[0] else "sample(s)"
@@ -95,35 +148,37 @@ class DeclaredRecords(BaseEstimator, ABC):
             raise ValueError(f"handle_invalid must be 'error' or 'replace', got {self.handle_invalid!r}")
         return rows
 
-    def _refuse_features(self, X: Any) -> None:
+    def _check_features(self, X: Any) -> None:
         """Raise SchemaError for features that are neither numbers nor missing."""
-        if any(each.any() for each in no_numbers(X)):
+        if any(row.any() for row in non_numeric_entries(X)):
             raise SchemaError(
-                "X holds features that are neither numbers nor missing, such as text; numbers were expected: encode "
-                f"them by a public rule first, or set handle_invalid='replace' to count them as missing. {_UNTOUCHED}"
+                "X must hold numbers or missing entries, got others, such as text; encode them by a public rule first, "
+                f"or set handle_invalid='replace' to count them as missing. {_NOTHING_SPENT}"
             )
 
     def _bounds(self, features: int) -> tuple[FloatArray, FloatArray]:
-        """Low and high ends, shape (features,); -1 and 1 where none are declared. Raises: ValueError."""
+        """Return the lower and upper bounds, each of shape (features,); -1 and 1 if none are declared."""
         try:
             ends = (-1.0, 1.0) if self.bounds is None else self.bounds
             low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (features,)) for end in ends)
         except (TypeError, ValueError):
             raise ValueError(f"bounds must be (low, high), each a number or {features} numbers") from None
         if not (np.all(low < high) and np.all(np.isfinite(high - low))):
-            raise ValueError("bounds must be finite, with low < high for each feature")
+            raise ValueError("bounds must be finite, with low < high for each feature; check the declared bounds")
         return low, high
 
     def _scaled(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rows moved into the bounds, then to [-1, 1], as they are without bounds; and the centre and half width."""
+        """Return rows clipped to the bounds and mapped to [-1, 1] (unchanged without bounds), centre and half width."""
         low, high = self._bounds(rows.shape[1])
         centre, spread = (low + high) / 2, (high - low) / 2
         scaled = rows if self.bounds is None else (np.clip(rows, low, high) - centre) / spread
         return scaled, centre, spread
 
-    def _moved_features(self, X: Any, rows: FloatArray) -> dict[str, int]:
-        """What is replaced or moved in the features as they were given, by reason. For the curator's eyes only."""
-        facts = {"features that are neither numbers nor missing": sum(int(each.sum()) for each in no_numbers(X))}
+    def _count_changed_features(self, X: Any, rows: FloatArray) -> dict[str, int]:
+        """Count replaced and clipped features by reason. Not private: for the data curator only."""
+        facts = {
+            "features that are neither numbers nor missing": sum(int(each.sum()) for each in non_numeric_entries(X))
+        }
         if self.bounds is not None:
             outside = np.zeros(len(rows), dtype=np.int64)
             for low, high, values in zip(*self._bounds(rows.shape[1]), rows.T, strict=True):
@@ -134,91 +189,91 @@ class DeclaredRecords(BaseEstimator, ABC):
 
 
 class DeclaredClasses(DeclaredRecords):
-    """What is common to classifiers whose two classes are declared, never looked up."""
+    """Base class of classifiers whose two classes are declared and not read from the data."""
 
     classes: Any
 
     def _class_labels(self) -> NDArray[Any]:
-        """The negative and the positive class, shape (2,). Raises: ValueError."""
+        """Return the negative and the positive class, shape (2,). Raises ValueError."""
         if isinstance(self.classes, (str, bytes)) or np.shape(self.classes) != (2,):
             raise ValueError(
                 f"classes must be a pair (negative, positive) of labels, got {self.classes!r}: {SEVERAL_CLASSES}"
             )
         pair, labels = list(self.classes), np.asarray(self.classes)
-        if same(pair[0], pair[1]) or not all(same(label, label) for label in pair):
+        if labels_equal(pair[0], pair[1]) or not all(labels_equal(label, label) for label in pair):
             raise ValueError(f"classes must be two different labels, not missing, got {self.classes!r}")
-        if not all(same(label, own) for label, own in zip(labels.tolist(), pair, strict=True)):
-            raise ValueError(f"classes must be of one type, got {self.classes!r}: one text would make texts of both")
+        if not all(labels_equal(label, own) for label, own in zip(labels.tolist(), pair, strict=True)):
+            raise ValueError(f"classes must be of one type, got {self.classes!r}: NumPy would convert both to strings")
         return labels
 
-    def _refuse_targets(self, y: Any) -> None:
-        """Raise SchemaError for labels that are not declared."""
+    def _check_targets(self, y: Any) -> None:
+        """Raise SchemaError for labels that are not in `classes`."""
         negative, positive = self._class_labels().tolist()
-        if not all(same(at, positive) or same(at, negative) for at in column(y)):
+        if not all(labels_equal(at, positive) or labels_equal(at, negative) for at in target_list(y)):
             raise SchemaError(
-                f"y holds labels that are not in classes = ({negative!r}, {positive!r}); only these two were expected: "
-                f"declare classes=(negative, positive), or map labels by a public rule; {SEVERAL_CLASSES}; or set "
-                f"handle_invalid='replace' to count all others as the negative class. {_UNTOUCHED}"
+                f"y must hold labels in classes = ({negative!r}, {positive!r}), got others; declare "
+                f"classes=(negative, positive), or map labels by a public rule; {SEVERAL_CLASSES}; or set "
+                f"handle_invalid='replace' to count all others as the negative class. {_NOTHING_SPENT}"
             )
 
     def _targets(self, y: Any) -> FloatArray:
-        """1 where the label is the positive class, 0 elsewhere, shape (n,)."""
+        """Return 1 for the positive class and 0 for all other labels, shape (n,)."""
         positive = self._class_labels().tolist()[1]
-        return np.array([same(label, positive) for label in column(y)], dtype=np.float64)
+        return np.array([labels_equal(label, positive) for label in target_list(y)], dtype=np.float64)
 
-    def _odd_targets(self, y: Any) -> dict[str, int]:
-        """Labels that are not declared, and whether all are of one class. For the curator's eyes only."""
+    def _count_changed_targets(self, y: Any) -> dict[str, int]:
+        """Count labels that are not declared, and labels if all are of one class. For the data curator only."""
         negative, positive = self._class_labels().tolist()
-        labels = column(y)
-        ones = sum(same(label, positive) for label in labels)
-        zeros = sum(same(label, negative) for label in labels)
+        labels = target_list(y)
+        ones = sum(labels_equal(label, positive) for label in labels)
+        zeros = sum(labels_equal(label, negative) for label in labels)
         counted = ones + zeros
         alone = counted if min(ones, zeros) == 0 else 0
         return {"labels that are not in classes": len(labels) - counted, "labels, all of one class": alone}
 
 
 class DeclaredTargets(DeclaredRecords):
-    """What is common to regressors whose targets have public bounds."""
+    """Base class of regressors whose targets have public bounds."""
 
     target_bounds: Any
 
-    def _target_ends(self) -> tuple[float, float]:
-        """Low and high. Raises: ValueError."""
+    def _target_bounds(self) -> tuple[float, float]:
+        """Return the lower and upper bound. Raises ValueError."""
         if self.target_bounds is None:
-            raise ValueError("target_bounds must be declared: what the data hold cannot be looked up in private")
+            raise ValueError("target_bounds must be declared, got None: they cannot be read from private data")
         return interval(target_bounds=self.target_bounds)
 
-    def _refuse_targets(self, y: Any) -> None:
-        """Raise SchemaError for targets that are missing or no numbers."""
+    def _check_targets(self, y: Any) -> None:
+        """Raise SchemaError for targets that are not numbers."""
         if np.isnan(_numbers(y)).any():
             raise SchemaError(
-                "y holds targets that are missing or no numbers; a number for each record was expected: encode them by "
-                f"a public rule, or set handle_invalid='replace' to count them as the middle of target_bounds. "
-                f"{_UNTOUCHED}"
+                "y must hold a number for each record, got targets that are missing or not numbers; encode them by a "
+                f"public rule, or set handle_invalid='replace' to count them as the middle of target_bounds. "
+                f"{_NOTHING_SPENT}"
             )
 
     def _targets(self, y: Any) -> FloatArray:
-        """Targets moved into their bounds, then to [-1, 1]; NaN where there is no number. Shape (n,)."""
-        low, high = self._target_ends()
+        """Return targets clipped to their bounds and mapped to [-1, 1], NaN for non-numbers; shape (n,)."""
+        low, high = self._target_bounds()
         return (np.clip(_numbers(y), low, high) - (low + high) / 2) / ((high - low) / 2)
 
-    def _odd_targets(self, y: Any) -> dict[str, int]:
-        """Targets that are moved. For the curator's eyes only."""
-        low, high = self._target_ends()
+    def _count_changed_targets(self, y: Any) -> dict[str, int]:
+        """Count clipped targets. Not private: for the data curator only."""
+        low, high = self._target_bounds()
         return {"targets out of target_bounds": int(_outside(low, high, _numbers(y)).sum())}
 
 
-def refuse_records(estimator: Any, X: Any, y: Any) -> None:
-    """Raise SchemaError for records that the estimator, or the last step of a pipeline, would refuse in every fit."""
+def check_records(estimator: Any, X: Any, y: Any) -> None:
+    """Raise SchemaError for records that the estimator, or the last step of a pipeline, refuses in every fit."""
     last = getattr(estimator, "_final_estimator", estimator)
     if isinstance(last, DeclaredRecords) and y is not None and last.handle_invalid == "error":
         if last is estimator:
-            last._refuse_features(X)
-        last._refuse_targets(y)
+            last._check_features(X)
+        last._check_targets(y)
 
 
-def no_numbers(X: Any) -> Iterator[NDArray[np.bool_]]:
-    """Row by row, which entries are neither numbers nor missing; nothing where the type leaves only numbers."""
+def non_numeric_entries(X: Any) -> Iterator[NDArray[np.bool_]]:
+    """Yield a mask for each row: entries that are neither numbers nor missing. Numeric arrays yield nothing."""
     entries = X if isinstance(X, (list, tuple)) else np.asarray(np.ma.filled(X, np.nan) if _hides_objects(X) else X)
     if isinstance(entries, np.ndarray) and entries.dtype.kind != "O":
         return
@@ -227,13 +282,15 @@ def no_numbers(X: Any) -> Iterator[NDArray[np.bool_]]:
 
 
 def _hides_objects(X: Any) -> bool:
+    """Return whether X is a masked array of objects."""
     return isinstance(X, np.ma.MaskedArray) and X.dtype.kind == "O"
 
 
 def _numbers(y: Any) -> FloatArray:
-    return np.array([as_float(item) for item in column(y)])
+    """Return targets as floats, NaN for non-numbers, shape (n,)."""
+    return np.array([as_float(item) for item in target_list(y)])
 
 
 def _outside(low: float, high: float, values: FloatArray) -> NDArray[np.bool_]:
-    """Which values lie out of the bounds by more than rounding, shape (k,)."""
+    """Return which values are out of the bounds by more than rounding error, shape (k,)."""
     return Domain(low=low, high=high, missing=low).outside(values)

@@ -1,4 +1,4 @@
-"""Scores of candidates: on public validation data, or on private records beneath noise."""
+"""Scores of candidates: on public validation data, or on private records with noise."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from privsample.relations import ReplaceOne
 
 Scorer = Callable[..., Any]
 
-_TERMS: dict[str, Callable[[Any, Any], Any]] = {
+_RECORD_SCORES: dict[str, Callable[[Any, Any], Any]] = {
     "accuracy": np.equal,
     "neg_mean_absolute_error": lambda truth, guess: -np.abs(truth - guess),
     "neg_mean_squared_error": lambda truth, guess: -np.square(truth - guess),
@@ -24,10 +24,36 @@ _TERMS: dict[str, Callable[[Any, Any], Any]] = {
 
 @frozen_value
 class NoisyScore:
-    """A mean of scores of single private records, each clipped to `bounds`, beneath noise.
+    """Noise on the mean score of private records, each score clipped to `bounds`.
 
-    The noise has standard deviation `noise_std` and is added once, to the mean over all parts of a cross-validation.
-    One replaced record moves the mean of m records by at most (high - low)/m.
+    The noise is added once, to the mean over all folds of a cross-validation. Replacing one of m records (ReplaceOne)
+    changes their mean score by at most (high - low)/m.
+
+    Parameters
+    ----------
+    noise_std : float
+        Standard deviation of the noise, finite and > 0, in units of the score.
+    bounds : tuple (low, high), default (0.0, 1.0)
+        Bounds to which the score of each record is clipped, finite, with low < high, in units of the score.
+    distribution : {"gaussian", "laplace"}, default "gaussian"
+        Distribution of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    The score is released by a `GaussianMechanism` or a `LaplaceMechanism`. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> noise = ps.NoisyScore(noise_std=0.01)
+    >>> mechanism = noise.mechanism(weight=1 / 1000, relation=ps.ReplaceOne(n=1000))
+    >>> float(mechanism.accountant.epsilon(1e-6).round(3))
+    0.397
     """
 
     noise_std: float
@@ -40,7 +66,20 @@ class NoisyScore:
             raise ValueError(f"distribution must be 'gaussian' or 'laplace', got {self.distribution!r}")
 
     def mechanism(self, weight: float, relation: ReplaceOne) -> GaussianMechanism | LaplaceMechanism:
-        """Noise on a score in which one record has at most this weight: 1/m for one in m."""
+        """Return the mechanism that adds the noise to a weighted mean score.
+
+        Parameters
+        ----------
+        weight : float
+            Largest weight of one record in the mean, in (0, 1]: 1/m for the mean of m records.
+        relation : ReplaceOne
+            Neighbouring relation of the account.
+
+        Returns
+        -------
+        GaussianMechanism or LaplaceMechanism
+            Additive noise with sensitivity (high - low) * weight.
+        """
         sensitivity = (self.bounds[1] - self.bounds[0]) * weight
         if self.distribution == "gaussian":
             return GaussianMechanism(sensitivity=sensitivity, noise_std=self.noise_std, relation=relation)
@@ -49,40 +88,41 @@ class NoisyScore:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordScorer:
-    """The mean over records of a score that each has by itself, clipped; called as a scorer of scikit-learn.
+    """Mean over records of a clipped score of each record; callable like a scorer of scikit-learn.
 
-    term: a name in scikit-learn's list, or a function (model, X, y) that gives one number for each record. Whatever
-    fails on all records together is done again one by one, so that no record can spoil the score of another; what
-    fails for one record, or is no number, counts as the lower bound.
+    `term` is the name of a score, or a function (model, X, y) that returns one number for each record. If it fails on
+    all records together, it is evaluated record by record, so that no record can change the score of another. A record
+    for which it fails or returns NaN gets the lower bound. Both rules keep the sensitivity at (high - low)/m.
     """
 
     term: str | Scorer
     bounds: tuple[float, float]
 
     def __call__(self, model: Any, X: Any, y: Any = None) -> float:
-        """The mean."""
+        """Return the mean clipped score."""
         try:
-            return float(self._clipped(model, X, y).mean())
-        except Exception:  # noqa: BLE001 - whether it fails depends on single records
-            return float(np.mean([self._alone(model, *record) for record in _records(X, y)]))
+            return float(self._clipped_scores(model, X, y).mean())
+        except Exception:  # noqa: BLE001 - a single record can cause the failure
+            return float(np.mean([self._score_one(model, *record) for record in _records(X, y)]))
 
     @property
     def needs_labels(self) -> bool:
-        """Whether y must be given."""
+        """Whether the score needs y."""
         return isinstance(self.term, str)
 
-    def _alone(self, model: Any, X: Any, y: Any) -> float:
+    def _score_one(self, model: Any, X: Any, y: Any) -> float:
+        """Return the clipped score of a single record, the lower bound if it fails."""
         try:
-            return float(self._clipped(model, X, y)[0])
-        except Exception:  # noqa: BLE001 - as above
+            return float(self._clipped_scores(model, X, y)[0])
+        except Exception:  # noqa: BLE001 - any failure is the lower bound
             return self.bounds[0]
 
-    def _clipped(self, model: Any, X: Any, y: Any) -> FloatArray:
-        """Scores of shape (records,); several outputs of one record are averaged."""
-        count = rows_of(X)
+    def _clipped_scores(self, model: Any, X: Any, y: Any) -> FloatArray:
+        """Return clipped scores, shape (records,); several outputs of one record are averaged."""
+        count = record_count(X)
         if isinstance(self.term, str):
-            truth, guess = _apart(y).reshape(count, -1), np.asarray(model.predict(X)).reshape(count, -1)
-            found = _TERMS[self.term](truth, guess)
+            truth, guess = _flat_targets(y).reshape(count, -1), np.asarray(model.predict(X)).reshape(count, -1)
+            found = _RECORD_SCORES[self.term](truth, guess)
         else:
             found = np.reshape(self.term(model, X) if y is None else self.term(model, X, y), (count, -1))
         low, high = self.bounds
@@ -92,57 +132,58 @@ class RecordScorer:
 
 
 def record_scorer(scoring: Any, estimator: Any, bounds: tuple[float, float]) -> RecordScorer:
-    """The scorer of single records. Raises: ValueError, for a score that no record has by itself."""
+    """Return the scorer of single records. Raises ValueError for a score that is not a mean over records."""
     if scoring is None and is_classifier(estimator):
         scoring = "accuracy"
-    if not callable(scoring) and not (isinstance(scoring, str) and scoring in _TERMS):
+    if not callable(scoring) and not (isinstance(scoring, str) and scoring in _RECORD_SCORES):
         raise ValueError(
-            f"scoring={scoring!r} cannot be used beneath noise, which hides one record in a mean over records: use one "
-            f"of {', '.join(_TERMS)}, or a function (model, X, y) that gives one number for each record"
+            f"scoring must be a mean over records with score_noise, got {scoring!r}; use one of "
+            f"{', '.join(_RECORD_SCORES)}, or a function (model, X, y) that returns one number for each record"
         )
     if isinstance(scoring, str) and scoring.startswith("neg_") and not bounds[0] < 0.0:
-        raise ValueError(f"bounds={bounds} hold no value of {scoring}, which is below zero; give NoisyScore others")
+        raise ValueError(f"bounds of NoisyScore must have low < 0 for {scoring}, whose values are <= 0, got {bounds}")
     return RecordScorer(term=scoring, bounds=bounds)
 
 
-def score_of(scorer: Scorer, model: Any, X: Any, y: Any) -> float:
-    """The score; NaN where it fails or is no number."""
+def score_or_nan(scorer: Scorer, model: Any, X: Any, y: Any) -> float:
+    """Return the score, or NaN if the scorer fails or returns no number."""
     try:
         return float(scorer(model, X) if y is None else scorer(model, X, y))
-    except Exception:  # noqa: BLE001 - an error would show something of a run that may not win
+    except Exception:  # noqa: BLE001 - an error would reveal the outcome of a run that may not win
         return float("nan")
 
 
 def take_rows(data: Any, positions: Any) -> Any:
-    """The rows at these positions; of a list a list, since one record may decide the type of an array of all."""
+    """Return the rows at these positions. A list stays a list: one entry could change the dtype of an array."""
     if isinstance(data, (list, tuple)):
         return [data[i] for i in positions]
     return None if data is None else data.iloc[positions] if hasattr(data, "iloc") else data[positions]
 
 
-def _apart(y: Any) -> NDArray[Any]:
-    """Targets as an array, one record's after the other's; those of a list stay what each is by itself."""
+def _flat_targets(y: Any) -> NDArray[Any]:
+    """Return targets as a flat array, record after record; entries of a list keep their own types."""
     if not isinstance(y, (list, tuple)):
         return np.asarray(y)
-    cells = y if width_of(y) is None else [item for one in y for item in one]
+    cells = y if feature_count(y) is None else [item for one in y for item in one]
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 def _records(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    for i in range(rows_of(X)):
+    """Yield each record as data of length 1."""
+    for i in range(record_count(X)):
         yield take_rows(X, [i]), take_rows(y, [i])
 
 
-def rows_of(X: Any) -> int:
-    """How many records."""
+def record_count(X: Any) -> int:
+    """Return the number of records."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def width_of(X: Any) -> int | None:
-    """How many numbers each record has; None where records are no rows. Raises: ValueError, for several lengths."""
+def feature_count(X: Any) -> int | None:
+    """Return the number of features, None if records are not rows. Raises ValueError for rows of unequal length."""
     if not isinstance(X, (list, tuple)):
         return X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
     widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else None for row in X}
     if len(widths) > 1:
-        raise ValueError("rows must be of one length")
+        raise ValueError(f"rows of X must have equal lengths, got {sorted(map(str, widths))}")
     return next(iter(widths), None)

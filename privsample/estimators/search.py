@@ -1,4 +1,4 @@
-"""Private hyperparameter search with scikit-learn's face."""
+"""Private hyperparameter search with the interface of scikit-learn."""
 
 import os
 from typing import Any, Self
@@ -18,61 +18,130 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.statement import privacy_statement
 from privsample.distributions.runs import RepetitionDistribution
-from privsample.estimators.candidates import drawn, prepared
-from privsample.estimators.plan import Plan, planned
+from privsample.estimators.candidates import configure, draw_candidate
+from privsample.estimators.plan import SearchPlan, plan_search
 from privsample.estimators.pricing import TrainingAccount
-from privsample.estimators.records import refuse_records
-from privsample.estimators.scoring import NoisyScore, rows_of, width_of
-from privsample.estimators.trials import NO_RUN, Outcome, Ranked, Task, child, fitted, ranked, trained
+from privsample.estimators.records import check_records
+from privsample.estimators.scoring import NoisyScore, feature_count, record_count
+from privsample.estimators.trials import NO_RUN, Outcome, RankedRun, Task, fit_or_none, rank_run, spawn, train_and_score
 from privsample.mechanisms.selection.ranking import silent
+
+_DELEGATED_DOC = """Call `{}` of the best estimator.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features.
+
+        Returns
+        -------
+        numpy.ndarray
+            The result of the best estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted or found no model.
+        """
 
 
 def _delegated(name: str) -> Any:
-    """The winner's method of this name; there where the estimator has it and the search keeps a model."""
+    """Return a method that calls the best model; available if the estimator has it and the search keeps a model."""
 
     def offered(search: "PrivateSearchCV") -> bool:
         getattr(search.estimator, name)
         if hasattr(search, "accountant_"):
-            search.best_estimator_  # noqa: B018 - its absence is the answer
+            search.best_estimator_  # noqa: B018 - raises AttributeError if no model is kept
         return True
 
     def method(search: "PrivateSearchCV", X: Any) -> Any:
-        return getattr(search._winner, name)(X)
+        return getattr(search._best_model, name)(X)
 
-    method.__name__, method.__doc__ = name, f"The winner's `{name}`. Raises: NotFittedError, where there is none."
+    method.__name__, method.__doc__ = name, _DELEGATED_DOC.format(name)
     return available_if(offered)(method)
 
 
 class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
-    """The best of a secret, random number of independent random candidates, paid for as one release.
+    """Private random search: the best of a secret random number of independent candidates, as one release.
 
-    One run draws a candidate, fits it and scores it. Only the winner leaves: its parameters, its score, and its fitted
-    model where a run fits one model only. The number of runs and all that lose stay secret: there is no cv_results_,
-    nothing is printed, and failures are silent and rank last. Time, and a scheduler's own view of its tasks, are taken
-    to be unseen (Assumption.TIMING).
+    A run draws a candidate, fits it and scores it. Only the best run is released: its parameters, its score and, if
+    each run fits a single model, this model. The number of runs and all other runs stay secret: there is no
+    `cv_results_`, nothing is printed, and failed runs rank last without an error. The account assumes that running
+    times and the tasks of the scheduler are not observed (Assumption.TIMING).
 
-    Parameters:
-    estimator: states what fitting it costs, by `accountant_for(n)`, `accountant_for(n, features)` or `accountant`,
-        before it is fitted; this covers all of the fitted object, and that fitting may fail. Every fit must draw fresh
-        randomness.
-    param_distributions: as for RandomizedSearchCV; each candidate is drawn anew, lists with replacement.
-    runs: the distribution of the number of runs, such as TruncatedNegativeBinomial.logarithmic(mean=10).
-    scoring: as in scikit-learn; with `score_noise` accuracy, neg_mean_absolute_error, neg_mean_squared_error, or a
-        function (model, X, y) that gives one number for each record.
-    validation: public (X, y) to score on, at no cost; a run then fits one model, on all records.
-    score_noise: a NoisyScore, to score on private records instead, by cross-validation.
-    cv: number of parts (5 unless told; KFold with a fixed, public order), or a splitter, or lists of positions; only
-        positions may decide. Needs `score_noise`.
-    refit: fit the winner again, on all records: one more charge, spent whether or not there is a winner.
-    training_account: what fitting any candidate costs at most, or a function of n that says so, where the
-        estimator does not say it or candidates differ; "worst" is the worst of all candidates, where all values are
-        listed. Without it a candidate of another cost is never trained.
-    ledger: a Ledger that pays before the first run.
-    n_jobs: as for joblib; runs go through joblib's backends. verbose: must be off.
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted estimator whose account is known before it is fitted, by a method `accountant_for(n)` or
+        `accountant_for(n, features)`, or an attribute `accountant`. The account must cover the whole fitted object and
+        the event that fitting fails. Every fit must draw fresh randomness.
+    param_distributions : dict or list of dict
+        Search space, as for RandomizedSearchCV: parameter names mapped to lists or to distributions with `rvs`. Each
+        candidate is drawn independently; lists are sampled uniformly with replacement.
+    runs : RepetitionDistribution
+        Distribution of the number of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`.
+    scoring : str or callable, optional
+        Score, as in scikit-learn; None uses the default of the estimator. With `score_noise`: "accuracy",
+        "neg_mean_absolute_error", "neg_mean_squared_error", or a function (model, X, y) that returns one number for
+        each record.
+    validation : tuple (X, y), optional
+        Public records on which candidates are scored without privacy cost. Each run then fits one model to all private
+        records. Exactly one of `validation` and `score_noise` must be given.
+    score_noise : NoisyScore, optional
+        Noise on a score that is computed by cross-validation on the private records.
+    cv : int, splitter or iterable, optional
+        Folds, only with `score_noise`: their number, >= 2 (KFold with a fixed public seed), a splitter that uses
+        positions only, or pairs of training and test positions. None: 5 folds.
+    refit : bool, default False
+        Whether the best candidate is fitted again to all records. The account of this training is added and spent in
+        any case.
+    training_account : Accountant, callable or "worst", optional
+        Account that covers the training of every candidate, or a function of n that returns it; needed if the estimator
+        has no account, or if candidates have different accounts. "worst" takes the maximum over all candidates of a
+        space of lists. None: the account of the estimator; candidates with another account are not trained.
+    ledger : Ledger, optional
+        Ledger in which the account is spent before the first run.
+    n_jobs : int, optional
+        Number of parallel jobs, as for joblib.
+    verbose : int, default 0
+        Must be 0, because messages would reveal the number of runs.
 
-    Attributes, after fit: best_params_ (None where no run was made or the best failed), best_score_ (then NaN),
-    best_estimator_ (with refit, or where a run fits one model; None as before), scorer_, accountant_, n_features_in_.
-    Source: Papernot and Steinke 2022; one run is everything that touches private data for one candidate.
+    Attributes
+    ----------
+    best_params_ : dict or None
+        Parameters of the best run; None if the number of runs was 0 or the best run failed.
+    best_score_ : float
+        Score of the best run, with the noise of `score_noise` if given; NaN if `best_params_` is None.
+    best_estimator_ : estimator or None
+        Model fitted with `best_params_`; defined only with `refit` or if each run fits a single model.
+    scorer_ : callable
+        The scorer (model, X, y).
+    accountant_ : Accountant
+        The account of the whole search.
+    n_features_in_ : int
+        Number of features; defined only if records are rows.
+
+    Notes
+    -----
+    Papernot and Steinke 2022, Theorems 2 and 6; one run is all access to private data for one candidate. Kind: upper
+    bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> X = np.linspace(-1, 1, 500)[:, None]
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> search = ps.PrivateSearchCV(
+    ...     ps.PrivateSGDClassifier(epsilon=0.5, delta=1e-7, bounds=(-1, 1)),
+    ...     {"radius": [2.0, 5.0]},
+    ...     ps.TruncatedNegativeBinomial.logarithmic(mean=5),
+    ...     validation=(X[::5], y[::5]),  # public records
+    ...     training_account="worst",
+    ... )
+    >>> search = search.fit(X, y, rng=np.random.default_rng(1))
+    >>> search.best_params_["radius"] in (2.0, 5.0)
+    True
     """
 
     def __init__(
@@ -105,40 +174,77 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def accountant_for(self, n: int, features: int | None = None) -> Accountant:
-        """What the whole search on n records costs, before it is run. Raises: as `fit`, for bad parameters.
+        """Return the account of the whole search, computed without data.
 
-        Parameters: features, their number, where the cost of the estimator depends on it.
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int, optional
+            Number of features, >= 1; needed if the account of the estimator depends on it.
+
+        Returns
+        -------
+        Accountant
+            The account of the number of runs, all runs and, with `refit`, the final training.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter of the search is invalid, or the estimator has no account.
         """
-        return planned(self, positive_integer(n=n), features).account
+        return plan_search(self, positive_integer(n=n), features).account
 
     def fit(self, X: Any, y: Any = None, *, rng: np.random.Generator | None = None) -> Self:
-        """Pay, then search.
+        """Spend the account of the search in the ledger, if there is one, and then search.
 
-        Parameters: X, y, n records (lists reach the estimator as lists); rng, a numpy Generator (which adds RNG_FRESH;
-        children of it go to candidates whose `fit` takes an rng) or None for the system's entropy.
-        Raises: BudgetExceeded, RelationMismatch, ValueError, TypeError; SchemaError, for records that the estimator
-        refuses, since to let all candidates fail would show them in silence. Then nothing was trained or spent.
+        Parameters
+        ----------
+        X : array-like, shape (n, features)
+            Features of n private records. A list is passed to the estimator as a list.
+        y : array-like, shape (n,), optional
+            Targets or labels.
+        rng : numpy.random.Generator, optional
+            Source of randomness for simulations; it adds the assumption RNG_FRESH to the account. Child generators are
+            passed to candidates whose `fit` has a parameter `rng`. None uses the entropy of the operating system.
+
+        Returns
+        -------
+        self
+            The fitted search.
+
+        Raises
+        ------
+        BudgetExceeded, RelationMismatch
+            If the ledger does not cover the account. Nothing is trained or spent.
+        SchemaError
+            If the estimator refuses a record; otherwise the failure of all candidates would reveal it. Nothing is
+            trained or spent.
+        ValueError, TypeError
+            If a parameter is invalid. Nothing is trained or spent.
         """
         source = generator(rng)
         if self.validation is not None and self.validation[0] is X:
-            raise ValueError("validation must be public data, but is what is to be fitted; see score_noise for private")
+            raise ValueError(
+                "validation must be public data, got the X to be fitted; use score_noise to score on private records"
+            )
         X, y = indexable(X, y)
-        features = width_of(X)
-        plan = planned(self, rows_of(X), features)
+        features = feature_count(X)
+        plan = plan_search(self, record_count(X), features)
         if y is None and getattr(plan.scorer, "needs_labels", False):
-            raise ValueError("y must be given: candidates are scored against it")
-        refuse_records(self.estimator, X, y)
+            raise ValueError("y must be given, got None: the score compares predictions with it")
+        check_records(self.estimator, X, y)
         if self.ledger is not None:
             if rng is not None:
-                raise ValueError("rng must be None with a ledger: what a budget pays for draws the system's entropy")
+                raise ValueError("rng must be None with a ledger: paid releases use the operating system's entropy")
             self.ledger.spend(plan.account, label=f"{type(self).__name__}({type(self.estimator).__name__})")
         best = self._best(plan, X, y, source, rng)
         self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
-        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
+        self.__dict__.pop("best_estimator_", None)  # left by an earlier fit
         if self.refit:
-            again = None if best.candidate is None else prepared(self.estimator, best.candidate)
-            self.best_estimator_ = None if again is None else fitted(again, child(rng), X, y)
+            again = None if best.candidate is None else configure(self.estimator, best.candidate)
+            self.best_estimator_ = None if again is None else fit_or_none(again, spawn(rng), X, y)
         elif plan.parts == 1:
             self.best_estimator_ = best.model
         self.accountant_ = plan.account if rng is None else plan.account.assuming(Assumption.RNG_FRESH)
@@ -146,12 +252,16 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.n_features_in_ = features
         return self
 
-    def _best(self, plan: Plan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None) -> Ranked:
-        """The first of the best runs. All candidates are drawn before any is trained."""
+    def _best(
+        self, plan: SearchPlan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None
+    ) -> RankedRun:
+        """Return the first of the best runs. All candidates are drawn before any is trained."""
         count = plan.runs.sample
-        candidates = draw_with_entropy_check(source, lambda: [drawn(plan.space, source) for _ in range(count(source))])
-        configure_or_none = [(candidate, plan.configure_or_none(candidate)) for candidate in candidates]
-        made = [(candidate, estimator) for candidate, estimator in configure_or_none if estimator is not None]
+        candidates = draw_with_entropy_check(
+            source, lambda: [draw_candidate(plan.space, source) for _ in range(count(source))]
+        )
+        configured = [(candidate, plan.configure_or_none(candidate)) for candidate in candidates]
+        made = [(candidate, estimator) for candidate, estimator in configured if estimator is not None]
         task = Task(
             folds=plan.folds,
             scorer=plan.scorer,
@@ -159,31 +269,31 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             keep=plan.parts == 1,
             process=os.getpid(),
         )
-        with silent():  # threads share the filters of warnings, so that each run's own silence does not last
+        with silent():  # threads share warning filters: the filter of one run may be reset by another
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
-                delayed(trained)(estimator, child(rng), X, y, task, fold)
+                delayed(train_and_score)(estimator, spawn(rng), X, y, task, fold)
                 for _, estimator in made
                 for fold in range(plan.parts)
             )
         runs = [outcomes[i : i + plan.parts] for i in range(0, len(outcomes), plan.parts)]
         found = [
-            ranked(candidate, run, lambda score: plan.noisy_score(score, source))
+            rank_run(candidate, run, lambda score: plan.noisy_score(score, source))
             for (candidate, _), run in zip(made, runs, strict=True)
         ]
         return max(found, key=lambda one: one.rank, default=NO_RUN)
 
     @property
-    def _winner(self) -> Any:
-        """The fitted model. Raises: NotFittedError, also where no run was made or all failed."""
+    def _best_model(self) -> Any:
+        """The best fitted model. Raises NotFittedError if there is none."""
         check_is_fitted(self, "accountant_")
         if self.best_estimator_ is None:
-            raise NotFittedError("the search found no model: no run was made, or the best of them failed")
+            raise NotFittedError("the search has no fitted model: the number of runs was 0, or the best run failed")
         return self.best_estimator_
 
     @property
     def classes_(self) -> Any:
-        """The winner's classes."""
-        return self._winner.classes_
+        """Classes of the best estimator, shape (classes,)."""
+        return self._best_model.classes_
 
     predict = _delegated("predict")
     predict_proba = _delegated("predict_proba")
@@ -191,22 +301,53 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     transform = _delegated("transform")
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The winner's score on these data, by `scoring`, without noise: for public data, or for the curator."""
-        model = self._winner
+        """Return the score of the best estimator, without noise: for public data, or for the data curator.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features.
+        y : array-like, shape (k,), optional
+            Targets or labels.
+
+        Returns
+        -------
+        float
+            The score by `scoring`.
+
+        Raises
+        ------
+        NotFittedError
+            If the search is not fitted or found no model.
+        """
+        model = self._best_model
         return float(self.scorer_(model, X) if y is None else self.scorer_(model, X, y))
 
     def statement(self, delta: float | None = None) -> str:
-        """A plain-words privacy statement of the whole search.
+        """Return the privacy statement of the whole search in plain language.
 
-        delta: None for the one that the estimator, or the last step of a pipeline, was given; else for 1e-6.
-        Raises: NotFittedError.
+        Parameters
+        ----------
+        delta : float, optional
+            Failure probability at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
+            last step of a pipeline; 1e-6 if it has none.
+
+        Returns
+        -------
+        str
+            The statement, with epsilon in nats, the neighbouring relation and the assumptions.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called.
         """
         check_is_fitted(self, "accountant_")
         own = getattr(getattr(self.estimator, "_final_estimator", self.estimator), "delta", 1e-6)
         return privacy_statement(self.accountant_, own if delta is None else delta)
 
     def __sklearn_tags__(self) -> Any:
-        """The estimator's."""
+        """Return the tags of the estimator."""
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags

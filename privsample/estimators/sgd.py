@@ -1,4 +1,4 @@
-"""Private gradient descent for scikit-learn: logistic regression and ridge regression on a ball."""
+"""Private gradient descent with the interface of scikit-learn: logistic and ridge regression on a ball."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -17,20 +17,42 @@ from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, Squa
 from privsample.estimators.records import DeclaredClasses, DeclaredRecords, DeclaredTargets, HandleInvalid
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 
-_STEPS = 200  # by default; fewer for few records, where each costs more noise
+_STEPS = 200  # default number of steps; fewer for n < 4000, because smaller batches need more noise
 
 
 class _PrivateSGD(DeclaredRecords, ABC):
-    """What both have in common: bounds, the mechanism, and the linear scores."""
+    """Base class of both estimators: calibration of the mechanism, fitting, and the linear predictor."""
 
     @abstractmethod
     def _loss(self, features: int, norm: float) -> ConvexLoss:
-        """What a record costs, for rows of this norm."""
+        """Return the loss of one record for rows of at most this L2 norm."""
 
     def mechanism_for(self, n: int, features: int) -> NoisyProjectedSGD:
-        """What `fit` will release from n rows of so many features. Raises: ValueError, UnreachableTarget."""
+        """Return the mechanism that `fit` runs on n records.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        NoisyProjectedSGD
+            The mechanism, calibrated to (epsilon, delta).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError
+            If a parameter of the estimator is invalid.
+        """
         if self.norm is None and self.bounds is None:
-            raise ValueError("norm or bounds must be declared: what the data hold cannot be looked up in private")
+            raise ValueError(
+                "norm or bounds must be declared publicly, got neither: they cannot be read from private data"
+            )
         loss = self._loss(features, float(np.sqrt(features)) if self.norm is None else self.norm)
         return NoisyProjectedSGD.calibrate(
             loss=loss,
@@ -43,18 +65,59 @@ class _PrivateSGD(DeclaredRecords, ABC):
         )
 
     def accountant_for(self, n: int, features: int) -> SGDAccountant:
-        """What `fit` will cost for n rows of so many features, before any data are seen."""
+        """Return the account of one `fit`, computed without data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records, >= 1.
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        SGDAccountant
+            The account of the release that `fit` makes, under ReplaceOne(n).
+
+        Raises
+        ------
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta).
+        ValueError, TypeError
+            If a parameter is invalid.
+        """
         n, features = positive_integer(n=n), positive_integer(features=features)
         return self.mechanism_for(n, features).accountant
 
     def fit(self, X: Any, y: Any, *, rng: np.random.Generator | None = None) -> Self:
-        """Descend over rows X, shape (n, features), and targets y, shape (n,), once.
+        """Run one pass of noisy projected gradient descent over the records.
 
-        Parameters: rng, a numpy Generator (for simulations; it adds an assumption) or None for the system's entropy.
-        Raises: SchemaError (also for records that are refused), ValueError, TypeError, UnreachableTarget; nothing is
-        drawn then.
+        Parameters
+        ----------
+        X : array-like, shape (n, features)
+            Features, one row for each record. Missing entries are replaced by the rule in the class description.
+        y : array-like, shape (n,)
+            Labels, entries of `classes`, of a classifier; numbers, the targets of a regressor.
+        rng : numpy.random.Generator, optional
+            Source of randomness for simulations; it adds the assumption RNG_FRESH to the account. None uses the
+            entropy of the operating system.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        SchemaError
+            If X or y has the wrong shape or, with `handle_invalid="error"`, holds values that the declared rules do
+            not cover. Nothing is drawn.
+        UnreachableTarget
+            If no parameters of the mechanism meet (epsilon, delta) for this n and number of features.
+        ValueError, TypeError
+            If a parameter of the estimator is invalid.
         """
-        rows = self._accepted_rows(X, y)
+        rows = self._checked_rows(X, y)
         mechanism = self.mechanism_for(*rows.shape)
         scaled, centre, spread = self._scaled(rows)
         self.release_ = replace(mechanism.release((scaled, self._targets(y)), rng=rng), delta=self.delta)
@@ -66,9 +129,10 @@ class _PrivateSGD(DeclaredRecords, ABC):
 
     @abstractmethod
     def _set(self, coefficients: FloatArray, intercept: float) -> None:
-        """Keep the coefficients and the intercept in the form of the estimator."""
+        """Store the coefficients and the intercept as fitted attributes."""
 
     def _scores(self, X: Any) -> FloatArray:
+        """Linear predictor of each row, shape (k,)."""
         check_is_fitted(self)
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         known = np.where(np.isnan(rows), self._centre, rows)
@@ -76,7 +140,7 @@ class _PrivateSGD(DeclaredRecords, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # no record's value may make a private fit fail
+        tags.input_tags.allow_nan = True  # missing values are replaced, so that no record can make a private fit fail
         tags.non_deterministic = True
         return tags
 
@@ -84,29 +148,83 @@ class _PrivateSGD(DeclaredRecords, ABC):
 class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     """Logistic regression for two classes by one pass of noisy projected gradient descent.
 
-    Whatever the fit may know about the data is declared here, in public; nothing is learned from them but the released
-    coefficients. Features out of `bounds` and rows longer than `norm` are moved to them, and a missing number counts as
-    0, or as the middle of `bounds`; `validate` counts both. Labels must be the declared ones: to look the classes up in
-    the data would be a release that nobody paid for. Data of one class only are fitted like any other. The constants
-    that decide the cost are derived from `norm`, `radius` and `penalty`.
+    All that `fit` assumes about the data is declared publicly in the parameters, and only the final coefficients are
+    released. Features outside `bounds` are clipped, rows longer than `norm` are scaled down, and a missing number
+    counts as the middle of `bounds`, or as 0 without `bounds`; `validate` counts these changes. The classes are not
+    read from the data, because that would be a release without an account. Data with a single class are fitted like any
+    other. The Lipschitz and smoothness constants of the account are derived from `norm`, `radius` and `penalty`. The
+    guarantee holds under ReplaceOne.
 
-    Parameters:
-        epsilon, delta: the promise for each record, when one record is replaced by another.
-        norm: the largest L2 norm of a row, after `bounds`; longer rows are scaled down. None: the square root of the
-            number of features, which needs `bounds`.
-        bounds: (low, high), numbers or arrays of shape (features,): features are moved into them, then to [-1, 1].
-        radius: the ball that the coefficients and the intercept live in, in units of the features after `bounds`.
-        penalty: half of it times their squared norm is added to the mean loss.
-        rate: of the steps, at most 2/smoothness; None: 1/smoothness.
-        batch: records in a step; None: 200 steps, or 20 records each where there are fewer than 4000.
-        hidden_order: shuffle in secret, and account for a record's unknown position; without, for the worst one.
-        classes: the negative and the positive class, as known in public.
-        handle_invalid: "error" refuses features that are neither numbers nor missing, and labels that are not in
-            `classes`, before anything is drawn: whoever sees the refusal learns that there are such records. "replace"
-            counts the first as missing and the second as the negative class, and no record can make `fit` fail.
+    Parameters
+    ----------
+    epsilon : float, default 1.0
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
+    delta : float, default 1e-6
+        Failure probability of the (epsilon, delta) guarantee, in (0, 1).
+    norm : float, optional
+        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
+        down to it. None: sqrt(features); then `bounds` must be declared.
+    bounds : tuple (low, high), optional
+        Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
+        low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
+    radius : float, default 10.0
+        L2 radius of the ball that contains the coefficients and the intercept, finite and > 0, in units of the scaled
+        features. Each step projects onto this ball.
+    penalty : float, default 1e-3
+        Ridge penalty, finite and >= 0: penalty/2 times the squared L2 norm of the parameters is added to the mean loss.
+    rate : float, optional
+        Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
+    batch : int, optional
+        Number of records in a step, >= 1. None: ceil(n / min(200, max(1, n // 20))), which makes about 200 steps, or
+        batches of about 20 records if n < 4000.
+    fit_intercept : bool, default True
+        Whether the model has an intercept.
+    hidden_order : bool, default True
+        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
+        without shuffling it uses the worst position.
+    classes : pair of labels, default (0, 1)
+        The negative and the positive class, as known publicly.
+    unit : str, default "record"
+        What one record stands for in privacy statements, such as "person".
+    handle_invalid : {"error", "replace"}, default "error"
+        "error" raises SchemaError before anything is drawn if X holds entries that are
+        neither numbers nor missing, or y holds labels that are not in `classes`. The error reveals that such
+        records exist. "replace" counts such entries as
+        missing and such labels as the negative class; then no record can make `fit` fail.
 
-    Attributes: classes_, n_features_in_, feature_names_in_, coef_ (1, features) and intercept_ (1,) in units of the
-    features as given, release_ (what may leave), accountant_.
+    Attributes
+    ----------
+    classes_ : numpy.ndarray, shape (2,)
+        The negative and the positive class.
+    coef_ : numpy.ndarray, shape (1, features)
+        Coefficients, in units of the features as given.
+    intercept_ : numpy.ndarray, shape (1,)
+        Intercept.
+    release_ : Release
+        The private release: everything that may be published.
+    accountant_ : SGDAccountant
+        The account of the release.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : numpy.ndarray of str, shape (features,)
+        Names of the features; only defined if X has names that are all strings.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivation is in docs/notes/sgd.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> X = np.linspace(-1, 1, 500)[:, None]
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> model = ps.PrivateSGDClassifier(epsilon=1.0, delta=1e-6, bounds=(-1, 1))
+    >>> model = model.fit(X, y, rng=np.random.default_rng(1))
+    >>> model.coef_.shape, model.predict_proba([[0.5]]).shape
+    ((1, 1), (1, 2))
+    >>> float(model.accountant_for(n=500, features=1).epsilon(1e-6).round(3))
+    1.0
     """
 
     def __init__(
@@ -141,16 +259,49 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
         self.handle_invalid = handle_invalid
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Log odds of the positive class, shape (k,)."""
+        """Return the log odds of the positive class.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features. A missing entry counts as the middle of `bounds`, or as 0 without `bounds`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (k,)
+            Log odds; positive where the positive class is more probable.
+        """
         return self._scores(X)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Chances of the two classes, shape (k, 2)."""
+        """Return the probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features. A missing entry counts as the middle of `bounds`, or as 0 without `bounds`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (k, 2)
+            Probabilities in [0, 1], in the order of `classes_`; each row sums to 1.
+        """
         odds = self.decision_function(X)
         return np.column_stack([special.expit(-odds), special.expit(odds)])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likelier class, shape (k,)."""
+        """Return the more probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features. A missing entry counts as the middle of `bounds`, or as 0 without `bounds`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (k,)
+            Labels, entries of `classes_`.
+        """
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
 
@@ -166,18 +317,83 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # on the few rows of scikit-learn's own checks
+        tags.classifier_tags.poor_score = True  # privacy noise dominates on the few rows of scikit-learn's checks
         return tags
 
 
 class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     """Ridge regression on a ball by one pass of noisy projected gradient descent.
 
-    Parameters: as for PrivateSGDClassifier without `classes`, and target_bounds: (low, high), to be declared, which
-    targets are moved into, then to [-1, 1]; `radius` and `penalty` are in units of that. With handle_invalid="error",
-    targets that are missing or no numbers are refused; with "replace" they count as the middle of their bounds.
-    Attributes: n_features_in_, feature_names_in_, coef_ (features,) and intercept_ in units of the features and targets
-    as given, release_ (what may leave), accountant_.
+    The features are treated as in `PrivateSGDClassifier`. Targets are clipped to the public `target_bounds` and mapped
+    to [-1, 1]. The guarantee holds under ReplaceOne.
+
+    Parameters
+    ----------
+    epsilon : float, default 1.0
+        Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
+    delta : float, default 1e-6
+        Failure probability of the (epsilon, delta) guarantee, in (0, 1).
+    norm : float, optional
+        Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
+        down to it. None: sqrt(features); then `bounds` must be declared.
+    bounds : tuple (low, high), optional
+        Public bounds of the features in their own units; each end is a number or has shape (features,), finite, with
+        low < high. Features are clipped to the bounds and then mapped to [-1, 1]. None: features are used unscaled.
+    target_bounds : tuple (low, high)
+        Public bounds of the targets in their own units, finite, with low < high; they must be declared.
+    radius : float, default 1.0
+        L2 radius of the ball that contains the coefficients and the intercept, finite and > 0, in units of the scaled
+        features and targets. Each step projects onto this ball.
+    penalty : float, default 1e-3
+        Ridge penalty, finite and >= 0: penalty/2 times the squared L2 norm of the parameters is added to the mean loss.
+    rate : float, optional
+        Step size, finite and in (0, 2/smoothness] of the penalized loss. None: 1/smoothness.
+    batch : int, optional
+        Number of records in a step, >= 1. None: ceil(n / min(200, max(1, n // 20))), which makes about 200 steps, or
+        batches of about 20 records if n < 4000.
+    fit_intercept : bool, default True
+        Whether the model has an intercept.
+    hidden_order : bool, default True
+        Whether the records are shuffled secretly. The account then uses the uniformly random position of a record;
+        without shuffling it uses the worst position.
+    unit : str, default "record"
+        What one record stands for in privacy statements, such as "person".
+    handle_invalid : {"error", "replace"}, default "error"
+        "error" raises SchemaError before anything is drawn if X holds entries that are
+        neither numbers nor missing, or y holds targets that are not numbers. The error reveals that such
+        records exist. "replace" counts such entries as
+        missing and such targets as the middle of `target_bounds`; then no record can make `fit` fail.
+
+    Attributes
+    ----------
+    coef_ : numpy.ndarray, shape (features,)
+        Coefficients, in units of the targets over those of the features as given.
+    intercept_ : float
+        Intercept, in units of the targets as given.
+    release_ : Release
+        The private release: everything that may be published.
+    accountant_ : SGDAccountant
+        The account of the release.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : numpy.ndarray of str, shape (features,)
+        Names of the features; only defined if X has names that are all strings.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1. Kind: upper bound. The derivation is in docs/notes/sgd.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> X = np.linspace(0, 10, 500)[:, None]
+    >>> model = ps.PrivateSGDRegressor(epsilon=1.0, delta=1e-6, bounds=(0, 10), target_bounds=(0, 100))
+    >>> model = model.fit(X, 10 * X[:, 0], rng=np.random.default_rng(1))
+    >>> model.coef_.shape, model.predict([[5.0], [7.0]]).shape
+    ((1,), (2,))
+    >>> float(model.accountant_for(n=500, features=1).epsilon(1e-6).round(3))
+    1.0
     """
 
     def __init__(
@@ -212,7 +428,18 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         self.handle_invalid = handle_invalid
 
     def predict(self, X: Any) -> FloatArray:
-        """Predicted targets, shape (k,)."""
+        """Return the predicted target of each row.
+
+        Parameters
+        ----------
+        X : array-like, shape (k, features)
+            Features. A missing entry counts as the middle of `bounds`, or as 0 without `bounds`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (k,)
+            Predicted targets, in the units of the targets as given.
+        """
         return self._scores(X)
 
     def _loss(self, features: int, norm: float) -> ConvexLoss:
@@ -226,7 +453,7 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
         )
 
     def _set(self, coefficients: FloatArray, intercept: float) -> None:
-        low, high = self._target_ends()
+        low, high = self._target_bounds()
         half = (high - low) / 2
         self.coef_, self.intercept_ = half * coefficients, half * intercept + (low + high) / 2
 

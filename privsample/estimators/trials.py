@@ -1,4 +1,4 @@
-"""The runs of a search: training and scoring of one candidate on one fold, and the rank of a run."""
+"""Runs of a search: training and scoring a candidate on one fold, and ranking the run."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -10,13 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from privsample.estimators.pricing import Folds
-from privsample.estimators.scoring import Scorer, score_of, take_rows
+from privsample.estimators.scoring import Scorer, score_or_nan, take_rows
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What all runs share; `validation` is public, without it the fold's own part for testing gives the score."""
+    """Settings that all runs share.
+
+    `validation` is public data; if it is None, the test part of the fold gives the score. `keep` says whether fitted
+    models are returned. `process` is the id of the main process.
+    """
 
     folds: Folds | None
     scorer: Scorer
@@ -27,7 +31,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A fitted model, where it is kept, and its score; or a failure."""
+    """Result of one training: the score and, if it is kept, the fitted model; or a failure."""
 
     failed: bool
     score: float = float("nan")
@@ -35,8 +39,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranked:
-    """What is left of a run: no candidate where it failed, or where none was made."""
+class RankedRun:
+    """Rank, score, candidate and model of a run; `candidate` is None if the run failed or there was no run."""
 
     rank: Rank
     score: float
@@ -44,46 +48,51 @@ class Ranked:
     model: Any
 
 
-NO_RUN = Ranked(rank=FAILED, score=float("nan"), candidate=None, model=None)
+NO_RUN = RankedRun(rank=FAILED, score=float("nan"), candidate=None, model=None)
 
 
-def trained(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any, task: Task, fold: int) -> Outcome:
-    """Fit on one fold and score."""
+def train_and_score(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any, task: Task, fold: int) -> Outcome:
+    """Fit a clone of the estimator on one fold and score it."""
     if os.getpid() != task.process:
-        np.random.seed()  # noqa: NPY002 - a forked worker would share numpy's global state with the others
+        np.random.seed()  # noqa: NPY002 - forked workers inherit one state of numpy's global generator, and would draw equal noise
     train, test = (X, y), (X, y)
     if task.folds is not None:
         train, test = ((take_rows(X, positions), take_rows(y, positions)) for positions in task.folds[fold])
-    model = fitted(clone(estimator), rng, *train)
+    model = fit_or_none(clone(estimator), rng, *train)
     if model is None:
         return Outcome(failed=True)
     with silent():
-        score = score_of(task.scorer, model, *task.validation or test)
+        score = score_or_nan(task.scorer, model, *task.validation or test)
     return Outcome(failed=False, score=score, model=model if task.keep else None)
 
 
-def fitted(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any) -> Any:
-    """The estimator, fitted; None where that fails. Neither errors nor warnings leave: a failure is a legal output."""
+def fit_or_none(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any) -> Any:
+    """Return the fitted estimator, or None if fitting fails.
+
+    Errors and warnings are suppressed: the account covers failure as one more output, which ranks last.
+    """
     with silent():
         try:
             own = {} if rng is None or "rng" not in signature(estimator.fit).parameters else {"rng": rng}
             estimator.fit(X, **own) if y is None else estimator.fit(X, y, **own)
-        except Exception:  # noqa: BLE001 - whatever it is
+        except Exception:  # noqa: BLE001 - any error is the same failure
             return None
         return estimator
 
 
-def ranked(candidate: dict[str, Any], outcomes: Sequence[Outcome], noisy_score: Callable[[float], float]) -> Ranked:
-    """The rank of a run: failed runs are last, then runs whose score is not a number.
+def rank_run(
+    candidate: dict[str, Any], outcomes: Sequence[Outcome], noisy_score: Callable[[float], float]
+) -> RankedRun:
+    """Rank a run by its score. Failed runs rank last, and runs whose score is NaN rank just above them.
 
-    `noisy_score` turns the mean score of the folds into the score that may be used.
+    `noisy_score` adds the score noise, if any, to the mean score of the folds.
     """
     if any(one.failed for one in outcomes):
         return NO_RUN
     score = noisy_score(float(np.mean([one.score for one in outcomes])))
-    return Ranked(rank=rank_of(score), score=score, candidate=candidate, model=outcomes[0].model)
+    return RankedRun(rank=rank_of(score), score=score, candidate=candidate, model=outcomes[0].model)
 
 
-def child(rng: np.random.Generator | None) -> np.random.Generator | None:
-    """A generator for one fit, where the caller gave one."""
+def spawn(rng: np.random.Generator | None) -> np.random.Generator | None:
+    """Return an independent child generator, or None for None."""
     return None if rng is None else rng.spawn(1)[0]

@@ -1,1 +1,1 @@
-"""The only importers of PyMC, ArviZ and dp_accounting, always inside functions."""
+"""Conversions to and from PyMC, ArviZ, OpenDP and dp_accounting, which are imported inside functions only."""

@@ -1,4 +1,4 @@
-"""Draws to and from ArviZ: the one module that knows that there are two generations of it.
+"""Conversion of draws to and from ArviZ, for both of its generations.
 
 Generation 0 (ArviZ 0.23, with PyMC 5) keeps draws in an InferenceData, generation 1 (ArviZ 1, with PyMC 6) in an
 xarray DataTree. Both write netCDF4 files with a group `posterior`, so each reads the files of the other.
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 SAMPLE_DIMS = ("chain", "draw")
 CREATION = {"created_at", "creation_library", "creation_library_language", "creation_library_version"}
-RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # all ArviZ's own; xarray takes out the last one
+RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # reserved by ArviZ; xarray removes the last one
 
 
 def arviz_generation() -> int:
-    """0 for ArviZ 0.x, 1 for ArviZ 1 and later, without importing it. Raises: ImportError, ArviZ is not installed."""
+    """Return 0 for ArviZ 0.x and 1 for later versions, without importing it. Raises ImportError without ArviZ."""
     return int(metadata.version("arviz").split(".")[0] != "0")
 
 
@@ -56,7 +56,7 @@ def to_arviz(
 
 
 def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
-    """Write what `to_arviz` returns as a netCDF file; an existing file is replaced whole, or left as it was.
+    """Write the result of `to_arviz` as a netCDF file; an existing file is replaced atomically.
 
     Raises: ImportError, no netCDF library; TypeError, not a tree with a posterior; OSError, the folder or the disk.
     """
@@ -65,7 +65,7 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
     engine, target = _engine(), Path(path)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        # What ArviZ 0.23 calls compression makes the file of a short release twice as long.
+        # The compression of ArviZ 0.23 doubles the size of a small file.
         tree.to_netcdf(str(temporary), engine=engine, **({} if arviz_generation() else {"compress": False}))
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -105,7 +105,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
 
 
 def summary(tree: Any) -> Any:
-    """The table of `az.summary`; silent about too few draws or chains, where its entries are NaN."""
+    """Return the table of `az.summary`, without warnings for too few draws or chains, whose entries are NaN."""
     with _quiet(tree):
         return _arviz().summary(tree)
 
@@ -116,7 +116,7 @@ def plot_posterior(tree: Any) -> Any:
     if az.rcParams["plot.backend"] == "none":
         raise ImportError("plots need a plotting library: pip install 'privsample[report]'")
     with _quiet(tree):
-        # ArviZ 0.23 calls matplotlib 3.11 in a way that goes away in 3.13.
+        # ArviZ 0.23 calls matplotlib 3.11 in a way that matplotlib 3.13 removes.
         warnings.filterwarnings("ignore", "Passing a dict or None as alias_mapping", DeprecationWarning)
         return az.plot_posterior(tree) if arviz_generation() == 0 else az.plot_dist(tree)
 
@@ -130,7 +130,7 @@ def _arviz() -> Any:
 
 
 def _engine() -> str:
-    """The netCDF library to use; h5netcdf alone is not enough, it reads and writes through h5py."""
+    """Return the netCDF library to use; h5netcdf needs h5py."""
     if util.find_spec("h5netcdf") and util.find_spec("h5py"):
         return "h5netcdf"
     if util.find_spec("netCDF4"):
@@ -153,7 +153,7 @@ def _text(name: str, text: str) -> str:
 
 
 def _by_chain(name: str, values: NDArray[Any], chains: int) -> NDArray[Any]:
-    """(draws, ...) -> (chains, draws / chains, ...), a copy as int64, float32 or float64."""
+    """Return a copy of shape (chains, draws / chains, ...) as int64, float32 or float64."""
     array = np.asarray(values)
     if array.ndim == 0 or array.size == 0:
         raise ValueError(f"{name} must have shape (draws, ...) with no axis of length 0, got shape {array.shape}")
@@ -164,7 +164,7 @@ def _by_chain(name: str, values: NDArray[Any], chains: int) -> NDArray[Any]:
 
 
 def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments dims and coords of ArviZ, checked against the data."""
+    """Return the arguments dims and coords of ArviZ, checked against the data."""
     sizes: dict[str, int] = {}
     for name, names in dims.items():
         shape = data[name].shape[2:] if name in data else ()

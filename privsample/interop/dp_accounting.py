@@ -1,9 +1,9 @@
-"""Accounts to and from the events of Google's dp_accounting.
+"""Conversion of accounts to and from the events of Google's dp_accounting.
 
-An event names a mechanism and no neighbouring relation: whoever reads it names ours. dp_accounting says of additive
-noise that a record's value has norm at most C, the noise multiplier being the noise over C. Adding or removing a record
-then changes the sum by C. Of replacing one, its own accountants say two things: PLDAccountant that the sum changes by
-2 C, RdpAccountant that it changes by C. Here every conversion takes the reading that costs more.
+An event has a mechanism but no neighbouring relation, so the caller of a conversion states the relation. In
+dp_accounting a noise multiplier is the noise over C, the largest norm of a record's value. Adding or removing a record
+changes the sum by C. For replacing a record its accountants disagree: PLDAccountant uses a change of 2 C, RdpAccountant
+uses C. Every conversion here uses the interpretation with the larger bound.
 """
 
 import math
@@ -22,19 +22,42 @@ from privsample.distributions.schemes import PoissonSampling, Scheme, WithoutRep
 from privsample.errors import RelationMismatch
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
-_SAYABLE = (
+_SUPPORTED = (
     "Gaussian and Laplace noise, randomized response, pure and zCDP guarantees, sums of these, and these on subsamples"
 )
 
 
 def to_dp_event(account: Accountant) -> Any:
-    """The DpEvent that says what this account says.
+    """Convert an account to a DpEvent of dp_accounting.
 
-    A noise multiplier keeps only the ratio of noise to sensitivity, whatever the relation: for a ReplaceOne account
-    RdpAccountant then gives the same numbers and PLDAccountant larger ones. A pure guarantee is (xi, 0)-zCDP. Relation,
-    unit and assumptions are not kept.
-    Raises: ValueError, for an account that no event describes; TypeError, for what is no account; ImportError, without
-    dp_accounting.
+    The event does not keep the relation, the unit and the assumptions. A noise multiplier keeps only the ratio of noise
+    to sensitivity: for a ReplaceOne account RdpAccountant gives equal numbers, and PLDAccountant larger ones. A pure
+    guarantee becomes (xi, 0)-zCDP.
+
+    Parameters
+    ----------
+    account : Accountant
+        The account.
+
+    Returns
+    -------
+    dp_accounting.DpEvent
+        The event.
+
+    Raises
+    ------
+    ValueError
+        If no event describes the account.
+    TypeError
+        If `account` is not an Accountant.
+    ImportError
+        If dp_accounting is not installed.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.to_dp_event(ps.GaussianAccountant(sensitivity=2.0, noise_std=3.0))
+    GaussianDpEvent(noise_multiplier=1.5)
     """
     events = _events()
     match account:
@@ -43,7 +66,9 @@ def to_dp_event(account: Accountant) -> Any:
         case LaplaceAccountant(sensitivity=sensitivity, scale=scale):
             return events.LaplaceDpEvent(noise_multiplier=scale / sensitivity)
         case RandomizedResponseAccountant(log_odds=log_odds, categories=categories):
-            uniform = float(np.nextafter(categories / (_expm1(log_odds) + categories), 0.0))  # less noise, not more
+            uniform = float(
+                np.nextafter(categories / (_expm1(log_odds) + categories), 0.0)
+            )  # rounded down: less noise gives a larger bound
             return events.RandomizedResponseDpEvent(noise_parameter=uniform, num_buckets=categories)
         case PureAccountant(stated_epsilon=0.0):
             return events.NoOpDpEvent()
@@ -52,28 +77,28 @@ def to_dp_event(account: Accountant) -> Any:
         case ZCDPAccountant(rho=rho):
             return events.ZCDpEvent(rho=rho)
         case Composed(entries=((member, times),)):
-            return _repeated(member, times, events)
+            return _repeated_event(member, times, events)
         case Composed(entries=entries):
-            return events.ComposedDpEvent(events=[_repeated(member, times, events) for member, times in entries])
+            return events.ComposedDpEvent(events=[_repeated_event(member, times, events) for member, times in entries])
         case SubsampledAccountant(base=base, scheme=scheme):
-            return _sampled(to_dp_event(base), scheme, events)
+            return _sampled_event(to_dp_event(base), scheme, events)
         case _:
-            raise _unsayable(account)
+            raise _unsupported(account)
 
 
-def _unsayable(account: object) -> Exception:
+def _unsupported(account: object) -> Exception:
     name = type(account).__name__
     if not isinstance(account, Accountant):
-        return TypeError(f"account must be an account, got {name}; of a mechanism give .accountant")
-    return ValueError(f"no event says what a {name} says; events can say: {_SAYABLE}")
+        return TypeError(f"account must be an Accountant, got {name}; for a mechanism pass mechanism.accountant")
+    return ValueError(f"account must be expressible as a DpEvent, got {name}; events exist for {_SUPPORTED}")
 
 
-def _repeated(member: Accountant, times: int, events: Any) -> Any:
+def _repeated_event(member: Accountant, times: int, events: Any) -> Any:
     event = to_dp_event(member)
     return event if times == 1 else events.SelfComposedDpEvent(event=event, count=times)
 
 
-def _sampled(event: Any, scheme: Scheme, events: Any) -> Any:
+def _sampled_event(event: Any, scheme: Scheme, events: Any) -> Any:
     match scheme:
         case PoissonSampling(rate=rate):
             return events.PoissonSampledDpEvent(sampling_probability=rate, event=event)
@@ -82,21 +107,47 @@ def _sampled(event: Any, scheme: Scheme, events: Any) -> Any:
         case WithReplacement(n=n, m=m):
             return events.SampledWithReplacementDpEvent(source_dataset_size=n, sample_size=m, event=event)
         case _:
-            raise ValueError(f"no event says what {type(scheme).__name__} draws")
+            raise ValueError(f"the sampling scheme must be expressible as a DpEvent, got {type(scheme).__name__}")
 
 
 def from_dp_event(event: Any, *, relation: Relation | None = None, sensitivity: float | None = None) -> Accountant:
-    """The account of a DpEvent under `relation`, AddRemove() where it is left out.
+    """Convert a DpEvent of dp_accounting to an account.
 
-    `sensitivity` is how far a neighbour moves a noisy statistic, in units of the bound that the noise multipliers
-    refer to. Left out it is 1 under AddRemove and 2 under ReplaceOne, as for a sum of bounded values; a sample of fixed
-    size has its records replaced. Give 1 where the multipliers already refer to what replacing a record changes, as
-    `to_dp_event` writes them. What releases nothing becomes a pure guarantee of 0. Every account assumes what it was
-    told: STATED, and TRUSTED_SENSITIVITY for noise.
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        The event.
+    relation : Relation, optional
+        Neighbouring relation of the account; None: AddRemove().
+    sensitivity : float, optional
+        Change of a noisy statistic between neighbours, finite and > 0, in units of the bound to which noise multipliers
+        refer. None: 1 under AddRemove and 2 under ReplaceOne, as for a sum of bounded values; in a sample of fixed size
+        records are replaced. Use 1 if multipliers already refer to the change by a replacement, as in `to_dp_event`.
 
-    Raises: ValueError, for an event that no account describes, that promises nothing or that has bad parameters;
-    RelationMismatch, for an event that promises nothing under this relation; TypeError, for what is no event;
-    ImportError, without dp_accounting.
+    Returns
+    -------
+    Accountant
+        The account, with the assumption STATED and, for noise, TRUSTED_SENSITIVITY. An event without a release becomes
+        a pure guarantee of 0.
+
+    Raises
+    ------
+    ValueError
+        If no account describes the event, it has no guarantee, or its parameters are invalid.
+    RelationMismatch
+        If the event has no guarantee under this relation.
+    TypeError
+        If `event` is not a DpEvent, or `relation` is not a Relation.
+    ImportError
+        If dp_accounting is not installed.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> from dp_accounting import dp_event
+    >>> account = ps.from_dp_event(dp_event.GaussianDpEvent(noise_multiplier=2.0))
+    >>> account.sensitivity, account.noise_std
+    (1.0, 2.0)
     """
     chosen = AddRemove() if relation is None else relation
     if not isinstance(chosen, Relation):
@@ -109,7 +160,7 @@ def from_dp_event(event: Any, *, relation: Relation | None = None, sensitivity: 
 
 
 def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
-    """None where nothing is released."""
+    """Return the account of the event, or None if nothing is released."""
     events = _events()
     match event:
         case events.SelfComposedDpEvent(event=inner, count=count):
@@ -124,11 +175,13 @@ def _account(event: Any, relation: Relation, sensitivity: float | None) -> Accou
         case events.PoissonSampledDpEvent(sampling_probability=rate):
             return _subsampled(event, PoissonSampling(rate=rate), relation, relation, sensitivity)
         case events.SampledWithoutReplacementDpEvent(source_dataset_size=n, sample_size=m):
-            return _subsampled(event, WithoutReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+            return _subsampled(
+                event, WithoutReplacement(n=n, m=m), _sample_relation(m, relation), relation, sensitivity
+            )
         case events.SampledWithReplacementDpEvent(source_dataset_size=n, sample_size=m):
-            return _subsampled(event, WithReplacement(n=n, m=m), _of_sample(m, relation), relation, sensitivity)
+            return _subsampled(event, WithReplacement(n=n, m=m), _sample_relation(m, relation), relation, sensitivity)
         case _:
-            return _released(event, relation, sensitivity)
+            return _single_release(event, relation, sensitivity)
 
 
 def _subsampled(
@@ -138,13 +191,13 @@ def _subsampled(
     return None if base is None else SubsampledAccountant(base=base, scheme=scheme, relation=relation)
 
 
-def _of_sample(m: int, relation: Relation) -> ReplaceOne:
-    """The relation of the m records of a sample of fixed size."""
+def _sample_relation(m: int, relation: Relation) -> ReplaceOne:
+    """Return the relation of the m records in a sample of fixed size."""
     return ReplaceOne(n=m, unit=getattr(relation, "unit", "record"))
 
 
-def _released(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
-    """The account of one release."""
+def _single_release(event: Any, relation: Relation, sensitivity: float | None) -> Accountant | None:
+    """Return the account of a single release, or None if nothing is released."""
     events = _events()
     change = sensitivity or (2.0 if isinstance(relation, ReplaceOne) else 1.0)
     match event:
@@ -163,19 +216,21 @@ def _released(event: Any, relation: Relation, sensitivity: float | None) -> Acco
         case events.ZCDpEvent(rho=rho, xi=0.0):
             return ZCDPAccountant(rho=rho, relation=relation)
         case events.NonPrivateDpEvent():
-            raise ValueError("a NonPrivateDpEvent promises nothing: no account describes it")
+            raise ValueError("event must have a privacy guarantee, got a NonPrivateDpEvent")
         case events.DpEvent():
-            raise ValueError(f"no account says what {event} says; accounts can say: {_SAYABLE}")
+            raise ValueError(f"event must be convertible to an account, got {event}; supported are {_SUPPORTED}")
         case _:
             raise TypeError(f"event must be a DpEvent of dp_accounting, got {type(event).__name__}")
 
 
 def _randomized(uniform: float, categories: int, relation: Relation) -> Accountant | None:
-    """A uniform answer with probability `uniform`, else the truth."""
+    """Return the account of a uniform answer with probability `uniform`, and the true answer otherwise."""
     if not isinstance(relation, ReplaceOne):
-        raise RelationMismatch(f"randomized response hides what a record holds, not whether it is there: {relation}")
+        raise RelationMismatch(
+            f"randomized response needs the relation ReplaceOne: it hides values only, got {relation}"
+        )
     if not 0.0 < uniform <= 1.0:
-        raise ValueError(f"noise_parameter must lie in (0, 1], got {uniform!r}: at 0 nothing is promised")
+        raise ValueError(f"noise_parameter must lie in (0, 1], got {uniform!r}: there is no guarantee at 0")
     odds = float(np.log1p(categories * (1.0 - uniform) / uniform))
     return RandomizedResponseAccountant(log_odds=odds, categories=categories, relation=relation) if odds else None
 

@@ -1,4 +1,4 @@
-"""Discrete noise from OpenDP: drawn in exact arithmetic, from its own source of randomness."""
+"""Discrete noise from OpenDP, drawn in exact arithmetic from OpenDP's own source of randomness."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplac
 
 
 def opendp() -> Any:
-    """OpenDP's prelude. Raises: ImportError."""
+    """Return OpenDP's prelude. Raises ImportError if OpenDP is not installed."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -19,7 +19,7 @@ def opendp() -> Any:
 
 
 def exact_noise(noise: Noise, shape: tuple[int, ...]) -> FloatArray:
-    """Independent draws of discrete noise. Raises: ImportError; TypeError, for continuous noise."""
+    """Draw independent discrete noise. Raises ImportError without OpenDP and TypeError for continuous noise."""
     dp = opendp()
     dp.enable_features("contrib")
     numbers = dp.vector_domain(dp.atom_domain(T="i64"))
@@ -29,5 +29,7 @@ def exact_noise(noise: Noise, shape: tuple[int, ...]) -> FloatArray:
         case DiscreteGaussianNoise(noise_std=noise_std):
             draw = dp.m.make_gaussian(numbers, dp.l2_distance(T=float), scale=noise_std)
         case _:
-            raise TypeError(f"OpenDP draws discrete noise here, got {type(noise).__name__}")
+            raise TypeError(
+                f"noise must be DiscreteLaplaceNoise or DiscreteGaussianNoise for OpenDP, got {type(noise).__name__}"
+            )
     return np.array(draw([0] * math.prod(shape)), dtype=np.float64).reshape(shape)

@@ -1,4 +1,4 @@
-"""Accounts to and from the privacy loss distributions (PLDs) of Google's dp_accounting."""
+"""Conversion of accounts to and from the privacy loss distributions (PLDs) of Google's dp_accounting."""
 
 from functools import reduce
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from privsample.relations import AddRemove, Relation
 _TINY = float(np.finfo(np.float64).tiny)
 _ULP = float(np.finfo(np.float64).eps)
 _TOTAL = 1e-9
-_LEAST = -600.0  # log of the least tail that is told apart
+_LEAST = -600.0  # log of the smallest tail mass that is resolved
 
 
 def from_pld(
@@ -27,36 +27,36 @@ def from_pld(
     relation: Relation | None = None,
     ordered: bool | None = None,
 ) -> LossDistributionAccountant:
-    """The account of a PrivacyLossDistribution of dp_accounting.
+    """Convert a PrivacyLossDistribution of dp_accounting to an account.
 
     Parameters
     ----------
     pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        A pessimistic estimate. Its two sides, for removal and for addition, become the two directions of the account;
-        a PLD with one side bounds both orders of the neighbours.
+        A pessimistic estimate. Its distributions for removal and addition become the two directions of the account; a
+        symmetric PLD bounds both directions.
     relation : AddRemove, ReplaceOne or ProfileEdge, optional
-        AddRemove() unless said otherwise: the neighbouring relation that the PLD was made for; it names none itself.
+        Neighbouring relation for which the PLD was computed; a PLD does not record it. None: AddRemove().
     ordered : bool, optional
-        Whether the relation tells removal from addition; as in PairAccountant.
+        Whether the directions of the relation are kept apart, as in PairAccountant.
 
     Returns
     -------
     LossDistributionAccountant
-        What the PLD says is taken on trust (STATED).
+        The account, with the assumption STATED, because the PLD is not verified.
 
     Raises
     ------
     ImportError
-        Without dp_accounting.
+        If dp_accounting is not installed.
     TypeError
-        For anything but a PrivacyLossDistribution.
+        If `pld` is not a PrivacyLossDistribution.
     ValueError
-        For an optimistic estimate, which is a lower bound and no guarantee; for masses that do not add up to one.
+        If `pld` is an optimistic estimate, which is a lower bound, or if its masses do not sum to one.
 
     Notes
     -----
-    Losses far below zero are raised where the rounding of an FFT left more mass there than two distributions can have.
-    The two orders of a PLD with one side are each dominated by it, as dp_accounting says of a symmetric one.
+    Rounding errors of an FFT can leave more mass at very negative losses than is possible for two distributions; the
+    excess is moved to larger losses. A symmetric PLD dominates both directions, as documented by dp_accounting.
 
     Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022. Kind: exact, for the PLD.
 
@@ -79,36 +79,36 @@ def from_pld(
 
 
 def _distribution(pmf: Any) -> LossDistribution:
-    """One side of a PLD, from the first to the last loss that has a mass."""
+    """Return one direction of a PLD, from the first to the last loss with positive mass."""
     if not pmf._pessimistic_estimate:
         raise ValueError("pld must be a pessimistic estimate: an optimistic one is a lower bound, not a guarantee")
     dense = pmf.to_dense_pmf()
     masses = np.maximum(np.asarray(dense._probs, dtype=np.float64), 0.0)
     losses = (dense._lower_loss + np.arange(len(masses))) * float(dense._discretization)
     infinite = max(float(dense._infinity_mass), 0.0)
-    lacking = 1.0 - infinite - float(masses.sum())  # what a truncation left out may have any loss
+    lacking = 1.0 - infinite - float(masses.sum())  # truncated mass may have any loss, so it is counted as infinite
     infinite += lacking if lacking > _TOTAL else 0.0
-    masses = without_excess(masses, infinite)  # compositions by FFT leave some
+    masses = without_excess(masses, infinite)  # rounding errors of compositions by FFT
     used = np.flatnonzero(masses)
     kept = slice(used[0], used[-1] + 1) if used.size else slice(0, 1)
     return LossDistribution(losses=losses[kept], masses=masses[kept], infinity_mass=infinite)
 
 
 def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: float = 1e-15) -> Any:
-    """A PrivacyLossDistribution of dp_accounting that dominates this account.
+    """Convert an account to a PrivacyLossDistribution of dp_accounting that dominates it.
 
-    Its privacy curve joins the account's at the multiples of `discretization` by straight lines in e^epsilon: it is
-    never below the account's, and above it by about the squared step.
+    Connect-the-dots discretization: the privacy curve of the PLD interpolates that of the account linearly in e^epsilon
+    between multiples of `discretization`. It is an upper bound, with an error of the order of the squared step.
 
     Parameters
     ----------
     account : Accountant
-        Any account. Under AddRemove one that tells removal from addition gives a PLD with two sides. One that knows
-        a Rényi curve only is converted by its best orders, which is loose.
+        Any account. Under AddRemove an account with two directions gives an asymmetric PLD. An account with a Rényi
+        curve only is converted at its best orders, which is loose.
     discretization : float, default 1e-4
-        The grid's step in nats. PLDs must share it to be composed.
+        Grid step in nats, finite and > 0. Only PLDs with equal steps can be composed.
     tail_mass : float in [0, 1), default 1e-15
-        About the probability of losses above the grid, which become infinite.
+        Approximate probability of losses above the grid, which are counted as infinite.
 
     Returns
     -------
@@ -118,11 +118,11 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
     Raises
     ------
     ImportError
-        Without dp_accounting.
+        If dp_accounting is not installed.
     TypeError
-        For anything but an account.
+        If `account` is not an Accountant.
     ValueError
-        For a step or a tail out of range, or so small a step that the grid would not fit into memory.
+        If an argument is out of range, or the grid would not fit into memory.
 
     Notes
     -----
@@ -138,7 +138,9 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
     """
     library = _library()
     if not isinstance(account, Accountant):
-        raise TypeError(f"account must be an account, got {type(account).__name__}; of a mechanism give .accountant")
+        raise TypeError(
+            f"account must be an Accountant, got {type(account).__name__}; for a mechanism pass mechanism.accountant"
+        )
     step, tail = positive(discretization=discretization), probability(tail_mass=tail_mass)
     bounds = account.bounds
     pairs = ordered_pairs(bounds) if bounds.single_pairs is None else bounds.single_pairs
@@ -146,7 +148,7 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
 
 
 def _pmf(pair: LossPair, step: float, tail: float) -> Any:
-    """One side of a PLD: independent releases are composed on the grid."""
+    """Return one direction of the PLD; independent releases are composed on the grid."""
     if not isinstance(pair, ProductPair) or len(pair.alternatives) > 1:
         return _discretized(pair, step, tail)
     members = [_discretized(member, step, tail).self_compose(times, tail) for member, times in pair.members]
@@ -154,7 +156,7 @@ def _pmf(pair: LossPair, step: float, tail: float) -> Any:
 
 
 def _discretized(pair: LossPair, step: float, tail: float) -> Any:
-    """The masses of a dominating pair on the grid, rounded up."""
+    """Return the masses of a dominating pair on the grid, rounded up so that the PLD stays pessimistic."""
     with np.errstate(divide="ignore"):
         goal = float(np.log(tail))
     high, low = (reach(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))

@@ -1,4 +1,4 @@
-"""What runs in PyMC: chains of a logistic regression, private releases as likelihood terms, noise-aware posteriors."""
+"""Models in PyMC: logistic regression by NUTS, likelihoods of private releases, and noise-aware posteriors."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ _TUNE, _KEPT, _FEWEST = 1000, 500, 4
 def logistic_chains(
     rows: FloatArray, weight: float, chains: int, rng: np.random.Generator
 ) -> tuple[FloatArray, dict[str, object]]:
-    """NUTS for w ~ N(0, I) with the likelihood of prod_i sigma(z_i.w)^weight, z_i the rows, shape (n, d).
+    """Sample w by NUTS from the prior N(0, I) and the likelihood prod_i sigma(z_i.w)^weight, z_i the rows (n, d).
 
-    Returns: independent chains, at least four, shape (chains, states, d), and their diagnostics by name.
-    Raises: ImportError, PyMC is not installed; KeyboardInterrupt, the run was stopped.
+    Returns independent chains, at least four, of shape (chains, states, d), and their diagnostics by name. Raises
+    ImportError if PyMC is not installed, and KeyboardInterrupt if the run was stopped.
     """
     pm, tensor = libraries("sampling by NUTS")
     count = max(chains, _FEWEST)
@@ -34,18 +34,56 @@ def logistic_chains(
 
 
 def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> str:
-    """Put a private release into the open PyMC model, as a likelihood term that knows of the noise.
+    """Add the likelihood of a private release, including its noise, to the open PyMC model.
 
-    Parameters: name, of the term; release, a PrivateStatistics, or whatever has its model, n, noise and observed;
-    parameters, the variables of your model that the records follow, by the names that the release's model gives them
-    (`ModelSpec.parameters`): its `parameter`, where it has one; mean and variance of NormalUnknownVariance;
-    coefficients, intercept, variance, feature_mean and feature_root (lower triangular, times its transpose the
-    covariance) of LinearRegression. The release's prior plays no part. Laplace noise on several sums adds latent
-    variables, `{name}_noise`.
+    The term uses public numbers only: the released statistic, the number of records and the noise. The prior of the
+    release's model is ignored; your model provides the priors.
 
-    Returns: what the likelihood is, in words: exact, or the central limit.
-    Raises: ImportError, PyMC is not installed; TypeError, no such release, other names, or no PyMC model is open;
-    ValueError, a parameter of another shape.
+    Parameters
+    ----------
+    name : str
+        Name of the term in the PyMC model. Laplace noise on several sums adds latent variables named `{name}_noise`.
+    release : PrivateStatistics or NoisyRelease
+        The release; any object with attributes `model`, `n`, `noise` and `observed`.
+    **parameters : PyMC variable or float
+        The parameters of the records' distribution, under the names of the release's model: theta for BetaBernoulli
+        and, with shape (categories,), for DirichletCategorical; rate for GammaPoisson and GammaExponential; mean for
+        NormalKnownVariance; mean and variance for NormalUnknownVariance; coefficients (features,), intercept, variance,
+        feature_mean (features,) and feature_root (features, features) for LinearRegression. feature_root is lower
+        triangular, and feature_root @ feature_root.T is the covariance of the features.
+
+    Returns
+    -------
+    str
+        Description of the likelihood: exact, or a central limit approximation.
+
+    Raises
+    ------
+    ImportError
+        If PyMC is not installed.
+    TypeError
+        If the release lacks an attribute, the parameter names are wrong, or no PyMC model is open.
+    ValueError
+        If a parameter has the wrong shape.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 and 2019 (central limit). Kind: exact for counts, up to a truncation of the noise of at
+    most 1e-12; an approximation for other statistics. The derivation is in docs/notes/moments.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc import noisy_observation
+    >>> beta = ps.BetaBernoulli(alpha=1, beta=1)
+    >>> mechanism = ps.NoisyStatistics(model=beta, n=4, scale=2.0, noise="discrete laplace")
+    >>> release = mechanism.release([0, 1, 1, 1], rng=np.random.default_rng(1))
+    >>> with pm.Model() as model:
+    ...     theta = pm.Uniform("theta")
+    ...     noisy_observation("survey", ps.PrivateStatistics(release=release), theta=theta)
+    'exact: the latent count is summed out'
     """
     _, tensor = libraries("noisy_observation")
     missing = [field for field in ("model", "n", "noise", "observed") if not hasattr(release, field)]
@@ -61,28 +99,71 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
             f"{type(release.model).__name__}, got {', '.join(sorted(parameters)) or 'none'}"
         )
     width = spec.width(release.model)
-    given = [_shaped(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()]
-    return _put(name, spec.term(ObservedRelease.of(release)), *given)
+    given = [_as_tensor(tensor, what, parameters[what], (width,) * axes) for what, axes in spec.parameters.items()]
+    return _add_potential(name, spec.term(ObservedRelease.of(release)), *given)
 
 
 def noisy_count(
     name: str, observed: float, noise: Noise, *, n: int | None = None, p: Any = None, mean: Any = None
 ) -> str:
-    """Put one noisy count, from wherever it comes, into the open PyMC model: of n records with chance p, or Poisson.
+    """Add the likelihood of one noisy count to the open PyMC model.
 
-    Parameters: n and p, variable of your model, for a binomial count; mean, for a Poisson one; `observed` is the count
-    plus a draw of `noise`.
-    Returns: what the likelihood is, in words. Raises: as `noisy_observation`; ValueError, for neither or both.
+    The count is Binomial(n, p) if `n` and `p` are given, and Poisson(mean) if `mean` is given. The noisy count may come
+    from any source, such as a published table.
+
+    Parameters
+    ----------
+    name : str
+        Name of the term in the PyMC model.
+    observed : float
+        The published value: the count plus one draw of `noise`, finite.
+    noise : Noise
+        Distribution of the noise, such as `GaussianNoise(noise_std=2.0)`.
+    n : int, optional
+        Number of records of a binomial count, >= 1.
+    p : PyMC variable or float, optional
+        Probability of a binomial count, in [0, 1].
+    mean : PyMC variable or float, optional
+        Mean of a Poisson count, >= 0.
+
+    Returns
+    -------
+    str
+        Description of the likelihood: exact, or a central limit approximation.
+
+    Raises
+    ------
+    ImportError
+        If PyMC is not installed.
+    TypeError
+        If `noise` is not a Noise, or no PyMC model is open.
+    ValueError
+        If neither or both of (n, p) and mean are given, or a parameter has the wrong shape.
+
+    Notes
+    -----
+    Bernstein and Sheldon 2018 (central limit). Kind: exact, up to a truncation of the noise of at most 1e-12; the
+    central limit if more than 16384 counts are possible.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc import noisy_count
+    >>> with pm.Model() as model:
+    ...     p = pm.Uniform("p")
+    ...     noisy_count("yes", observed=41.3, noise=ps.GaussianNoise(noise_std=20.0), n=100, p=p)
+    'exact: the latent count is summed out'
     """
     _, tensor = libraries("noisy_count")
     if (n is None) != (p is None) or (n is None) == (mean is None):
         raise ValueError("noisy_count needs n and p, for a binomial count, or mean, for a Poisson one")
     if not isinstance(noise, Noise):
-        raise TypeError(f"noise must be a noise, such as GaussianNoise(noise_std=2.0), got {type(noise).__name__}")
+        raise TypeError(f"noise must be a Noise, such as GaussianNoise(noise_std=2.0), got {type(noise).__name__}")
     copies = np.array([finite(observed=observed)])
     term = count_term(copies, noise, n=None if n is None else positive_integer(n=n))
     what, given = ("mean", mean) if n is None else ("p", p)
-    return _put(name, term, _shaped(tensor, what, given, ()))
+    return _add_potential(name, term, _as_tensor(tensor, what, given, ()))
 
 
 def noise_aware(
@@ -94,11 +175,11 @@ def noise_aware(
     chains: int = 4,
     rng: np.random.Generator | None = None,
 ) -> tuple[dict[str, FloatArray], str]:
-    """Draws from the posterior of a private release, with the prior of `model` (its own, if None), by NUTS.
+    """Sample the posterior given a private release by NUTS, with the prior of `model`, or of the release if None.
 
-    Returns: name -> (chains * draws, ...), one chain after the other, and in words how they were made: the likelihood,
-    the sampler and its diagnostics. They speak of the release alone, and cost nothing.
-    Raises: ImportError, PyMC is not installed; TypeError, for a model that has no form in PyMC.
+    Returns the draws, name -> (chains * draws, ...), chain after chain, and a description of the likelihood, sampler
+    and diagnostics. Both are functions of the release, so they have no privacy cost. Raises ImportError if PyMC is
+    not installed, and TypeError for a model without a ModelSpec.
     """
     libraries("noise-aware inference")
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
@@ -112,8 +193,8 @@ def noise_aware(
     return flat, f"{term.words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
 
 
-def _put(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
-    """Into the open model, the numbers as constants. Returns: what the likelihood is, in words."""
+def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
+    """Add the term to the open model, with its numbers as constants, and return the description of the likelihood."""
     pm, tensor = libraries("noisy_observation")
     if not isinstance(name, str):
         raise TypeError(f"name must be text, got {type(name).__name__}")
@@ -124,10 +205,10 @@ def _put(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
     return term.words
 
 
-def _shaped(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
-    """The parameter as a tensor of this shape. Raises: ValueError, where it is known to have another."""
+def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
+    """Return the parameter as a tensor of this shape. Raises ValueError for a known other shape."""
     try:
-        found = tensor.as_tensor_variable(given).astype("float64")  # a Python float may have become a float32
+        found = tensor.as_tensor_variable(given).astype("float64")  # PyTensor may read a Python float as float32
     except (NotImplementedError, TypeError, ValueError):
         raise TypeError(f"{what} must be a variable of your model or numbers, got {type(given).__name__}") from None
     if found.ndim != len(shape) or any(at not in {None, due} for at, due in zip(found.type.shape, shape, strict=True)):
@@ -137,7 +218,7 @@ def _shaped(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _diagnostics(trace: Any) -> dict[str, float]:
-    """The worst of all variables."""
+    """Return the worst value of each diagnostic over all variables."""
     figures = summary(trace)
     return {
         "largest R-hat": float(figures["r_hat"].astype(float).max()),

@@ -1,7 +1,7 @@
-"""Fits of the models that come along: compiled once for each structure, then run on any numbers.
+"""Posterior sampling for the library's models: each structure is compiled once and reused for all numbers.
 
-Structure is what decides the graph: the model, the likelihood, the tails of the noise, and the number of categories or
-features. Data, sizes, scales, bounds and the numbers of the prior are filled in for each fit.
+The structure determines the graph: the model, the likelihood, the tails of the noise, and the number of categories or
+features. Data, sizes, scales, bounds and prior parameters are inserted for each fit.
 """
 
 from functools import lru_cache
@@ -12,14 +12,14 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.interop.pymc_models import LikelihoodTerm, spec_of
-from privsample.interop.pymc_sampling import finished, nutpie_seed, quiet, run, sampler
+from privsample.interop.pymc_sampling import complete_trace, nutpie_seed, quiet, run, sampler
 from privsample.interop.pymc_terms import LikelihoodGraph, TermSite, import_pymc
 
 _OPEN = {"seen_weights", "seen_counts"}
 
 
 class Structure(NamedTuple):
-    """What decides a graph; `shapes` are those of all numbers by name, None for an axis as long as data make it."""
+    """Key of a compiled graph; `shapes` are the shapes of its inputs by name, with None for axes of variable length."""
 
     kind: type
     width: int
@@ -29,9 +29,9 @@ class Structure(NamedTuple):
 
 
 def fit(model: Any, term: LikelihoodTerm, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:
-    """Chains from the posterior of this likelihood with the prior of `model`, by the fastest NUTS that is installed.
+    """Sample the posterior of this likelihood with the prior of `model`, by the fastest NUTS that is installed.
 
-    Returns: an InferenceData or, with ArviZ 1, a DataTree. Raises: KeyboardInterrupt, the run was stopped.
+    Returns an InferenceData or, with ArviZ 1, a DataTree. Raises KeyboardInterrupt if the run was stopped.
     """
     spec = spec_of(type(model))
     given = {f"prior_{name}": at for name, at in spec.prior_numbers(model).items()}
@@ -51,18 +51,18 @@ def fit(model: Any, term: LikelihoodTerm, *, draws: int, tune: int, chains: int,
             progress_bar=False,
             save_warmup=False,
         )
-    return finished(trace, draws, chains)
+    return complete_trace(trace, draws, chains)
 
 
-@lru_cache(maxsize=32)  # a pure function of its argument, which takes seconds: what it returns is never changed
+@lru_cache(maxsize=32)  # compiling takes seconds; the function is pure and its result is never modified
 def _compiled(structure: Structure) -> Any:
-    """The structure's graph and its gradient, compiled by nutpie; it holds no number of any release."""
+    """Compile the graph of the structure and its gradient by nutpie; it contains no number of any release."""
     blank = {name: np.ones([1 if size is None else size for size in shape]) for name, shape in structure.shapes}
     return import_module("nutpie").compile_pymc_model(_graph(structure, blank))
 
 
 def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> Any:
-    """The model in PyMC, all its numbers replaceable."""
+    """Build the model in PyMC, with all numbers as replaceable data."""
     pm, _ = import_pymc()
     spec = spec_of(structure.kind)
     with pm.Model() as model:
@@ -74,4 +74,5 @@ def _graph(structure: Structure, numbers: dict[str, FloatArray]) -> Any:
 
 
 def _named(data: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose names start with the prefix, without the prefix."""
     return {name.removeprefix(prefix): at for name, at in data.items() if name.startswith(prefix)}

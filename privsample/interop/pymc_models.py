@@ -1,6 +1,6 @@
-"""How PyMC sees each model: its prior, and the log likelihood of its noisy statistic. docs/notes/moments.md.
+"""Specification of each model in PyMC: its prior and the log likelihood of its noisy statistic (docs/notes/moments.md).
 
-No other file of this room names a model. A model of another package is made known by `register_pymc`.
+This is the only file of this package with specific models. `register_pymc` adds a model of another package.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,34 +24,34 @@ from privsample.interop import pymc_noise as noisy
 from privsample.interop import pymc_terms as terms
 from privsample.interop.pymc_terms import LikelihoodGraph, Numbers, import_pymc
 
-_NODES = 1024  # half of them mirror images of the others
+_NODES = 1024  # quadrature nodes; half of them are reflections of the others
 _SUMMED = "exact: the latent count is summed out"
-_WINDOW = f"{_SUMMED}, over a window that loses at most {noisy.LOST:g} of the noise"
+_WINDOW = f"{_SUMMED}, over a window that loses at most {noisy.MASS_OUTSIDE:g} of the noise"
 _LIMIT = "central limit: the statistic of the records is taken to be normal"
 
 
 class NoisyRelease(Protocol):
-    """What is needed of a release of NoisyStatistics; a PrivateStatistics is one."""
+    """Protocol of a release of noisy statistics, such as PrivateStatistics."""
 
     @property
     def model(self) -> Any:
-        """Of the records."""
+        """The model of the records."""
 
     @property
     def n(self) -> int:
-        """Their number."""
+        """The number of records."""
 
     @property
     def noise(self) -> Noise:
-        """On each coordinate."""
+        """The noise on each coordinate."""
 
     @property
     def observed(self) -> FloatArray:
-        """The statistic with its noise, (copies, ...)."""
+        """The noisy statistic, shape (copies, ...)."""
 
 
 class LikelihoodTerm(NamedTuple):
-    """A log likelihood: the graph, whether its noise has Laplace tails, the numbers in it, and its kind in words."""
+    """A log likelihood: its graph, whether its noise has Laplace tails, its numbers, and its description."""
 
     build: LikelihoodGraph
     laplace: bool
@@ -60,7 +60,7 @@ class LikelihoodTerm(NamedTuple):
 
 
 class ObservedRelease(NamedTuple):
-    """A release as the likelihoods take it: copies of a count stay apart, others become one."""
+    """A release in the form used by likelihoods: copies of a count stay separate, other copies are averaged."""
 
     model: Any
     n: int
@@ -69,7 +69,7 @@ class ObservedRelease(NamedTuple):
 
     @classmethod
     def of(cls, release: NoisyRelease) -> "ObservedRelease":
-        """The mean of normal copies says all that they say. Raises: ValueError, for several that are not normal."""
+        """Average several copies: their mean is sufficient for normal noise. Raises ValueError for other noise."""
         copies, noise = np.asarray(release.observed, dtype=np.float64), release.noise
         one = np.shape(release.model.empty)
         if copies.ndim != 1 + len(one) or copies.shape[1:] != one or not len(copies):
@@ -82,9 +82,9 @@ class ObservedRelease(NamedTuple):
         return cls(model=release.model, n=release.n, noise=noise, copies=copies)
 
     def limit(self, build: LikelihoodGraph, **numbers: Any) -> LikelihoodTerm:
-        """The central limit of the one copy, with the noise of its statistic and numbers of the model."""
+        """Return the central limit likelihood of the single copy, with its noise and numbers of the model."""
         own = {"observed": self.copies.mean(axis=0), "n": self.n, "noise_variance": self.noise.variance}
-        return LikelihoodTerm(build, noisy.laplacian(self.noise), own | numbers, _LIMIT)
+        return LikelihoodTerm(build, noisy.has_laplace_tails(self.noise), own | numbers, _LIMIT)
 
 
 def _one(_model: Any) -> int:
@@ -97,7 +97,7 @@ def _never(_model: Any) -> bool:
 
 @frozen_value
 class ModelSpec:
-    """How PyMC sees a class of models.
+    """Specification of a class of models in PyMC.
 
     Parameters
     ----------
@@ -116,6 +116,16 @@ class ModelSpec:
     separate_copies : callable, optional
         Whether several noisy copies of a statistic say more than their mean, as those of a count do, to a `term` that
         takes them all. By default they become one.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc_models import spec_of
+    >>> spec = spec_of(ps.GammaPoisson)
+    >>> spec.parameters
+    {'rate': 0}
+    >>> spec.prior_numbers(ps.GammaPoisson(shape=2, rate=1, upper=5))
+    {'shape': 2.0, 'rate': 1.0}
     """
 
     parameters: Mapping[str, int]
@@ -127,21 +137,29 @@ class ModelSpec:
 
 
 def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
-    """Make a model of another package known to PyMC: for `PrivateStatistics.mcmc` and `noisy_observation`.
+    """Register a model class of another package, for `PrivateStatistics.mcmc` and `noisy_observation`.
 
     Parameters
     ----------
     model_class : type
         A subclass of Model.
     spec : ModelSpec
-        How PyMC sees its models.
+        Specification of its models.
 
     Raises
     ------
     TypeError
-        If the arguments are of other types.
+        If an argument has the wrong type.
     ValueError
-        If the class has another specification already.
+        If the class already has a different specification.
+
+    Examples
+    --------
+    Registering the same specification again has no effect.
+
+    >>> import privsample as ps
+    >>> from privsample.interop.pymc_models import spec_of
+    >>> ps.register_pymc(ps.GammaPoisson, spec_of(ps.GammaPoisson))
     """
     given: Any = model_class
     if not (isinstance(given, type) and issubclass(given, Model)):
@@ -153,7 +171,7 @@ def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
 
 
 def spec_of(kind: type) -> ModelSpec:
-    """The specification of a class of models. Raises: TypeError, for one that has none."""
+    """Return the specification of a class of models. Raises TypeError if it has none."""
     found = _SPECS.get(kind)
     if found is None:
         known = ", ".join(each.__name__ for each in _SPECS)
@@ -165,9 +183,9 @@ def spec_of(kind: type) -> ModelSpec:
 
 
 def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> LikelihoodTerm:
-    """Copies (k,) of one count with noise: Binomial(n, p) or, n None, Poisson(mean).
+    """Return the likelihood of noisy copies (k,) of one count: Binomial(n, p), or Poisson(mean) if n is None.
 
-    Raises: ValueError, for more than one copy where the count can only have its central limit.
+    Raises ValueError for several copies if only the central limit is possible.
     """
     most = np.inf if n is None else float(n)
     counts = noisy.window(copies, noise, most)
@@ -177,7 +195,7 @@ def count_term(copies: FloatArray, noise: Noise, *, n: int | None) -> Likelihood
             raise ValueError(f"the noise leaves too many counts possible for {len(copies)} copies: release one")
         numbers |= {"observed": copies[0], "noise_variance": noise.variance}
         build: LikelihoodGraph = terms.poisson_limit if n is None else terms.binomial_limit
-        return LikelihoodTerm(build, noisy.laplacian(noise), numbers, _LIMIT)
+        return LikelihoodTerm(build, noisy.has_laplace_tails(noise), numbers, _LIMIT)
     own = noisy.poisson_weights(counts) if n is None else noisy.binomial_weights(counts, n)
     numbers |= {"weights": own + np.sum([noise.log_mass(copy - counts) for copy in copies], axis=0), "first": counts[0]}
     build = terms.poisson_count if n is None else terms.binomial_count
@@ -201,10 +219,10 @@ def _dirichlet_prior(numbers: Numbers, width: int) -> dict[str, Any]:
 
 
 def _dirichlet(release: ObservedRelease) -> LikelihoodTerm:
-    if release.copies.shape[1] == 2:  # the second count is n less the first: one more view of it
+    if release.copies.shape[1] == 2:  # the second count is n minus the first, so it is another noisy copy of it
         views = np.concatenate([release.copies[:, 0], release.n - release.copies[:, 1]])
         if noisy.window(views, release.noise, release.n) is not None:
-            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_share)
+            return count_term(views, release.noise, n=release.n)._replace(build=terms.first_count)
         if len(release.copies) > 1:
             raise ValueError(f"the noise leaves too many counts possible for {len(release.copies)} copies: release one")
     return release.limit(terms.multinomial_limit)
@@ -240,7 +258,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
-    """Variance and coefficients (size,). Scaled, none depends on a unit: every chain begins near the prior's middle."""
+    """Return variance and coefficients (size,), by standardized variables: chains start near the prior's centre."""
     pm, tensor = import_pymc()
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
@@ -290,7 +308,7 @@ def _moments(build: LikelihoodGraph) -> Callable[[ObservedRelease], LikelihoodTe
 
 @cache
 def _nodes(width: int) -> FloatArray:
-    """Points that stand for N(0, I), shape (_NODES, width): evenly spread, their first three moments exact."""
+    """Return quasi-random nodes for N(0, I), shape (_NODES, width), with exact first three moments."""
     from scipy.stats import norm, qmc
 
     even = qmc.Sobol(width, scramble=False).random(_NODES // 2) + 1.0 / _NODES

@@ -1,6 +1,6 @@
-"""Log likelihoods of noisy statistics in PyTensor: a latent count summed out, or the central limit of a sum.
+"""Log likelihoods of noisy statistics in PyTensor: a latent count is summed out, or a sum is taken to be normal.
 
-Kind: exact up to a stated window for counts; the central limit is an approximation, and is called so where it is used.
+Kind: exact for counts, up to a truncation of the noise; the central limit is an approximation.
 Source: Bernstein and Sheldon 2018 and 2019 (central limit); docs/notes/moments.md.
 """
 
@@ -12,59 +12,59 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample.distributions.noise import DiscreteLaplaceNoise, LaplaceNoise, Noise
 
-LOST = 1e-12  # chance that the noise leaves the window
-LARGEST = 1 << 14  # values in a window
+MASS_OUTSIDE = 1e-12  # probability that the noise leaves the window
+MAX_COUNTS = 1 << 14  # largest number of counts in a window
 
 
 def window(copies: FloatArray, noise: Noise, most: float) -> FloatArray | None:
-    """The counts in {0, ..., most} from which noise leads to the copies (k,), but for the chance LOST for each count.
+    """Return the counts in {0, ..., most} that are compatible with the noisy copies (k,).
 
-    Around the nearest possible counts, where the noise has carried a copy out of the range: all that a window around
-    the copy holds, and never nothing. None, if there are more than LARGEST, or some that
-    a float cannot tell apart.
+    For each count left out, the probability that the noise leads to the copies is at most MASS_OUTSIDE. A copy outside
+    the range is replaced by the nearest possible count, so that the window is never empty. Returns None for more than
+    MAX_COUNTS counts, and for counts that floats do not represent exactly.
     """
-    reach, nearest = noise.reach(np.log(LOST / len(copies))), np.clip(copies, 0.0, most)
+    reach, nearest = noise.reach(np.log(MASS_OUTSIDE / len(copies))), np.clip(copies, 0.0, most)
     low, high = max(np.floor(nearest.min() - reach), 0.0), min(np.ceil(nearest.max() + reach), most)
-    return np.arange(low, high + 1) if high - low < LARGEST and high < 2.0**53 else None
+    return np.arange(low, high + 1) if high - low < MAX_COUNTS and high < 2.0**53 else None
 
 
 def binomial_weights(counts: FloatArray, n: int) -> FloatArray:
-    """Log binomial coefficients of consecutive `counts`: their steps are exact where they are huge."""
+    """Return log binomial coefficients of consecutive counts, by their increments, which avoids cancellation."""
     steps = np.log(n - counts[:-1]) - np.log(counts[1:])
     first = special.gammaln(n + 1) - special.gammaln(counts[0] + 1) - special.gammaln(n - counts[0] + 1)
     return np.asarray(first + np.concatenate([[0.0], np.cumsum(steps)]))
 
 
 def poisson_weights(counts: FloatArray) -> FloatArray:
-    """-log s! of consecutive `counts` s."""
+    """Return -log s! of consecutive counts s."""
     steps = -np.log(counts[1:])
     return np.asarray(np.concatenate([[0.0], np.cumsum(steps)]) - special.gammaln(counts[0] + 1))
 
 
 def binomial(tensor: Any, weights: Any, first: Any, n: Any, p: Any) -> Any:
-    """log of sum_s e^weights[s] p^s (1 - p)^(n - s), s over consecutive counts from `first`."""
+    """Return log sum_s e^weights[s] p^s (1 - p)^(n - s) over consecutive counts s from `first`."""
     inside = tensor.clip(p, 1e-300, 1 - 2.0**-53)
     failure = tensor.log1p(-inside)
     return _tilted(tensor, weights, first, tensor.log(inside) - failure) + n * failure
 
 
 def poisson(tensor: Any, weights: Any, first: Any, mean: Any) -> Any:
-    """log of sum_s e^weights[s] mean^s e^-mean, s over consecutive counts from `first`."""
+    """Return log sum_s e^weights[s] mean^s e^-mean over consecutive counts s from `first`."""
     positive = tensor.maximum(mean, 1e-300)
     return _tilted(tensor, weights, first, tensor.log(positive)) - positive
 
 
 def _tilted(tensor: Any, weights: Any, first: Any, slope: Any) -> Any:
-    """log sum_k e^(weights[k] + (first + k) slope), without the cancellation of large first or the overflow of exp."""
+    """Return log sum_k e^(weights[k] + (first + k) slope); without cancellation or overflow."""
     exponents = weights + tensor.arange(weights.shape[0]) * slope
     largest = exponents.max()
     return largest + tensor.log(tensor.exp(exponents - largest).sum()) + first * slope
 
 
 def normal(tensor: Any, observed: Any, mean: Any, variance: Any, noise_variance: Any, laplace: bool) -> Any:
-    """log density of N(mean, variance) plus normal noise or, with `laplace`, Laplace noise of this variance.
+    """Return the log density of N(mean, variance) plus normal noise or, with `laplace`, Laplace noise of this variance.
 
-    Normal plus Laplace has a closed form in erfcx, whose two terms are written so that neither overflows.
+    The density of normal plus Laplace is a sum of two terms in erfcx; each is evaluated in a form that cannot overflow.
     """
     off = observed - mean
     if not laplace:
@@ -84,14 +84,14 @@ def normal(tensor: Any, observed: Any, mean: Any, variance: Any, noise_variance:
 
 
 def correlated(tensor: Any, observed: Any, mean: Any, covariance: Any, noise_variances: Any) -> Any:
-    """log density of N(mean, covariance) plus independent normal noise, all of shape (d,) but the covariance (d, d)."""
+    """Return the log density of N(mean (d,), covariance (d, d)) plus independent normal noise of variances (d,)."""
     root = tensor.linalg.cholesky(covariance + tensor.diag(noise_variances))
     scaled = tensor.linalg.solve_triangular(root, observed - mean, lower=True)
     return -0.5 * (scaled**2).sum() - tensor.log(tensor.diagonal(root)).sum() - _half_log_two_pi(observed)
 
 
 def multinomial(tensor: Any, observed: Any, n: int, p: Any, noise_variances: Any) -> Any:
-    """`correlated` with the mean and covariance of multinomial counts, n p and n (diag(p) - pp'), in closed form."""
+    """Return `correlated` for multinomial counts, mean n p and covariance n (diag(p) - pp'), in closed form."""
     own = n * p + noise_variances
     off = observed - n * p
     kept = (p * noise_variances / own).sum()  # 1 - n p' diag(own)^-1 p without cancellation
@@ -100,10 +100,10 @@ def multinomial(tensor: Any, observed: Any, n: int, p: Any, noise_variances: Any
 
 
 def _half_log_two_pi(observed: Any) -> Any:
-    """log(2 pi)/2 for each coordinate."""
+    """Return log(2 pi)/2 times the number of coordinates."""
     return observed.shape[0] * np.log(2 * np.pi) / 2
 
 
-def laplacian(noise: Noise) -> bool:
-    """Whether the noise has Laplace tails."""
+def has_laplace_tails(noise: Noise) -> bool:
+    """Return whether the noise has Laplace tails."""
     return isinstance(noise, LaplaceNoise | DiscreteLaplaceNoise)

@@ -1,6 +1,6 @@
-"""PyMC itself, and the sampler that runs its models: nutpie where it is installed, else PyMC's own in its numba mode.
+"""Import of PyMC, and NUTS for its models: by nutpie if it is installed, otherwise by PyMC in its numba mode.
 
-Neither needs a C compiler; PyMC's default mode does, and hangs without one.
+Neither needs a C compiler. PyMC's default mode needs one, and hangs without it.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def libraries(what: str) -> tuple[Any, Any]:
-    """PyMC and its tensors. Raises: ImportError, PyMC is not installed; `what` says what needs it."""
+    """Return PyMC and pytensor.tensor. Raises ImportError without PyMC; `what` names the feature that needs it."""
     try:
         import pymc
         from pytensor import tensor
@@ -23,14 +23,14 @@ def libraries(what: str) -> tuple[Any, Any]:
 
 
 def sampler() -> str:
-    """Which NUTS runs: "nutpie" (the extra `nuts`) or "pymc"."""
+    """Return the NUTS implementation in use: "nutpie" (the extra `nuts`) or "pymc"."""
     return "nutpie" if util.find_spec("nutpie") else "pymc"
 
 
 def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Generator) -> Any:
-    """Independent chains of a PyMC model by NUTS: an InferenceData or, with ArviZ 1, a DataTree.
+    """Sample independent chains of a PyMC model by NUTS; return an InferenceData or, with ArviZ 1, a DataTree.
 
-    It warns of nothing: a warning would speak of the data. Raises: KeyboardInterrupt, the run was stopped.
+    Warnings are suppressed, because they could reveal private data. Raises KeyboardInterrupt if the run was stopped.
     """
     pm, _ = libraries("sampling by NUTS")
     name = sampler()
@@ -47,19 +47,19 @@ def run(model: Any, *, draws: int, tune: int, chains: int, rng: np.random.Genera
             compute_convergence_checks=False,
             **own,
         )
-    return finished(trace, draws, chains)
+    return complete_trace(trace, draws, chains)
 
 
 def nutpie_seed(rng: np.random.Generator) -> int:
-    """A seed of 64 bits, all that nutpie takes, for every run of nutpie.
+    """Return a seed of 64 bits, the maximum that nutpie accepts.
 
-    Of a generator PyMC would make one of 30 bits: so few outcomes of a private draw can be enumerated.
+    From a generator PyMC would make a seed of 30 bits; then all possible outcomes of a private draw can be enumerated.
     """
     return int(rng.integers(1 << 64, dtype=np.uint64))
 
 
-def finished(trace: Any, draws: int, chains: int) -> Any:
-    """The trace, if it is whole. Raises: KeyboardInterrupt: a stopped run returns what it has."""
+def complete_trace(trace: Any, draws: int, chains: int) -> Any:
+    """Return the trace if it is complete. Raises KeyboardInterrupt otherwise, since a stopped run returns a part."""
     sizes = trace.posterior.sizes
     if (sizes["chain"], sizes["draw"]) != (chains, draws):
         raise KeyboardInterrupt
@@ -68,9 +68,9 @@ def finished(trace: Any, draws: int, chains: int) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Run without warnings, which would speak of the data, and with one thread for each product of matrices.
+    """Suppress warnings, which could reveal private data, and limit BLAS to one thread.
 
-    The matrices are small: several threads would wait for each other and for the chains.
+    The matrices are small: several threads would slow down each other and the chains.
     """
     with warnings.catch_warnings(), import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore")

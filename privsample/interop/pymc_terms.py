@@ -1,6 +1,7 @@
-"""Graphs of the log likelihoods of noisy statistics, as functions of numbers and parameters that are all tensors.
+"""Graphs of the log likelihoods of noisy statistics, as functions of tensors.
 
-A graph knows no number of a release: data, sizes, scales and bounds enter by name, so that it can be compiled once.
+A graph contains no number of a release: data, sizes, scales and bounds are inputs by name, so that each graph is
+compiled once.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from privsample.interop.pymc_sampling import libraries
 
 
 class TermSite(NamedTuple):
-    """Where a term goes: its name in the model, and whether the noise has Laplace tails."""
+    """Name of a term in the model, and whether its noise has Laplace tails."""
 
     name: str
     laplace: bool
@@ -25,71 +26,71 @@ LikelihoodGraph = Callable[..., Any]  # (site, numbers, *parameters) -> the log 
 
 
 def import_pymc() -> tuple[Any, Any]:
-    """PyMC and its tensors."""
+    """Return PyMC and pytensor.tensor."""
     return libraries("noise-aware inference")
 
 
 def binomial_count(_site: TermSite, numbers: Numbers, p: Any) -> Any:
-    """A latent count of n records, summed out."""
+    """Log likelihood of a noisy binomial count; the latent count is summed out."""
     _, tensor = import_pymc()
     return noisy.binomial(tensor, numbers["weights"], numbers["first"], numbers["n"], p)
 
 
 def binomial_limit(site: TermSite, numbers: Numbers, p: Any) -> Any:
-    """The central limit of a count of n records."""
+    """Log likelihood of a noisy binomial count by the central limit theorem."""
     n = numbers["n"]
     return _normal(site, numbers, n * p, n * p * (1 - p))
 
 
 def poisson_count(_site: TermSite, numbers: Numbers, mean: Any) -> Any:
-    """A latent Poisson count, summed out."""
+    """Log likelihood of a noisy Poisson count; the latent count is summed out."""
     _, tensor = import_pymc()
     return noisy.poisson(tensor, numbers["weights"], numbers["first"], mean)
 
 
 def poisson_limit(site: TermSite, numbers: Numbers, mean: Any) -> Any:
-    """The central limit of a Poisson count."""
+    """Log likelihood of a noisy Poisson count by the central limit theorem."""
     return _normal(site, numbers, mean, mean)
 
 
-def first_share(site: TermSite, numbers: Numbers, theta: Any) -> Any:
-    """Two categories: the count of the first."""
+def first_count(site: TermSite, numbers: Numbers, theta: Any) -> Any:
+    """Log likelihood of the noisy counts of two categories, through the count of the first."""
     return binomial_count(site, numbers, theta[0])
 
 
 def multinomial_limit(site: TermSite, numbers: Numbers, theta: Any) -> Any:
-    """Counts of several categories."""
+    """Log likelihood of noisy counts of several categories by the central limit theorem."""
     _, tensor = import_pymc()
     observed = numbers["observed"]
     return noisy.multinomial(tensor, observed, numbers["n"], theta, _noise_variances(site, numbers, theta.shape[0]))
 
 
 def clipped_poisson(site: TermSite, numbers: Numbers, rate: Any) -> Any:
-    """Sum of counts, each clipped: numbers["counts"] are those below `upper`."""
+    """Log likelihood of a noisy sum of clipped counts; numbers["counts"] are the counts below `upper`."""
     _, tensor = import_pymc()
     return _sum(site, numbers, *clipped.poisson_moments(tensor, rate, numbers["upper"], numbers["counts"]))
 
 
 def clipped_exponential(site: TermSite, numbers: Numbers, rate: Any) -> Any:
-    """Sum of waiting times, each clipped."""
+    """Log likelihood of a noisy sum of clipped waiting times."""
     _, tensor = import_pymc()
     return _sum(site, numbers, *clipped.exponential_moments(tensor, rate, numbers["upper"]))
 
 
 def clipped_normal(site: TermSite, numbers: Numbers, mean: Any) -> Any:
-    """Sum of normal records of known variance, each clipped: its first two moments in closed form."""
+    """Log likelihood of a noisy sum of clipped normal records of known variance, by closed-form moments."""
     _, tensor = import_pymc()
     deviation, low, high = numbers["deviation"], numbers["low"], numbers["high"]
     return _sum(site, numbers, *clipped.normal_moments(tensor, mean, deviation, low, high))
 
 
 def normal_moments(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
-    """First two moments of normal records, each clipped."""
+    """Log likelihood of the noisy first two moments of clipped normal records."""
     return _moments(site, numbers, (mean + variance**0.5 * numbers["nodes"][:, 0])[:, None], 1)
 
 
 def regression_moments(site: TermSite, numbers: Numbers, *parameters: Any) -> Any:
-    """Second moments of features and target, each clipped."""
+    """Log likelihood of the noisy second moments of clipped features and target."""
     _, tensor = import_pymc()
     coefficients, intercept, variance, feature_mean, feature_root = parameters
     nodes, width = numbers["nodes"], feature_root.type.shape[0]
@@ -99,22 +100,23 @@ def regression_moments(site: TermSite, numbers: Numbers, *parameters: Any) -> An
 
 
 def _normal(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
+    """Log density of the observed number: a normal statistic of this mean and variance, plus noise."""
     _, tensor = import_pymc()
     return noisy.normal(tensor, numbers["observed"], mean, variance, numbers["noise_variance"], site.laplace)
 
 
 def _sum(site: TermSite, numbers: Numbers, mean: Any, variance: Any) -> Any:
-    """The central limit of the sum of n records with this mean and variance."""
+    """Log density of a noisy sum of n records with this mean and variance, by the central limit theorem."""
     _, tensor = import_pymc()
     return _normal(site, numbers, numbers["n"] * mean, numbers["n"] * tensor.maximum(variance, 1e-300))
 
 
 def _moments(site: TermSite, numbers: Numbers, records: Any, width: int) -> Any:
-    """The central limit of the second moments of clipped records, given one record at each node, (nodes, width)."""
+    """Log density of noisy second moments by the central limit theorem; records (nodes, width) are quadrature nodes."""
     _, tensor = import_pymc()
     scaled = tensor.clip((records - numbers["middles"]) / numbers["units"], -numbers["radius"], numbers["radius"])
     augmented = tensor.concatenate([tensor.ones_like(scaled[:, :1]), scaled], axis=1)
-    # Products with constant matrices: gradients of indices would take a minute to compile.
+    # Products with constant matrices, because the gradient of fancy indexing takes a minute to compile.
     first, second = (np.eye(width + 1)[:, chosen[1:]] for chosen in np.triu_indices(width + 1))
     terms = tensor.dot(augmented, first) * tensor.dot(augmented, second) * numbers["weights"]
     mean = terms.mean(axis=0)
@@ -125,7 +127,7 @@ def _moments(site: TermSite, numbers: Numbers, records: Any, width: int) -> Any:
 
 
 def _noise_variances(site: TermSite, numbers: Numbers, size: Any) -> Any:
-    """Variances (size,) given which the noise is normal: of Laplace noise they are exponential, and latent."""
+    """Variances (size,) given which the noise is normal; for Laplace noise they are latent and exponential."""
     pm, tensor = import_pymc()
     if not site.laplace:
         return tensor.ones(size) * numbers["noise_variance"]

@@ -1,4 +1,4 @@
-"""Laws of accounts: what the views must have in common, whatever the numbers rest on."""
+"""Requirements on accounts: consistency of their curves, bounds, files and conversions."""
 
 import copy
 import json
@@ -16,12 +16,12 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import LossPair, delta_below_zero
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne
 from privsample.testing.base import (
-    Broken,
-    CheckedDistribution,
-    Law,
+    CheckedRequirement,
     NotApplicable,
-    check_distributions,
-    check_names,
+    Requirement,
+    Violation,
+    check_requirements,
+    check_skipped,
     require,
     short,
 )
@@ -34,7 +34,7 @@ _CLOSE = 1e-9
 
 
 def same_numbers(one: Accountant, other: Accountant) -> bool:
-    """Whether two accounts give the same Renyi curve, privacy curve and epsilon at a few places."""
+    """Return whether two accounts agree in Rényi curve, privacy curve and epsilon at a few points."""
     return (
         np.array_equal(one.rdp(ORDERS), other.rdp(ORDERS))
         and np.array_equal(one.delta(EPSILONS[2:7:2]), other.delta(EPSILONS[2:7:2]))
@@ -43,39 +43,41 @@ def same_numbers(one: Accountant, other: Accountant) -> bool:
 
 
 def _value(account: Accountant) -> None:
+    """Check that the account is an immutable value with its own fields, source and assumptions."""
     advice = "write @dataclass(frozen=True, kw_only=True) above the class, with the fields relation and assumptions"
     cls: Any = type(account)
-    require(is_dataclass(cls), f"{cls.__name__} is no dataclass", advice)
+    require(is_dataclass(cls), f"{cls.__name__} is not a dataclass", advice)
     for field in fields(cls):
         require(
             field.name in ("relation", "assumptions") or not hasattr(Accountant, field.name),
-            f"its field {field.name} hides the accountant's own {field.name}",
+            f"its field {field.name} overrides the attribute {field.name} of Accountant",
             "give the field another name",
         )
     try:
         other = cls(**{field.name: getattr(account, field.name) for field in fields(cls) if field.init})
         equal = other == account and hash(other) == hash(account)
     except TypeError as error:
-        raise Broken(f"an account of the same fields cannot be made or hashed: {error}", advice) from error
+        raise Violation(f"an account of the same fields cannot be made or hashed: {error}", advice) from error
     require(equal, "an account of the same fields is not equal to it", advice)
-    require(same_numbers(other, account), "an account of the same fields gives other numbers", advice)
+    require(same_numbers(other, account), "an account of the same fields gives different numbers", advice)
     copied = (copy.deepcopy(account), pickle.loads(pickle.dumps(account)))
     require(all(one == account for one in copied), "a copy or a pickled copy is not equal to it", advice)
     require(isinstance(account.relation, Relation), f"its relation is {short(account.relation)}", advice)
     require(
         str(account.source).strip(),
         f"source is {account.source!r}",
-        "let source name the author, the year and the theorem that the numbers rest on",
+        "let source name the author, the year and the theorem of the bound",
     )
     more = account.assuming(Assumption.CONVERGED_CHAIN)
     require(
         more.assumptions >= account.assumptions | {Assumption.CONVERGED_CHAIN},
-        "a further assumption was lost: the field assumptions is not kept",
+        "an assumption that was added is missing: the field assumptions is not kept",
         advice,
     )
 
 
 def _bounds(account: Accountant) -> None:
+    """Check that `bounds` is a PrivacyBounds with values in range."""
     found: Any = account.bounds
     require(
         isinstance(found, PrivacyBounds),
@@ -86,11 +88,12 @@ def _bounds(account: Accountant) -> None:
         0.0 <= found.infinity_mass < 1.0 and found.order_limit >= 1.0 and found.pure_epsilon >= 0.0 <= found.zcdp,
         f"infinity_mass = {found.infinity_mass!r}, order_limit = {found.order_limit!r}, "
         f"pure_epsilon = {found.pure_epsilon!r}, zcdp = {found.zcdp!r}",
-        "check what _bounds gives to PrivacyBounds",
+        "check the arguments that _bounds passes to PrivacyBounds",
     )
 
 
 def _renyi_curve(account: Accountant) -> None:
+    """Check that the Rényi curve is nonnegative, monotone, and below the zCDP and pure bounds."""
     values, advice = account.rdp(ORDERS), "check renyi of the pairs, or the curve given to PrivacyBounds.from_renyi"
     table = ", ".join(f"{value:.6g} at order {order:g}" for order, value in zip(ORDERS, values, strict=True))
     require(
@@ -98,13 +101,13 @@ def _renyi_curve(account: Accountant) -> None:
     )
     require(
         np.array_equal(np.isinf(values), account.order_limit <= ORDERS),
-        f"rdp is infinite elsewhere than from the order limit {account.order_limit:g} on: {table}",
+        f"rdp must be infinite exactly at orders >= order_limit = {account.order_limit:g}: {table}",
         advice,
     )
     finite = values[np.isfinite(values)]
-    if account.kind("rdp") == "exact":  # an upper bound may be looser at a lower order
+    if account.kind("rdp") == "exact":  # an upper bound need not be monotone: it may be looser at a lower order
         require(
-            np.all(np.diff(finite) >= -_CLOSE * finite[1:]), f"rdp must not fall as the order grows: {table}", advice
+            np.all(np.diff(finite) >= -_CLOSE * finite[1:]), f"rdp must be nondecreasing in the order: {table}", advice
         )
     ceiling = np.minimum(account.zcdp * ORDERS, account.max_divergence)[np.isfinite(values)]
     require(
@@ -116,10 +119,11 @@ def _renyi_curve(account: Accountant) -> None:
 
 
 def _privacy_curve(account: Accountant) -> None:
+    """Check that the privacy curve is a nonincreasing probability, at least 1 - e^epsilon."""
     values, advice = account.delta(EPSILONS), "check log_delta of the pairs: log of sum [p - e^epsilon q]_+"
     table = ", ".join(f"{value:.6g} at epsilon {e:g}" for e, value in zip(EPSILONS, values, strict=True))
     require(values.shape == EPSILONS.shape and bool(np.all((values >= 0) & (values <= 1))), f"delta is {table}", advice)
-    require(np.all(np.diff(values) <= _CLOSE * values[:-1]), f"delta must not grow with epsilon: {table}", advice)
+    require(np.all(np.diff(values) <= _CLOSE * values[:-1]), f"delta must be nonincreasing in epsilon: {table}", advice)
     require(
         np.all(values >= -np.expm1(EPSILONS) * (1 - _CLOSE)),
         f"below epsilon = 0, delta must be at least 1 - e^epsilon: {table}",
@@ -131,15 +135,16 @@ def _privacy_curve(account: Accountant) -> None:
             left <= account.failure * (1 + _CLOSE),
             f"at the pure guarantee, epsilon = {account.max_divergence:.6g}, delta is {left:.6g}; the infinity mass is "
             f"{account.failure:.6g}",
-            "check max_loss of the pairs and pure_epsilon of the bounds",
+            "check max_divergence of the pairs and pure_epsilon of the bounds",
         )
 
 
 def _inverse(account: Accountant) -> None:
+    """Check that `epsilon` inverts `delta`."""
     before = np.inf
     for delta in DELTAS:
         epsilon = float(account.epsilon(delta))
-        advice = "check that log_delta of the pairs falls with epsilon, and least_epsilon, where it is defined"
+        advice = "check that log_delta of the pairs is nonincreasing in epsilon, and least_epsilon, if it is defined"
         require(
             0.0 <= epsilon <= before * (1 + 1e-12), f"epsilon({delta:g}) is {epsilon:.9g}, above {before:.9g}", advice
         )
@@ -154,10 +159,10 @@ def _inverse(account: Accountant) -> None:
 
 
 def _same_pair(account: Accountant) -> None:
-    """The Renyi curve and the privacy curve of a dominating pair are about the same two distributions."""
+    """Check that the Rényi curve and the privacy curve of a dominating pair belong to the same two distributions."""
     pairs = account.bounds.pairs
     if not pairs:
-        raise NotApplicable("the account knows a Renyi curve only")
+        raise NotApplicable("the account has a Rényi curve only")
     for pair in pairs:
         _conversion(pair)
         if pair.reverse() != pair:
@@ -165,7 +170,7 @@ def _same_pair(account: Accountant) -> None:
 
 
 def _conversion(pair: LossPair) -> None:
-    """delta is at most what its Renyi curve implies (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    """Check delta against the bound from the Rényi curve (Canonne, Kamath and Steinke 2020, Proposition 12)."""
     orders = ORDERS[pair.order_limit > ORDERS]
     if not orders.size:
         return
@@ -176,13 +181,14 @@ def _conversion(pair: LossPair) -> None:
     at = int(np.argmax(known - implied))
     require(
         np.all(known <= implied + 1e-6),
-        f"log_delta({epsilons[at]:g}) of {short(pair)} is {known[at]:.6g}, and its Renyi curve implies at most "
+        f"log_delta({epsilons[at]:g}) of {short(pair)} is {known[at]:.6g}, and its Rényi curve implies at most "
         f"{implied[at]:.6g}",
-        "check log_delta and renyi of the pair: they must be about the same two distributions",
+        "check log_delta and renyi of the pair: they must belong to the same two distributions",
     )
 
 
 def _reversed(pair: LossPair) -> None:
+    """Check delta at negative epsilon against the pair with exchanged distributions."""
     above = EPSILONS[EPSILONS > 0]
     expected = delta_below_zero(-above, np.asarray(pair.reverse().log_delta(above)))
     found = np.asarray(pair.log_delta(-above))
@@ -190,30 +196,33 @@ def _reversed(pair: LossPair) -> None:
         np.all(np.abs(np.expm1(found - expected)) <= 1e-6),
         f"log_delta({(-above).tolist()}) of {short(pair)} is {found.tolist()}, and its reverse implies "
         f"{expected.tolist()}",
-        "let reverse() be the pair with the two distributions exchanged, and log_delta hold for negative epsilon, too",
+        "let reverse() return the pair with exchanged distributions, and let log_delta be correct for negative epsilon",
     )
 
 
 def _groups(account: Accountant) -> None:
-    advice = "leave group to the base class, or check it: a larger group may differ in everything that a smaller may"
+    """Check that the bounds of a group are not smaller than those of one record."""
+    advice = "use group of the base class, or correct it: a larger group must not have a smaller bound"
     one, relation = account.group(1), account.relation
     require(
         np.all(one.rdp(ORDERS) >= account.rdp(ORDERS) * (1 - _CLOSE)),
-        "group(1) costs less than the account itself",
+        "group(1) has a smaller bound than the account itself",
         advice,
     )
     try:
         two = account.group(2)
     except ValueError as error:
-        raise NotApplicable(f"the account says: {error}") from None
+        raise NotApplicable(f"group(2) raised ValueError: {error}") from None
     if isinstance(relation, AddRemove) or (isinstance(relation, ReplaceOne) and relation.n > 1):
         require(
-            two.relation == relation.group(2), f"group(2) is about {two.relation}, expected {relation.group(2)}", advice
+            two.relation == relation.group(2),
+            f"group(2) has the relation {two.relation}, expected {relation.group(2)}",
+            advice,
         )
     if np.isfinite(account.rdp(ORDERS)).any():
         require(
             np.all(two.rdp(ORDERS) >= account.rdp(ORDERS) * (1 - _CLOSE)),
-            "the Renyi curve of group(2) is below that of one record",
+            "the Rényi curve of group(2) is below that of one record",
             advice,
         )
         return
@@ -226,38 +235,40 @@ def _groups(account: Accountant) -> None:
 
 
 def _repeated(account: Accountant) -> None:
+    """Check that two releases compose, to a bound not smaller than that of one."""
     single = account
     if isinstance(account.relation, ProfileEdge):
         single = account.assuming(Assumption.INDEPENDENT_OBSERVATIONS)
-    both, advice = 2 * single, "check the pairs and the Renyi curve of the bounds"
+    both, advice = 2 * single, "check the pairs and the Rényi curve of the bounds"
     require(both == single + single, "2 * account is not account + account", "compare accounts by content")
     cost, least = float(both.epsilon(_DELTA)), float(single.epsilon(_DELTA))
     require(
         cost >= least * (1 - _CLOSE),
-        f"two releases cost epsilon = {cost:.6g} at delta = {_DELTA:g}, and one costs {least:.6g}",
+        f"two releases have epsilon = {cost:.6g} at delta = {_DELTA:g}, and one has {least:.6g}",
         advice,
     )
     if single.failure == 0.0:
         require(
             np.allclose(both.rdp(ORDERS), 2 * single.rdp(ORDERS), rtol=1e-6, atol=1e-12),
-            "the Renyi curve of two releases is not twice that of one",
+            "the Rényi curve of two releases is not twice that of one",
             advice,
         )
 
 
 def _stored(account: Accountant) -> None:
+    """Check that the account is equal after it was stored and loaded."""
     advice = 'register the class: privsample.register(package="...") above @dataclass, and every value in its fields'
     try:
         loaded = Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False)))
     except (TypeError, ValueError) as error:
-        raise Broken(f"it cannot be stored and loaded: {error}", advice) from error
-    require(loaded == account, f"stored and loaded it is {short(loaded)}, not {short(account)}", advice)
-    require(same_numbers(loaded, account), "stored and loaded it gives other numbers", advice)
+        raise Violation(f"it cannot be stored and loaded: {error}", advice) from error
+    require(loaded == account, f"the loaded account is {short(loaded)}, expected {short(account)}", advice)
+    require(same_numbers(loaded, account), "the loaded account gives different numbers", advice)
 
 
-_ADVICE = "let the accountant give its bounds for all parameters that its __post_init__ accepts"
-ACCOUNT_LAWS = tuple(
-    Law(name, check, _ADVICE)
+_ADVICE = "let the accountant compute its bounds for all parameters that its __post_init__ accepts"
+ACCOUNT_REQUIREMENTS = tuple(
+    Requirement(name, check, _ADVICE)
     for name, check in (
         ("account-bounds", _bounds),
         ("account-value", _value),
@@ -272,39 +283,40 @@ ACCOUNT_LAWS = tuple(
 )
 
 
-def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tuple[CheckedDistribution, ...]:
-    """Check that an accountant obeys the laws that hold for every account, whatever its numbers rest on.
+def check_accountant(account: Accountant, *, skip: Collection[str] = ()) -> tuple[CheckedRequirement, ...]:
+    """Check that an accountant satisfies the requirements on all accounts.
 
-    That the numbers are true no such check can tell: `check_mechanism` audits a mechanism that has this account.
+    The check tests consistency, such as between the Rényi curve and the privacy curve. It cannot verify that the bound
+    is correct; `check_mechanism` audits a mechanism that has this account.
 
     Parameters
     ----------
     account : Accountant
-        The accountant, with parameters for which it answers quickly.
+        The accountant, with parameters for which it is fast.
     skip : collection of str
-        Names of laws that are not to be checked.
+        Names of requirements that are not checked.
 
     Returns
     -------
-    tuple of CheckedLaw
-        The laws, in the order in which they were checked.
+    tuple of CheckedRequirement
+        The results in the order of the checks.
 
     Raises
     ------
-    LawBroken
-        For the first law that is broken. The message names it and says what was seen and what to do.
+    RequirementViolated
+        For the first violation. The message names the requirement, the failing case and a correction.
     TypeError
-        If `account` is no accountant.
+        If `account` is not an Accountant.
     ValueError
-        If `skip` names something that is no law.
+        If `skip` names something that is not a requirement.
 
     Examples
     --------
     >>> import privsample as ps
     >>> from privsample.testing import check_accountant
-    >>> [law.law for law in check_accountant(ps.LaplaceAccountant(sensitivity=1, scale=2))][:3]
+    >>> [requirement.requirement for requirement in check_accountant(ps.LaplaceAccountant(sensitivity=1, scale=2))][:3]
     ['account-bounds', 'account-value', 'renyi-curve']
     """
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an Accountant, got {short(account)}")
-    return check_distributions(ACCOUNT_LAWS, account, short(account), check_names(skip, ACCOUNT_LAWS))
+    return check_requirements(ACCOUNT_REQUIREMENTS, account, short(account), check_skipped(skip, ACCOUNT_REQUIREMENTS))

@@ -1,4 +1,4 @@
-"""Laws that need neighbours: they are neighbours, an audit does not refute the account, and it catches the mutant."""
+"""Requirements on the worst neighbours and on audits of the mechanism and of its mutant."""
 
 from typing import Any
 
@@ -7,27 +7,27 @@ import numpy as np
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.simulations.audit.audit import audit as run_audit
 from privsample.simulations.audit.distance import check_neighbours, check_statistics, innermost_statistical
-from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, reads_records
 
 _SLACK = 1e-9
 
 
 def neighbours(case: Case) -> None:
-    """The worst neighbours are neighbours, can be drawn from, and are held to the account of the mechanism."""
+    """Check that the worst neighbours are neighbours, can be drawn from, and have the mechanism's account."""
     pairs: Any = case.neighbours()
     require(
         isinstance(pairs, tuple) and pairs and all(isinstance(pair, Neighbours) for pair in pairs),
         f"worst_neighbours() returned {short(pairs)}",
-        "return a tuple of privsample.Neighbours, one at least",
+        "return a nonempty tuple of privsample.Neighbours",
     )
     for pair in pairs:
-        _are_neighbours(case, pair)
-        _are_drawn(case, pair)
-        _are_priced(case, pair)
+        _check_related(case, pair)
+        _check_draws(case, pair)
+        _check_account(case, pair)
 
 
-def _are_neighbours(case: Case, pair: Neighbours) -> None:
+def _check_related(case: Case, pair: Neighbours) -> None:
     first, second = (build() for build in pair.datasets)
     relation, innermost = case.mechanism.accountant.relation, innermost_statistical(case.mechanism)
     try:
@@ -36,13 +36,13 @@ def _are_neighbours(case: Case, pair: Neighbours) -> None:
         elif reads_records(case.mechanism, first) or reads_records(case.mechanism, second):
             check_neighbours(relation, first, second, 1)
     except ValueError as error:
-        raise Broken(
-            f"the pair ({pair.words[0]}; {pair.words[1]}) are no neighbours: {error}",
-            "let worst_neighbours give datasets that the relation of the account calls neighbours",
+        raise Violation(
+            f"the datasets ({pair.words[0]}; {pair.words[1]}) are not neighbours: {error}",
+            "let worst_neighbours return datasets that are neighbours under the relation of the account",
         ) from error
 
 
-def _are_drawn(case: Case, pair: Neighbours) -> None:
+def _check_draws(case: Case, pair: Neighbours) -> None:
     count, widths = 4, set()
     for build in pair.datasets:
         outputs = np.asarray(pair.draw(build(), count, case.rng()), dtype=np.float64)
@@ -62,32 +62,32 @@ def _are_drawn(case: Case, pair: Neighbours) -> None:
             )
     require(
         len(widths) == 1,
-        f"one output has {sorted(widths)} numbers, which depends on the dataset",
-        "let draw return as many numbers for each dataset",
+        f"the length of one output depends on the dataset: {sorted(widths)}",
+        "let draw return outputs of equal length for all datasets",
     )
 
 
-def _are_priced(case: Case, pair: Neighbours) -> None:
+def _check_account(case: Case, pair: Neighbours) -> None:
     if pair.account is None:
         return
     own = case.mechanism.accountant
     require(
         pair.account.relation == own.relation,
-        f"the account of the pair is about {pair.account.relation}, and the mechanism's about {own.relation}",
+        f"the account of the pair has the relation {pair.account.relation}, and the mechanism's has {own.relation}",
         "let Neighbours(account=...) be the account of one draw",
     )
     for epsilon in (0.0, 0.1, 1.0):
         one, all_draws = float(pair.account.delta(epsilon)), float(own.delta(epsilon))
         require(
             one <= all_draws * (1 + _SLACK),
-            f"the account of the pair allows delta = {one:.6g} at epsilon = {epsilon:g}, and the mechanism's own "
-            f"{all_draws:.6g}: an audit would be held to less than the mechanism promises",
+            f"the account of the pair has delta = {one:.6g} at epsilon = {epsilon:g}, and the mechanism's has "
+            f"{all_draws:.6g}: the audit would test a weaker claim",
             "let Neighbours(account=...) be the account of one draw",
         )
 
 
 def audit(case: Case) -> None:
-    """An audit of few draws does not refute the account."""
+    """Check that an audit with few draws does not refute the account."""
     pairs = case.neighbours()
     known = all(pair.loss is not None for pair in pairs)
     most = case.samples if case.example is None else case.example.samples
@@ -96,25 +96,25 @@ def audit(case: Case) -> None:
     require(
         not verdict.violated,
         f"the account is refuted. {verdict.statement}",
-        "find out which is wrong, the bounds of the accountant, _draw, or the loss of worst_neighbours",
+        "check the bounds of the accountant, _draw, and the loss of worst_neighbours",
     )
 
 
 def mutant(case: Case) -> None:
-    """An audit held to the account catches the broken copy: it could have caught the mechanism, too."""
+    """Check that an audit refutes the account for the mutant, so that it has the power to find such a bug."""
     if case.example is None:
-        raise NotApplicable("this mechanism is no example of its class, so there is no mutant")
+        raise NotApplicable("the mechanism is not an example of its class, so there is no mutant")
     example = case.example
     require(
         example.mutant != example.mechanism,
         "the mutant is equal to the mechanism",
-        "let the example's mutant break what the account rests on",
+        "let the mutant of the example violate an assumption of the account",
     )
     case.neighbours()
     claim: Any = example.claim
     verdict = run_audit(example.mutant, claim=claim, samples=example.samples, level=case.level, rng=case.rng())
     require(
         verdict.violated,
-        f"the mutant ({example.bug}) was not caught with samples = {example.samples:,}. {verdict.statement}",
-        "raise samples of the example, break the mutant more, or let worst_neighbours give a pair that is worse",
+        f"the mutant ({example.bug}) was not refuted with samples = {example.samples:,}. {verdict.statement}",
+        "increase samples of the example, enlarge the bug of the mutant, or improve the pair of worst_neighbours",
     )

@@ -1,4 +1,4 @@
-"""What a law is, how it is checked, and how a broken one is reported."""
+"""Requirements on mechanisms and accountants: how one is checked, and how a violation is reported."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -9,50 +9,63 @@ from privsample._value import frozen_value
 S = TypeVar("S")
 
 
-class LawBroken(AssertionError):
-    """A mechanism or an accountant breaks a law that all of them must obey.
+class RequirementViolated(AssertionError):
+    """A mechanism or an accountant violates a requirement of its interface.
 
     Attributes
     ----------
-    law : str
-        The name of the law.
+    requirement : str
+        The name of the requirement.
     subject : str
-        What breaks it: a mechanism or an accountant.
+        Description of the mechanism or accountant that violates it.
     seen : str
-        The case in which it was broken: what was done, what came out, and what was expected.
+        The failing case: the input, the result and the expected result.
     advice : str
-        What to do.
+        How to correct it.
+
+    Examples
+    --------
+    >>> from privsample.testing import RequirementViolated
+    >>> str(RequirementViolated("files", "MyMechanism()", "it cannot be saved", "register the class"))
+    "MyMechanism() violates the requirement 'files': it cannot be saved. What to do: register the class."
     """
 
-    def __init__(self, law: str, subject: str, seen: str, advice: str) -> None:
-        super().__init__(law, subject, seen, advice)
-        self.law, self.subject, self.seen, self.advice = law, subject, seen, advice
+    def __init__(self, requirement: str, subject: str, seen: str, advice: str) -> None:
+        super().__init__(requirement, subject, seen, advice)
+        self.requirement, self.subject, self.seen, self.advice = requirement, subject, seen, advice
 
     def __str__(self) -> str:
-        return f"{self.subject} breaks the law {self.law!r}: {self.seen.removesuffix('.')}. What to do: {self.advice}."
+        seen = self.seen.removesuffix(".")
+        return f"{self.subject} violates the requirement {self.requirement!r}: {seen}. What to do: {self.advice}."
 
 
 @frozen_value
-class CheckedDistribution:
-    """A law that was checked and holds, as far as the check can tell, or that says nothing about this subject.
+class CheckedRequirement:
+    """Result of one check: no violation was found, or the requirement does not apply.
 
     Parameters
     ----------
-    law : str
-        The name of the law.
+    requirement : str
+        The name of the requirement.
     applied : bool
-        Whether the law could be checked.
-    note : str
-        Why it could not, or what was checked.
+        Whether the requirement was checked.
+    note : str, default ""
+        Why it was not checked.
+
+    Examples
+    --------
+    >>> from privsample.testing import CheckedRequirement
+    >>> CheckedRequirement(requirement="files", applied=False, note="skipped by the caller").applied
+    False
     """
 
-    law: str
+    requirement: str
     applied: bool
     note: str = ""
 
 
-class Broken(Exception):
-    """A law found its case: what was seen, and what to do. Becomes a `LawBroken`."""
+class Violation(Exception):
+    """Raised by a check: the failing case and the advice. `check_requirements` turns it into `RequirementViolated`."""
 
     def __init__(self, seen: str, advice: str) -> None:
         super().__init__(seen, advice)
@@ -60,12 +73,12 @@ class Broken(Exception):
 
 
 class NotApplicable(Exception):
-    """A law says nothing about this subject; the message says why."""
+    """Raised by a check if the requirement does not apply to this subject; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Law(Generic[S]):
-    """A law by its name; `check` raises Broken or NotApplicable, and `advice` is for what it raises beside these."""
+class Requirement(Generic[S]):
+    """A named requirement. `check` raises Violation or NotApplicable; `advice` is for other errors."""
 
     name: str
     check: Callable[[S], None]
@@ -75,44 +88,44 @@ class Law(Generic[S]):
 def require(condition: Any, seen: str, advice: str) -> None:
     """Raise Broken unless the condition holds."""
     if not condition:
-        raise Broken(seen, advice)
+        raise Violation(seen, advice)
 
 
-def check_distributions(
-    laws: Sequence[Law[S]], subject: S, words: str, skip: Collection[str]
-) -> tuple[CheckedDistribution, ...]:
-    """Check each law in turn. Raises: LawBroken, for the first that is broken."""
+def check_requirements(
+    requirements: Sequence[Requirement[S]], subject: S, words: str, skip: Collection[str]
+) -> tuple[CheckedRequirement, ...]:
+    """Check each requirement in turn. Raises RequirementViolated for the first violation."""
     found = []
-    for law in laws:
-        if law.name in skip:
-            found.append(CheckedDistribution(law=law.name, applied=False, note="skipped by the caller"))
+    for requirement in requirements:
+        if requirement.name in skip:
+            found.append(CheckedRequirement(requirement=requirement.name, applied=False, note="skipped by the caller"))
             continue
         try:
-            law.check(subject)
+            requirement.check(subject)
         except NotApplicable as reason:
-            found.append(CheckedDistribution(law=law.name, applied=False, note=str(reason)))
-        except Broken as broken:
-            raise LawBroken(law.name, words, broken.seen, broken.advice) from broken.__cause__
+            found.append(CheckedRequirement(requirement=requirement.name, applied=False, note=str(reason)))
+        except Violation as broken:
+            raise RequirementViolated(requirement.name, words, broken.seen, broken.advice) from broken.__cause__
         except Exception as error:
-            seen = f"the check was ended by {type(error).__name__}: {error}"
-            raise LawBroken(law.name, words, seen, law.advice) from error
+            seen = f"the check raised {type(error).__name__}: {error}"
+            raise RequirementViolated(requirement.name, words, seen, requirement.advice) from error
         else:
-            found.append(CheckedDistribution(law=law.name, applied=True))
+            found.append(CheckedRequirement(requirement=requirement.name, applied=True))
     return tuple(found)
 
 
-def check_names(skip: Collection[str], laws: Sequence[Law[Any]]) -> frozenset[str]:
-    """The laws to be skipped. Raises: TypeError, for a single text; ValueError, for a law that there is not."""
+def check_skipped(skip: Collection[str], requirements: Sequence[Requirement[Any]]) -> frozenset[str]:
+    """Return the names to skip. Raises TypeError for a single string and ValueError for an unknown name."""
     if isinstance(skip, str):
-        raise TypeError(f"skip must be a list of names of laws, got {skip!r}: write skip=[{skip!r}]")
-    names = [law.name for law in laws]
+        raise TypeError(f"skip must be a list of requirement names, got {skip!r}: write skip=[{skip!r}]")
+    names = [requirement.name for requirement in requirements]
     for name in skip:
         if name not in names:
-            raise ValueError(f"skip must name laws, got {name!r}; the laws are {', '.join(names)}")
+            raise ValueError(f"skip must name requirements, got {name!r}; the requirements are {', '.join(names)}")
     return frozenset(skip)
 
 
 def short(item: Any, limit: int = 160) -> str:
-    """A value as it prints, cut short."""
+    """Return the repr of a value, truncated."""
     text = " ".join(repr(item).split())
     return text if len(text) <= limit else f"{text[:limit]} ..."

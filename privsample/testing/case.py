@@ -1,4 +1,4 @@
-"""What the laws of mechanisms look at: a mechanism, data that it takes, and how to release from them."""
+"""Input of the checks of mechanisms: a mechanism, data that it accepts, and one observed release."""
 
 import copy
 import warnings
@@ -13,13 +13,13 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.release import Release
 from privsample.relations import ReplaceOne
-from privsample.testing.base import Broken, NotApplicable, short
+from privsample.testing.base import NotApplicable, Violation, short
 from privsample.testing.content import same_content, with_one_more, without_records
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism under check, with everything that the laws need.
+    """A mechanism under check and the settings of the checks.
 
     example: the example that it comes from, if any. data: what it takes, one dataset at least. wrong: data that it must
     refuse. samples: an audit's draws. level: the chance that a true account is called refuted. seed: of all draws.
@@ -35,23 +35,23 @@ class Case:
 
     @property
     def datasets(self) -> tuple[Any, ...]:
-        """Copies of the data: no law sees what another one did to them."""
+        """Copies of the data, so that no check sees changes made by another."""
         return copy.deepcopy(self.data)
 
     def rng(self, stream: int = 0) -> np.random.Generator:
-        """A generator that is the same in every check."""
+        """Return the generator of this stream, the same in every check."""
         return np.random.default_rng([self.seed, stream])
 
     def neighbours(self) -> tuple[Neighbours, ...]:
-        """The worst neighbours. Raises: Broken; NotApplicable, where the mechanism says why there are none."""
+        """Return the worst neighbours. Raises Violation, or NotApplicable if the mechanism says why there are none."""
         return worst_neighbours_of(self.mechanism)
 
 
 def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
-    """As `Case.neighbours`."""
+    """Return the worst neighbours of the mechanism; raises as `Case.neighbours`."""
     if type(mechanism).worst_neighbours is Mechanism.worst_neighbours:
-        raise Broken(
-            "worst_neighbours is not defined, so no audit can look at the account",
+        raise Violation(
+            "worst_neighbours is not defined, so no audit can test the account",
             "define worst_neighbours(group=1), which returns a tuple of Neighbours; where none are known, let it raise "
             "a TypeError that says why",
         )
@@ -60,14 +60,14 @@ def worst_neighbours_of(mechanism: Mechanism) -> tuple[Neighbours, ...]:
     except TypeError as reason:
         raise NotApplicable(f"the mechanism says: {reason}") from None
     except Exception as error:
-        raise Broken(
+        raise Violation(
             f"worst_neighbours() raised {type(error).__name__}: {error}",
             "let worst_neighbours return a tuple of Neighbours; where none are known, raise a TypeError that says why",
         ) from error
 
 
 def example_of(mechanism: Mechanism) -> Example | None:
-    """The example of its class that holds this mechanism, if there is one."""
+    """Return the example of its class that contains this mechanism, or None."""
     return next((each for each in type(mechanism).examples() if each.mechanism == mechanism), None)
 
 
@@ -82,48 +82,48 @@ def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
         pairs = worst_neighbours_of(mechanism)[:3]
     except NotApplicable:
         pass
-    except Broken as broken:
+    except Violation as broken:
         missing = broken
     for pair in pairs:
         for build in pair.datasets:
             built = build()
-            if _taken(mechanism, built) and not any(same_content(built, one) for one in found):
+            if _accepts(mechanism, built) and not any(same_content(built, one) for one in found):
                 found.append(built)
     if missing is not None and not found:
         raise missing
     if not found:
         raise TypeError(
-            f"data must be given for {type(mechanism).__name__}: a small dataset that release takes; there are no "
-            "worst_neighbours with such"
+            f"data must be given for {type(mechanism).__name__}, whose worst_neighbours provide none: a small dataset "
+            "that release accepts"
         )
     return tuple(found)
 
 
-def _taken(mechanism: Mechanism, data: Any) -> bool:
+def _accepts(mechanism: Mechanism, data: Any) -> bool:
     try:
         mechanism._statistic(copy.deepcopy(data))
     except SchemaError:
         return False
-    except Exception:  # noqa: BLE001 - a law tells it
+    except Exception:  # noqa: BLE001 - a check reports this error later
         return True
     return True
 
 
 def reads_records(mechanism: Mechanism, data: Any) -> bool:
-    """Whether the rows of the data are records, of which there may be one more where their number is not public."""
+    """Return whether the rows of the data are records; one more is accepted if their number is not public."""
     if without_records(data) is None:
         return False
     if isinstance(mechanism.accountant.relation, ReplaceOne):
         return True
     more = with_one_more(data)
-    return more is not None and _taken(mechanism, more)
+    return more is not None and _accepts(mechanism, more)
 
 
 def rebuilt(mechanism: Mechanism) -> Mechanism:
-    """Another object of equal fields."""
+    """Return another mechanism with equal fields."""
     if not is_dataclass(mechanism):
-        raise Broken(
-            f"{type(mechanism).__name__} is no dataclass, so nobody can tell which fields it has",
+        raise Violation(
+            f"{type(mechanism).__name__} is not a dataclass, so its fields are unknown",
             "write @dataclass(frozen=True, kw_only=True) above the class",
         )
     cls: Any = type(mechanism)
@@ -133,7 +133,7 @@ def rebuilt(mechanism: Mechanism) -> Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an observer sees of one release: its form, or the message of a SchemaError; and warnings."""
+    """Observable result of one release: names, shapes and types, or the message of a SchemaError; and warnings."""
 
     form: Any
     refused: str | None
@@ -142,12 +142,12 @@ class Outcome:
 
 
 def form_of(release: Release) -> tuple[tuple[str, tuple[int, ...], str], ...]:
-    """Names, shapes and types of what was drawn."""
+    """Return names, shapes and types of the draws."""
     return tuple((name, release[name].shape, release[name].dtype.str) for name in sorted(release.draws))
 
 
 def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: str) -> Outcome:
-    """Release once. Raises: Broken, for any error but a SchemaError."""
+    """Release once. Raises Violation for any error except SchemaError."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -155,7 +155,7 @@ def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: st
         except SchemaError as error:
             return Outcome(None, str(error), _texts(caught), True)
         except Exception as error:
-            raise Broken(
+            raise Violation(
                 f"release raised {type(error).__name__}: {error}, for {words}: {short(data)}",
                 "map every value of a record into the public domain in _statistic, and let only data of a wrong "
                 "public form raise privsample.errors.SchemaError",

@@ -1,4 +1,4 @@
-"""The check that the author of a mechanism runs."""
+"""Check all requirements on a mechanism."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -7,36 +7,44 @@ from privsample._checks import positive_integer, probability
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.examples import Example
 from privsample.testing import audits, releases, uses
-from privsample.testing.accounts import ACCOUNT_LAWS
-from privsample.testing.base import Broken, CheckedDistribution, Law, LawBroken, check_distributions, check_names, short
+from privsample.testing.accounts import ACCOUNT_REQUIREMENTS
+from privsample.testing.base import (
+    CheckedRequirement,
+    Requirement,
+    RequirementViolated,
+    Violation,
+    check_requirements,
+    check_skipped,
+    short,
+)
 from privsample.testing.case import Case, datasets_of, example_of
 
-_ADVICE = "see the error above; every law asks that a mechanism does its work for the case that is shown"
+_ADVICE = "see the error above; the mechanism must support the case shown there"
 
 
-def _of_account(law: Law[Any]) -> Law[Case]:
-    return Law(law.name, lambda case: law.check(case.mechanism.accountant), law.advice)
+def _of_account(requirement: Requirement[Any]) -> Requirement[Case]:
+    return Requirement(requirement.name, lambda case: requirement.check(case.mechanism.accountant), requirement.advice)
 
 
-_LAWS: tuple[Law[Case], ...] = (
-    Law("equal-values", uses.equal_values, _ADVICE),
-    Law("account-of-fields", uses.account_of_fields, _ADVICE),
-    Law("schema-first", releases.schema_first, _ADVICE),
-    Law("draw-shape", releases.draw_shape, _ADVICE),
-    Law("total-release", releases.total_release, _ADVICE),
-    Law("empty-data", releases.empty_data, _ADVICE),
-    Law("inputs-unchanged", releases.inputs_unchanged, _ADVICE),
-    Law("own-generator", releases.own_generator, _ADVICE),
-    Law("entropy-failure", releases.entropy_failure, _ADVICE),
-    Law("validate", releases.validation, _ADVICE),
-    *map(_of_account, ACCOUNT_LAWS),
-    Law("calibrate", uses.calibration, _ADVICE),
-    Law("composition", uses.composition, _ADVICE),
-    Law("files", uses.files, _ADVICE),
-    Law("ledger", uses.ledger, _ADVICE),
-    Law("neighbours", audits.neighbours, _ADVICE),
-    Law("audit", audits.audit, _ADVICE),
-    Law("mutant", audits.mutant, _ADVICE),
+_REQUIREMENTS: tuple[Requirement[Case], ...] = (
+    Requirement("equal-values", uses.equal_values, _ADVICE),
+    Requirement("account-of-fields", uses.account_of_fields, _ADVICE),
+    Requirement("schema-first", releases.schema_first, _ADVICE),
+    Requirement("draw-shape", releases.draw_shape, _ADVICE),
+    Requirement("total-release", releases.total_release, _ADVICE),
+    Requirement("empty-data", releases.empty_data, _ADVICE),
+    Requirement("inputs-unchanged", releases.inputs_unchanged, _ADVICE),
+    Requirement("own-generator", releases.own_generator, _ADVICE),
+    Requirement("entropy-failure", releases.entropy_failure, _ADVICE),
+    Requirement("validate", releases.validation, _ADVICE),
+    *map(_of_account, ACCOUNT_REQUIREMENTS),
+    Requirement("calibrate", uses.calibration, _ADVICE),
+    Requirement("composition", uses.composition, _ADVICE),
+    Requirement("files", uses.files, _ADVICE),
+    Requirement("ledger", uses.ledger, _ADVICE),
+    Requirement("neighbours", audits.neighbours, _ADVICE),
+    Requirement("audit", audits.audit, _ADVICE),
+    Requirement("mutant", audits.mutant, _ADVICE),
 )
 
 
@@ -49,54 +57,54 @@ def check_mechanism(
     samples: int = 2_000,
     level: float = 1e-6,
     seed: int = 0,
-) -> tuple[CheckedDistribution, ...]:
-    """Check that a mechanism obeys the laws that hold for every mechanism, as the author of one does in a test.
+) -> tuple[CheckedRequirement, ...]:
+    """Check that a mechanism satisfies the requirements on all mechanisms, for use in the tests of its author.
 
-    The laws: the mechanism is a value, and its account depends on its fields alone; a release takes every record,
-    refuses other data before it draws, changes no input, has one shape, draws from the given generator alone, and is
-    thrown away where the system gives no entropy; the account obeys the laws of `check_accountant`; calibrating,
-    composing, saving, loading and paying by a ledger work; the worst neighbours are neighbours, an audit does not
-    refute the account, and it catches the mutant. A check can show that a law is broken. It cannot prove that the
-    account is true.
+    The requirements: the mechanism is an immutable value, and its account depends on its fields only. A release accepts
+    every record, refuses data of another schema before it draws, changes no input, has a fixed shape, draws from the
+    given generator only, and is discarded if the operating system gives no entropy. The account satisfies the
+    requirements of `check_accountant`. Calibration, composition, saving, loading and the ledger work. The worst
+    neighbours are neighbours, an audit does not refute the account, and the same audit refutes the mutant. A check can
+    find a violation; it cannot prove that the account is correct.
 
     Parameters
     ----------
     subject : Mechanism, class of mechanisms, or Example
-        A class is checked by all its `examples()`. A mechanism that is one of these is audited with its mutant.
+        For a class, all its `examples()` are checked. A mechanism that is one of them is audited with its mutant.
     data : optional
         A small dataset that `release` takes. By default, the datasets of `worst_neighbours()`.
     wrong_data : iterable
-        Further data that `release` must refuse with a `SchemaError`.
+        Further data for which `release` must raise `SchemaError`.
     skip : collection of str
-        Names of laws that are not to be checked.
+        Names of requirements that are not checked.
     samples : int, default 2000
-        Draws of an audit from each dataset where the density ratio is not known; else, and for the mutant, as many as
-        the example says.
+        Number of draws from each dataset in an audit with unknown density ratio, >= 1. Other audits, and that of the
+        mutant, use the number given by the example.
     level : float, default 1e-6
-        The chance that a true account is called refuted.
+        Probability in (0, 1) that the audit refutes a correct account.
     seed : int, default 0
-        Of all draws but those of the ledger, so that a check gives the same result every time.
+        Seed of all draws except those of the ledger check, so that the result is reproducible.
 
     Returns
     -------
-    tuple of CheckedLaw
-        The laws, in the order in which they were checked, with a note where one could not be.
+    tuple of CheckedRequirement
+        The results in the order of the checks, with a note for each requirement that was not checked.
 
     Raises
     ------
-    LawBroken
-        For the first law that is broken. The message names it, shows the case, and says what to do.
+    RequirementViolated
+        For the first violation. The message names the requirement, the failing case and a correction.
     TypeError
-        If `subject` is none of these, or `data` must be given.
+        If `subject` has another type, or if `data` is needed but not given.
     ValueError
-        If `skip` names something that is no law.
+        If `skip` names something that is not a requirement.
 
     Examples
     --------
     >>> import privsample as ps
     >>> from privsample.testing import check_mechanism
     >>> checked = check_mechanism(ps.GaussianMechanism(sensitivity=1, noise_std=2), data=3.0, skip=["files"])
-    >>> [law.law for law in checked if not law.applied]
+    >>> [requirement.requirement for requirement in checked if not requirement.applied]
     ['empty-data', 'files', 'mutant']
     """
     settings: Any = {
@@ -105,15 +113,15 @@ def check_mechanism(
         "level": probability(level=level),
         "seed": seed,
     }
-    skipped = check_names(skip, _LAWS)
-    found: list[CheckedDistribution] = []
+    skipped = check_skipped(skip, _REQUIREMENTS)
+    found: list[CheckedRequirement] = []
     for mechanism, example in _subjects(subject):
         try:
             datasets = datasets_of(mechanism, data)
-        except Broken as broken:
-            raise LawBroken("neighbours", short(mechanism), broken.seen, broken.advice) from broken.__cause__
+        except Violation as broken:
+            raise RequirementViolated("neighbours", short(mechanism), broken.seen, broken.advice) from broken.__cause__
         case = Case(mechanism=mechanism, example=example, data=datasets, **settings)
-        found += check_distributions(_LAWS, case, short(mechanism), skipped)
+        found += check_requirements(_REQUIREMENTS, case, short(mechanism), skipped)
     return tuple(found)
 
 
@@ -126,10 +134,10 @@ def _subjects(subject: Any) -> list[tuple[Mechanism, Example | None]]:
         raise TypeError(f"subject must be a mechanism, a class of mechanisms or an Example, got {short(subject)}")
     examples = subject.examples()
     if not examples:
-        raise LawBroken(
+        raise RequirementViolated(
             "examples",
             subject.__name__,
-            "examples() gives none, so there is nothing to check",
+            "examples() returned no example to check",
             "define the class method examples(), which returns a tuple of privsample.Example, each with a mutant; or "
             "check a mechanism: check_mechanism(mechanism, data=...)",
         )

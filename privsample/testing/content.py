@@ -1,4 +1,4 @@
-"""Whether two values hold the same, and datasets with odd records in them."""
+"""Comparison of values by content, and datasets with unusual records."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ _OBJECTS = (None, "text", b"bytes", 1j, 2**2000, -(2**2000), [2], math.nan)
 
 
 def same_content(one: Any, other: Any) -> bool:
-    """Whether two values are of one type and hold the same; NaN is equal to NaN."""
+    """Return whether two values have equal types and contents; NaN equals NaN."""
     if one is other:
         return True
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -38,7 +38,7 @@ def same_content(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OddCase:
-    """A dataset with an odd record, beside one in the same container in which every record is ordinary."""
+    """A dataset with an unusual record, and one in the same container with ordinary records only."""
 
     words: str
     ordinary: Any
@@ -46,7 +46,7 @@ class OddCase:
 
 
 def odd_cases(data: Any) -> Iterator[OddCase]:
-    """Datasets of the same schema with odd values: of arrays, lists of numbers, single numbers, and tuples of these."""
+    """Yield datasets of the same schema with unusual values; data are arrays, lists, numbers, or tuples of these."""
     if isinstance(data, tuple) and not all(isinstance(part, (int, float, str)) for part in data):
         for place, part in enumerate(data):
             for case in odd_cases(part):
@@ -80,12 +80,12 @@ def _odd_arrays(array: Any) -> Iterator[OddCase]:
     masked[first] = np.ma.masked
     yield OddCase("a masked record", unmasked, masked)
     if not array.ndim:
-        return  # a single number is the whole dataset: text in its place is a wrong form
+        return  # a single number is the whole dataset: a string in its place violates the schema
     objects = array.astype(object)
     for item in _OBJECTS:
         changed = _with(objects, first, item)
-        yield OddCase(f"a record {_told(item)} in an array of objects", objects, changed)
-        yield OddCase(f"a record {_told(item)} in a list", objects.tolist(), changed.tolist())
+        yield OddCase(f"a record {_description(item)} in an array of objects", objects, changed)
+        yield OddCase(f"a record {_description(item)} in a list", objects.tolist(), changed.tolist())
 
 
 def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
@@ -94,12 +94,12 @@ def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
     return changed
 
 
-def _told(item: Any) -> str:
+def _description(item: Any) -> str:
     return "of 2001 bits" if isinstance(item, int) else repr(item)
 
 
 def without_records(data: Any) -> Any:
-    """The dataset without its records; None where it is no array with a record in each row, or a tuple of such."""
+    """Return the dataset without records, or None if it is not an array of rows or a tuple of such arrays."""
     parts = data if isinstance(data, tuple) else (data,)
     if not parts or any(not isinstance(part, np.ndarray) or part.ndim == 0 for part in parts):
         return None
@@ -108,7 +108,7 @@ def without_records(data: Any) -> Any:
 
 
 def with_one_more(data: Any, record: float | None = None) -> Any:
-    """The dataset with its first record once more, or with one that holds only this number; None as above."""
+    """Return the dataset with its first record repeated, or with one constant record added; None as above."""
     if without_records(data) is None or not all(len(part) for part in (data if isinstance(data, tuple) else (data,))):
         return None
 

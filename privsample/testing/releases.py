@@ -1,4 +1,4 @@
-"""Laws of one release: it takes any record, has one form, and draws from the given generator alone."""
+"""Requirements on a release: it accepts every record, has a fixed form, and uses the given generator only."""
 
 import copy
 import random
@@ -10,7 +10,7 @@ from privsample._entropy import SystemBits
 from privsample.errors import SchemaError
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, ReplaceOne
-from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, Outcome, form_of, outcome, reads_records
 from privsample.testing.content import odd_cases, same_content, with_one_more, without_records
 
@@ -18,7 +18,7 @@ _REPEATS, _PATIENCE = 20, 1_000
 
 
 def total_release(case: Case) -> None:
-    """No value of a record makes `release` fail, warn, refuse, or draw what is no number."""
+    """Check that no value of a record makes `release` fail, warn, refuse the data, or draw NaN or infinity."""
     looked = 0
     for data in case.datasets:
         for odd in odd_cases(data):
@@ -32,49 +32,53 @@ def total_release(case: Case) -> None:
             )
             require(
                 found.refused == ordinary.refused,
-                seen + f"{_said(found)}; with ordinary records it {_said(ordinary)}",
+                seen + f"{_result_text(found)}; with ordinary records it {_result_text(ordinary)}",
                 advice,
             )
             require(found.warned <= ordinary.warned, seen + f"warned {sorted(found.warned - ordinary.warned)}", advice)
             require(
-                found.finite or not ordinary.finite, seen + "drew NaN or an infinite number, which shows it", advice
+                found.finite or not ordinary.finite,
+                seen + "drew NaN or an infinite number, which reveals the record",
+                advice,
             )
             require(
-                found.form == ordinary.form or not (found.form and ordinary.form),  # or nothing at all is released
+                found.form == ordinary.form or not (found.form and ordinary.form),  # or there is no output
                 seen + f"drew {found.form}; with ordinary records, {ordinary.form}",
                 "let the shapes of the draws depend on the fields alone",
             )
     if not looked:
-        raise NotApplicable("the data are no arrays of numbers: hand datasets with odd records to release yourself")
+        raise NotApplicable("the data are not arrays of numbers; test release with unusual records in your own tests")
 
 
-def _said(found: Outcome) -> str:
+def _result_text(found: Outcome) -> str:
     return "raised nothing" if found.refused is None else f"raised SchemaError({found.refused!r})"
 
 
 def empty_data(case: Case) -> None:
-    """Where the number of records is not public, there may be none."""
+    """Check that a dataset without records is accepted if the number of records is private."""
     if not isinstance(case.mechanism.accountant.relation, AddRemove):
         raise NotApplicable("the number of records is public")
     empty = [without_records(data) for data in case.datasets if reads_records(case.mechanism, data)]
     if not empty:
         raise NotApplicable(
-            "the data are no array of records, or one record more is refused: hand an array to check it"
+            "the data are not an array of records, or one more record is refused; pass data as an array"
         )
     for data in empty:
         found = outcome(case.mechanism, data, case.rng(), "no records")
         require(
             found.refused is None and found.finite,
-            f"for data without records release said {found.refused!r}"
+            f"for data without records release raised SchemaError({found.refused!r})"
             if found.refused
             else "for data without records release drew NaN or an infinite number",
-            "under AddRemove the number of records is private, so let no records be a dataset like any other",
+            "under AddRemove the number of records is private, so accept a dataset without records",
         )
 
 
 def schema_first(case: Case) -> None:
-    """Data of a wrong public form raise SchemaError before anything is drawn, in words that show no record."""
-    outcome(case.mechanism, object(), case.rng(), "an object that is no data")  # or it counts as an odd number
+    """Check that data of a wrong schema raise SchemaError before any draw, without revealing a record."""
+    outcome(
+        case.mechanism, object(), case.rng(), "an object that is no data"
+    )  # it may also be accepted, as an invalid number
     _refused(case, np.zeros((1,) * 7), "an array with seven axes")
     for data in case.wrong:
         _refused(case, data, "wrong_data")
@@ -100,9 +104,9 @@ def _refused(case: Case, data: Any, words: str) -> str:
         message = str(error)
     except Exception as error:
         seen = f"for {words}, {short(data)}, release raised {type(error).__name__}: {error}; SchemaError was expected"
-        raise Broken(seen, advice) from error
+        raise Violation(seen, advice) from error
     if message is None:
-        raise Broken(f"release took {words}, {short(data)}; SchemaError was expected", advice)
+        raise Violation(f"release took {words}, {short(data)}; SchemaError was expected", advice)
     require(
         same_content(before, rng.bit_generator.state),
         f"release drew from rng before it refused {words}, {short(data)}",
@@ -112,12 +116,12 @@ def _refused(case: Case, data: Any, words: str) -> str:
 
 
 def draw_shape(case: Case) -> None:
-    """Draws are arrays of one shape and type, whatever the data; the first axis is the number of draws."""
+    """Check that shapes and types of the draws do not depend on the data; the first axis is the number of draws."""
     forms: dict[Any, Any] = {}
     for data in case.datasets:
         for stream in range(3):
             release = case.mechanism.release(copy.deepcopy(data), rng=case.rng(stream))
-            if release.draws:  # where nothing at all is released, the account covers that
+            if release.draws:  # an empty release is covered by the account
                 forms.setdefault(form_of(release), data)
     require(
         len(forms) <= 1,
@@ -130,13 +134,13 @@ def draw_shape(case: Case) -> None:
         sizes = {shape[0] for _, shape, _ in next(iter(forms))}
         require(
             sizes == {count},
-            f"draws = {count} was asked for, and the first axis has length {sorted(sizes)}",
+            f"the first axis of the draws must have length draws = {count}, got {sorted(sizes)}",
             "return arrays of shape (draws, ...) from _draw",
         )
 
 
 def inputs_unchanged(case: Case) -> None:
-    """A release changes neither its data nor what `_statistic` made of them."""
+    """Check that a release changes neither its data nor the result of `_statistic`."""
     for data in case.datasets:
         held = copy.deepcopy(data)
         statistic = case.mechanism._statistic(held)
@@ -156,8 +160,8 @@ def inputs_unchanged(case: Case) -> None:
 
 
 def own_generator(case: Case) -> None:
-    """All randomness comes from the given generator."""
-    advice = "draw from the rng that _draw is given, and from nothing else"
+    """Check that all randomness comes from the given generator."""
+    advice = "use only the rng that is passed to _draw"
     data = case.datasets[0]
 
     def drawn(stream: int) -> Any:
@@ -175,7 +179,7 @@ def own_generator(case: Case) -> None:
     touched = touched or python_state != random.getstate()
     np.random.set_state(numpy_state)  # noqa: NPY002
     random.setstate(python_state)
-    require(not touched, "a release moved the global generator of numpy.random or random", advice)
+    require(not touched, "a release changed the state of the global generator of numpy.random or random", advice)
     first = drawn(0)
     require(
         any(not same_content(first, drawn(stream)) for stream in range(1, _PATIENCE)),
@@ -185,7 +189,7 @@ def own_generator(case: Case) -> None:
 
 
 class _FailingBits(SystemBits):
-    """The operating system's entropy, gone from the start: words that are not from it, and a flag that says so."""
+    """A bit generator that simulates a failure of the operating system's entropy from the first word."""
 
     words = 0
 
@@ -199,26 +203,26 @@ class _FailingBits(SystemBits):
         return int(self._stand_in.integers(0, 1 << 64, dtype=np.uint64))
 
     def spawn(self, count: int) -> list[SystemBits]:
-        """Others that fail, too."""
+        """Return child generators that fail, too."""
         return [_FailingBits() for _ in range(count)]
 
 
 def entropy_failure(case: Case) -> None:
-    """Where the operating system gives no entropy, nothing is released."""
+    """Check that nothing is released if the operating system provides no entropy."""
     bits, before = _FailingBits(), _FailingBits.words
     try:
         case.mechanism.release(case.datasets[0], rng=np.random.Generator(bits))  # type: ignore[arg-type]
     except OSError:
         return
-    raise Broken(
-        f"the operating system gave no entropy for {_FailingBits.words - before} words, and release went on",
+    raise Violation(
+        f"release did not raise OSError after {_FailingBits.words - before} words without entropy",
         "draw from the rng that _draw is given itself, not from generators that it spawns; a class that sets "
         "_checks_entropy must call draw_with_entropy_check around each draw",
     )
 
 
 def validation(case: Case) -> None:
-    """`validate` reads data as `release` does: it takes and refuses the same, and draws nothing."""
+    """Check that `validate` accepts and refuses the same data as `release`."""
     advice = "let validate read the data by the same function as _statistic, and return CuratorNotes"
     for data in case.datasets:
         for words, one in [("these data", data), *((odd.words, odd.odd) for odd in odd_cases(data))]:
@@ -230,7 +234,7 @@ def validation(case: Case) -> None:
                 notes = case.mechanism.validate(copy.deepcopy(one))
             except Exception as error:
                 seen = f"release takes {words}, {short(one)}, and validate raised {type(error).__name__}: {error}"
-                raise Broken(seen, advice) from error
+                raise Violation(seen, advice) from error
             require(
                 isinstance(notes, CuratorNotes),
                 f"validate returned {type(notes).__name__}; CuratorNotes were expected",
@@ -241,5 +245,5 @@ def validation(case: Case) -> None:
     except SchemaError:
         return
     except Exception as error:
-        raise Broken(f"validate raised {type(error).__name__} for an array with seven axes", advice) from error
-    raise Broken("validate took an array with seven axes; SchemaError was expected", advice)
+        raise Violation(f"validate raised {type(error).__name__} for an array with seven axes", advice) from error
+    raise Violation("validate took an array with seven axes; SchemaError was expected", advice)

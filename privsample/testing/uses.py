@@ -1,4 +1,4 @@
-"""Laws of what is done with a mechanism: it is a value, is calibrated, composed, stored and paid for."""
+"""Requirements on the use of a mechanism: value semantics, calibration, composition, files and the ledger."""
 
 import copy
 import pickle
@@ -21,7 +21,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.release import Release
 from privsample.relations import ProfileEdge
 from privsample.testing.accounts import ORDERS, same_numbers
-from privsample.testing.base import Broken, NotApplicable, require, short
+from privsample.testing.base import NotApplicable, Violation, require, short
 from privsample.testing.case import Case, rebuilt
 
 _DELTA = 1e-6
@@ -29,14 +29,16 @@ _THE_AMOUNT_ITSELF = FreeParameter(name="amount", advice="").value
 
 
 def equal_values(case: Case) -> None:
-    """A mechanism is a frozen value: equal fields make equal mechanisms, also after pickling."""
+    """Check that the mechanism is an immutable value: equal fields give equal mechanisms, also after pickling."""
     mechanism, advice = case.mechanism, "write @dataclass(frozen=True, kw_only=True) above the class"
     other = rebuilt(mechanism)
     require(other == mechanism, f"two mechanisms of equal fields are not equal: {short(mechanism)}", advice)
     try:
         require(hash(other) == hash(mechanism), "two equal mechanisms have different hashes", advice)
     except TypeError as error:
-        raise Broken(f"the mechanism cannot be hashed: {error}", "hold tuples in fields, not lists or dicts") from error
+        raise Violation(
+            f"the mechanism cannot be hashed: {error}", "use tuples in fields, not lists or dicts"
+        ) from error
     for name, copied in (("copy", copy.deepcopy(mechanism)), ("pickled copy", pickle.loads(pickle.dumps(mechanism)))):
         require(copied == mechanism, f"a {name} of the mechanism is not equal to it", advice)
     for field in fields(mechanism):  # type: ignore[arg-type]
@@ -44,11 +46,11 @@ def equal_values(case: Case) -> None:
             setattr(mechanism, field.name, getattr(mechanism, field.name))
         except AttributeError:
             continue
-        raise Broken(f"the field {field.name} can be set, and the account would change with it", advice)
+        raise Violation(f"the field {field.name} can be set, which would change the account", advice)
 
 
 def account_of_fields(case: Case) -> None:
-    """The account is a function of the public fields alone: no data, no release and no object changes it."""
+    """Check that the account depends on the public fields only, and on no data or earlier release."""
     advice = "compute the accountant from the fields alone; _statistic and _draw must not store anything"
     mechanism = rebuilt(case.mechanism)
     before = mechanism.accountant
@@ -80,14 +82,14 @@ def account_of_fields(case: Case) -> None:
 
 
 def calibration(case: Case) -> None:
-    """`calibrate` meets its target, and as well as this very mechanism does."""
+    """Check that `calibrate` meets its target at least as well as this mechanism."""
     mechanism = case.mechanism
     given = _fields_beside_defaults(mechanism)
     own = mechanism.accountant
     delta = _DELTA if own.failure <= _DELTA / 2 else min(2 * own.failure, 0.5)
     epsilon = float(own.epsilon(delta))
     if not 0.0 < epsilon < np.inf:
-        raise NotApplicable(f"the account has epsilon = {epsilon:g} at delta = {delta:g}: there is no target")
+        raise NotApplicable(f"the account has epsilon = {epsilon:g} at delta = {delta:g}: there is no finite target")
     target = DP(epsilon=epsilon * (1 + 1e-6), delta=delta)
     known = [free for free in mechanism.free_parameters if getattr(mechanism, free.decides) is not None]
     if not mechanism.free_parameters:
@@ -101,7 +103,7 @@ def calibration(case: Case) -> None:
 
 
 def _fields_beside_defaults(mechanism: Any) -> dict[str, Any]:
-    """The fields that differ from their defaults: where two exclude each other, one is left at its default."""
+    """Return the fields that differ from their defaults; of two exclusive fields one is at its default."""
     given = {field: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {field.name: item for field, item in given.items() if field.default is MISSING or field.default != item}
 
@@ -113,9 +115,9 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
     try:
         found = type(case.mechanism).calibrate(target=target, by=free.name, **others)
     except ValueError as error:
-        if free.decides != free.name:  # the field may be of another kind than those that the amount makes
+        if free.decides != free.name:  # the field may have another type than the calibrated values
             return
-        raise Broken(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
+        raise Violation(f"{asked}says {error!s}; but {short(case.mechanism)} meets it", advice) from error
     cost = float(found.accountant.epsilon(target.delta))
     require(
         target.met_by(found.accountant) and cost <= target.epsilon * (1 + 1e-9),
@@ -126,7 +128,7 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
     if not (isinstance(chosen, (int, float)) and isinstance(mine, (int, float))):
         return
     if free.value is not _THE_AMOUNT_ITSELF:
-        return  # an amount on another scale may have another direction
+        return  # the amount may be on another scale with the opposite direction
     better = chosen >= mine * (1 - 1e-6) if free.direction == "largest" else chosen <= mine * (1 + 1e-6)
     tight = free.direction == "fewest" or chosen == free.upper or cost >= 0.99 * target.epsilon
     require(
@@ -138,7 +140,7 @@ def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], targe
 
 
 def composition(case: Case) -> None:
-    """The account composes with Gaussian noise, to no less than either, and keeps what it assumes."""
+    """Check composition with a Gaussian account: no smaller bound, and the same relation and assumptions."""
     own = _independent(case.mechanism.accountant)
     try:
         gaussian = _independent(GaussianAccountant(sensitivity=1.0, noise_std=5.0, relation=own.relation))
@@ -148,30 +150,30 @@ def composition(case: Case) -> None:
     cost, least = float(both.epsilon(_DELTA)), float(own.epsilon(_DELTA))
     require(
         cost >= least * (1 - 1e-9),
-        f"with a Gaussian it costs epsilon = {cost:.9g} at delta = {_DELTA:g}, and alone {least:.9g}",
+        f"composed with a Gaussian, epsilon = {cost:.9g} at delta = {_DELTA:g}, and alone it is {least:.9g}",
         "check the bounds of the accountant: dominating pairs must dominate every pair of neighbours",
     )
     require(
         np.all(both.rdp(ORDERS) >= own.rdp(ORDERS) * (1 - 1e-9)),
-        "with a Gaussian its Renyi curve falls below its own",
-        "check the Renyi curve of the accountant's bounds",
+        "composed with a Gaussian, the Rényi curve is below that of the account alone",
+        "check the Rényi curve of the accountant's bounds",
     )
     require(
         own.assumptions <= both.assumptions and both.relation == own.relation,
-        "with a Gaussian its assumptions or its relation were lost",
+        "composed with a Gaussian, assumptions are missing or the relation differs",
         "keep relation and assumptions as fields of the accountant",
     )
 
 
 def _independent(account: Accountant) -> Accountant:
-    """Under ProfileEdge only accounts of independent observations compose."""
+    """Return an account that composes: under ProfileEdge observations must be assumed independent."""
     if isinstance(account.relation, ProfileEdge):
         return account.assuming(Assumption.INDEPENDENT_OBSERVATIONS)
     return account
 
 
 def files(case: Case) -> None:
-    """A release is saved, and loads as an equal one with an equal account, as JSON and, where it is there, netCDF."""
+    """Check that a saved release loads as an equal release, as JSON and, if h5netcdf is installed, as netCDF."""
     advice = (
         'register the classes: privsample.register(package="...") above @dataclass, for the mechanism, its accountant '
         "and every value in their fields"
@@ -185,7 +187,7 @@ def files(case: Case) -> None:
                 release.save(path)
                 loaded = Release.load(path)
             except (TypeError, ValueError) as error:
-                raise Broken(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
+                raise Violation(f"a release cannot be saved and loaded as .{ending}: {error}", advice) from error
             require(
                 loaded == release and loaded.mechanism == case.mechanism and loaded.account == release.account,
                 f"a release that was saved as .{ending} loads as another one: {short(loaded)}",
@@ -199,18 +201,18 @@ def files(case: Case) -> None:
 
 
 def ledger(case: Case) -> None:
-    """A ledger pays for a release, remembers it, and refuses one that the budget does not cover."""
+    """Check that a ledger records a release, and refuses one that the budget does not cover."""
     mechanism, account = case.mechanism, case.mechanism.accountant
     if isinstance(account.relation, ProfileEdge):
-        raise NotApplicable("accounts under ProfileEdge add up only where observations are stated to be independent")
+        raise NotApplicable("accounts under ProfileEdge compose only if observations are assumed independent")
     delta = _DELTA if account.failure <= _DELTA / 4 else min(4 * account.failure, 0.9)
     cost = float(account.epsilon(delta / 2))
     if not 0.0 < cost < np.inf:
-        raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no budget pays for it")
+        raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no finite budget covers it")
     with TemporaryDirectory() as folder:
         names: Any = {"relation": account.relation, "dataset": "checked"}
         book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
-        advice = "register the accountant: privsample.register; and check relation and Renyi curve of its bounds"
+        advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
         require(book.fits(account), f"a budget of {book.budget.words} does not cover an account of {cost:g}", advice)
         release = book.release(mechanism, case.datasets[0])
         require(
@@ -219,10 +221,12 @@ def ledger(case: Case) -> None:
             advice,
         )
         again = Ledger(Path(folder) / "ledger.db")
-        require(again.spent() == book.spent(), "the ledger that was opened again tells another cost", advice)
+        require(again.spent() == book.spent(), "the reopened ledger has another total", advice)
         poor = Ledger(Path(folder) / "poor.db", budget=DP(epsilon=cost / 100, delta=delta / 100), **names)
         try:
             poor.release(mechanism, case.datasets[0])
         except BudgetExceeded:
             return
-        raise Broken(f"a ledger with a budget of {poor.budget.words} paid for an account of {cost:g}", advice)
+        raise Violation(
+            f"a ledger with a budget of {poor.budget.words} accepted an account of epsilon = {cost:g}", advice
+        )

@@ -152,7 +152,7 @@ def test_pipelines_and_tables(rng):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"classes": ("a", "b", "c")}, "one model for each class.*OneVsRestClassifier"),
+        ({"classes": ("a", "b", "c")}, "one model per class.*OneVsRestClassifier"),
         ({"classes": "ab"}, "must be a pair"),
         ({"bounds": None}, "norm or bounds"),
         ({"bounds": (1, 0)}, "low < high"),

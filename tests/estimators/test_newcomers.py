@@ -82,7 +82,7 @@ def small(digits):
 )
 def test_labels_that_are_not_declared_are_refused_before_anything_is_drawn(kind, labels, digits):
     X, y = digits
-    with pytest.raises(SchemaError, match=r"y holds labels that are not in classes = \(0, 1\)") as refused:
+    with pytest.raises(SchemaError, match=r"y must hold labels in classes = \(0, 1\), got others") as refused:
         declared(kind).fit(X, labels(y), rng=Untouched())
     for words in ("declare classes=(negative, positive)", "OneVsRestClassifier", "divided by the number of classes"):
         assert words in str(refused.value)
@@ -203,7 +203,7 @@ def test_text_features_are_refused_and_counted(kind, small):
     table = pd.DataFrame(X, columns=[f"p{j}" for j in range(6)])
     table["p3"] = pd.Series(np.where(y > 0, "yes", "no"))
     for given in (table, table.to_numpy(), table.to_numpy().tolist()):
-        with pytest.raises(SchemaError, match="X holds features that are neither numbers nor missing, such as text"):
+        with pytest.raises(SchemaError, match="X must hold numbers or missing entries, got others, such as text"):
             declared(kind).fit(given, y, rng=Untouched())
         facts = declared(kind).validate(given, y).facts
         assert facts["features that are neither numbers nor missing"] == len(y)
@@ -265,7 +265,7 @@ def test_targets_of_a_regression():
     with pytest.raises(ValueError, match="target_bounds must be declared"):
         ps.PrivateSGDRegressor(bounds=(-0.2, 0.2)).fit(X, y, rng=Untouched())
     for odd in (y.astype(str), y.where(y > 50), y.astype(object).where(y > 50, "few"), [None, *y[1:]]):
-        with pytest.raises(SchemaError, match="y holds targets that are missing or no numbers") as refused:
+        with pytest.raises(SchemaError, match="y must hold a number for each record") as refused:
             made.fit(X, odd, rng=Untouched())
         assert "handle_invalid='replace'" in str(refused.value)
         assert made.validate(X, odd).facts["targets that are no number"] > 0
@@ -322,7 +322,7 @@ def test_a_search_refuses_what_its_estimator_refuses_before_it_pays(small, tmp_p
         search = ps.PrivateSearchCV(
             learner, {name: [1e-3]}, runs, validation=(X[:9], y[:9]), training_account=account, ledger=ledger
         )
-        with pytest.raises(SchemaError, match="not in classes"):
+        with pytest.raises(SchemaError, match="must hold labels in classes"):
             search.fit(X, ["secret", *y[1:]])
         assert ledger.history() == ()
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privsample as ps
-from privsample.estimators.scoring import RecordScorer, score_of, take_rows, width_of
+from privsample.estimators.scoring import RecordScorer, feature_count, score_or_nan, take_rows
 
 RECORDS = ps.ReplaceOne(n=8)
 UNIT = (0.0, 1.0)
@@ -78,7 +78,7 @@ def test_text_labels_and_several_outputs():
 
 def test_no_labels():
     assert RecordScorer(term=lambda model, X: X[:, 0], bounds=UNIT)(Echo(), np.array([[0.5], [0.25]])) == 0.375
-    assert score_of(lambda model, X: 3, None, X=[1], y=None) == 3.0
+    assert score_or_nan(lambda model, X: 3, None, X=[1], y=None) == 3.0
 
 
 def test_noise_and_its_account():
@@ -144,12 +144,12 @@ def test_lists_of_several_targets():
 
 def test_rows_and_parts_of_lists():
     assert take_rows([3, "a", 5], np.array([2, 0])) == [5, 3]
-    assert [width_of(X) for X in ([[1, 2], (3, 4)], [1, 2], [], np.zeros((2, 3)), np.zeros(2))] == [
+    assert [feature_count(X) for X in ([[1, 2], (3, 4)], [1, 2], [], np.zeros((2, 3)), np.zeros(2))] == [
         2,
         None,
         None,
         3,
         None,
     ]
-    with pytest.raises(ValueError, match="rows must be of one length"):
-        width_of([[1, 2], [3]])
+    with pytest.raises(ValueError, match="rows of X must have equal lengths"):
+        feature_count([[1, 2], [3]])

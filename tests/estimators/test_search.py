@@ -20,8 +20,8 @@ import privsample as ps
 from privsample.distributions.runs import RepetitionDistribution
 from privsample.errors import BudgetExceeded, RelationMismatch
 from privsample.estimators import candidates
-from privsample.estimators.plan import planned
-from privsample.estimators.trials import Task, trained
+from privsample.estimators.plan import plan_search
+from privsample.estimators.trials import Task, train_and_score
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)
@@ -45,13 +45,13 @@ def test_finds_the_best_of_many_runs(rng):
 def chosen(distribution, rng, fits):
     """How often no candidate, the worst ... the best of QUALITIES was chosen."""
     model = search({"quality": QUALITIES}, distribution)
-    plan = planned(model, N)
+    plan = plan_search(model, N)
     found = [model._best(plan, X, Y, rng, rng).candidate for _ in range(fits)]
     return np.bincount([0 if best is None else 1 + best["quality"] for best in found], minlength=7)
 
 
 class WithoutReplacement(RepetitionDistribution):
-    """The twin: once all candidates were drawn, a search ends, as scikit-learn's own sampler would have it."""
+    """A broken copy: the search ends once all candidates were drawn, as with scikit-learn's own sampler."""
 
     mean, maximum = 4.0, 6
     log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
@@ -73,7 +73,9 @@ def test_the_winner_follows_the_law_of_runs(twin, accepted, rng, alpha, monkeypa
     distribution, left, fits = ps.Poisson(mean=6 if twin == "another distribution" else 4), [], 500
     if twin == "no replacement":
         distribution = WithoutReplacement(left)
-        monkeypatch.setattr("privsample.estimators.search.drawn", lambda space, source: {"quality": left.pop()})
+        monkeypatch.setattr(
+            "privsample.estimators.search.draw_candidate", lambda space, source: {"quality": left.pop()}
+        )
     expected = np.diff(np.exp(4.0 * (np.arange(7) / 6 - 1.0)), prepend=0.0)
     assert (stats.chisquare(chosen(distribution, rng, fits), fits * expected).pvalue > alpha) == accepted
 
@@ -88,10 +90,10 @@ def test_runs_draw_independent_noise(shared, accepted, rng, alpha, monkeypatch):
     """P(largest of K uniform draws <= u) = f(u). The twin: all runs of a search draw the same noise."""
     if shared:
         tied = np.random.default_rng
-        monkeypatch.setattr("privsample.estimators.search.child", lambda rng: tied(now))
+        monkeypatch.setattr("privsample.estimators.search.spawn", lambda rng: tied(now))
     distribution = ps.TruncatedNegativeBinomial.from_mean(mean=5, eta=1.0)
     model = search({"quality": [0.5]}, distribution, scoring=noisiest)
-    plan, found = planned(model, N), []
+    plan, found = plan_search(model, N), []
     for _ in range(300):
         now = rng.integers(1 << 32)
         found.append(model._best(plan, X, Y, rng, rng).score)
@@ -104,7 +106,7 @@ def test_forked_workers_do_not_share_a_global_state(monkeypatch):
     monkeypatch.setattr(np.random, "seed", lambda *seed: seeds.append(seed))
     for process in (os.getpid(), -1):
         task = Task(folds=None, scorer=noisiest, validation=None, keep=False, process=process)
-        assert trained(Constant(), None, X, Y, task, 0).model is None
+        assert train_and_score(Constant(), None, X, Y, task, 0).model is None
     assert seeds == [()]
 
 
@@ -115,7 +117,7 @@ def test_no_run_is_an_outcome(monkeypatch):
         assert found.best_params_ is None
         assert np.isnan(found.best_score_)
         assert found.best_estimator_ is None
-        with pytest.raises(NotFittedError, match="no run was made"):
+        with pytest.raises(NotFittedError, match="the number of runs was 0"):
             found.predict(X)
     assert not FITS
 
@@ -317,7 +319,7 @@ def test_runs_on_a_dask_cluster(tmp_path):
 def test_drawn_independently_with_replacement():
     space = candidates.search_space([{"quality": [1]}, {"epsilon": stats.uniform()}], Constant())
     rng = np.random.default_rng(1)
-    draws = [candidates.drawn(space, rng) for _ in range(200)]
+    draws = [candidates.draw_candidate(space, rng) for _ in range(200)]
     assert {tuple(one) for one in draws} == {("quality",), ("epsilon",)}
     assert 60 < sum("quality" in one for one in draws) < 140
     assert len({one["epsilon"] for one in draws if "epsilon" in one}) > 60

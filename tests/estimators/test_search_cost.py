@@ -7,8 +7,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, PredefinedSplit, ShuffleSplit, StratifiedKFold
 
 import privsample as ps
-from privsample.estimators.plan import planned
-from privsample.estimators.pricing import fixed_folds, folds_account, score_weights, to_full_dataset
+from privsample.estimators.plan import plan_search
+from privsample.estimators.pricing import cross_validation_account, fixed_folds, score_weights, to_full_dataset
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)
@@ -54,7 +54,7 @@ def test_the_base_covers_every_record(splitter, n):
         return ps.PureAccountant(stated_epsilon=1.0 / size, relation=ps.ReplaceOne(n=total or size))
 
     costs = {len(train): training(len(train)) for train, _ in folds}
-    account = folds_account(folds, n, costs, NOISE)
+    account = cross_validation_account(folds, n, costs, NOISE)
     orders = np.array([1.5, 4.0, 30.0])
     each = []
     for record in range(n):
@@ -98,7 +98,7 @@ def test_an_account_by_attribute_and_one_that_is_given():
 
 def test_candidates_of_different_cost_need_a_bound():
     for space in ({"epsilon": [0.1, 0.2]}, {"epsilon": stats.uniform(0.1, 1)}):
-        with pytest.raises(ValueError, match="candidates cost differently"):
+        with pytest.raises(ValueError, match="candidates have different accounts"):
             search(space).accountant_for(N)
     bound = ps.PureAccountant(stated_epsilon=1.1, relation=RECORDS)
     assert search({"epsilon": [0.1, 1.1]}, training_account=bound).accountant_for(N).base == bound
@@ -115,7 +115,7 @@ def test_the_worst_of_all_listed_candidates():
     assert found.best_estimator_.epsilon in {0.1, 0.2, 0.3}
     with pytest.raises(ValueError, match="needs lists of values"):
         search({"epsilon": stats.uniform()}, training_account="worst").accountant_for(N)
-    with pytest.raises(ValueError, match="at most 1000, not 1001"):
+    with pytest.raises(ValueError, match="at most 1000 candidates, got 1001"):
         search({"epsilon": range(1, 1002)}, training_account="worst").accountant_for(N)
 
 
@@ -128,20 +128,20 @@ def test_cost_may_depend_on_the_number_of_features():
     made = search(estimator=Wide())
     assert made.accountant_for(N, features=2) == made.fit(X, Y).accountant_
     assert made.accountant_.base.stated_epsilon == 0.2
-    with pytest.raises(ValueError, match="the cost of Wide depends on the number of features"):
+    with pytest.raises(ValueError, match="features must be given, got None: the account of Wide"):
         made.accountant_for(N)
     nested = search({"refit": [False]}, estimator=made)
     assert nested.accountant_for(N, 2).base == made.accountant_
 
 
 def test_a_candidate_that_is_not_paid_for_is_never_trained():
-    """One that the probes did not meet, and one that cannot be made."""
-    plan = planned(search({"quality": [0.5]}), N)
-    assert plan.ready({"quality": 0.7}).quality == 0.7
-    assert plan.ready({"epsilon": 0.2}) is None
-    assert plan.ready({"epsilon": -1.0}) is None
-    assert plan.ready({"nothing": 1}) is None
-    assert plan.ready({"random_state": 1}) is None
+    """A candidate that the sampled candidates did not cover, and candidates with invalid parameters."""
+    plan = plan_search(search({"quality": [0.5]}), N)
+    assert plan.configure_or_none({"quality": 0.7}).quality == 0.7
+    assert plan.configure_or_none({"epsilon": 0.2}) is None
+    assert plan.configure_or_none({"epsilon": -1.0}) is None
+    assert plan.configure_or_none({"nothing": 1}) is None
+    assert plan.configure_or_none({"random_state": 1}) is None
 
 
 class Silent(Constant):
@@ -151,47 +151,47 @@ class Silent(Constant):
 @pytest.mark.parametrize(
     ("made", "error", "words"),
     [
-        (search(estimator=Silent()), TypeError, "Silent states no account"),
-        (search(training_account=3), TypeError, "states no account"),
+        (search(estimator=Silent()), TypeError, "Silent has no account"),
+        (search(training_account=3), TypeError, "has no account"),
         (
             search(training_account=TRAINING, cv=None, estimator=Silent()),
             ValueError,
-            "one for 60 records.*fitted to 59",
+            "holds for 60 records.*fitted to 59",
         ),
-        (search({}), ValueError, "param_distributions is empty"),
-        (search([]), ValueError, "param_distributions is empty"),
-        (search([{"quality": [1]}, {}]), ValueError, "param_distributions is empty"),
-        (search({"quality": []}), ValueError, "'quality' has an empty list"),
+        (search({}), ValueError, "param_distributions must not be empty"),
+        (search([]), ValueError, "param_distributions must not be empty"),
+        (search([{"quality": [1]}, {}]), ValueError, "param_distributions must not be empty"),
+        (search({"quality": []}), ValueError, "'quality' must have at least one value"),
         (search({"quality": 3}), TypeError, "'quality' must be a list of values or a distribution"),
         (search({"quality": "abc"}), TypeError, "'quality' must be a list of values or a distribution"),
         (search({"quality": {1: 2}}), TypeError, "'quality' must be a list of values or a distribution"),
         (search("quality"), TypeError, "param_distributions must map"),
-        (search({"colour": [1]}), ValueError, "names 'colour', which is no parameter"),
+        (search({"colour": [1]}), ValueError, "must name parameters of the estimator, got 'colour'"),
         (search({"random_state": [1]}), ValueError, "must not name 'random_state'"),
         (search({"verbose": [1]}), ValueError, "must not name 'verbose'"),
         (search(runs=10), TypeError, "a fixed number is refused"),
         (search(runs=None), TypeError, "runs must be"),
-        (search(verbose=1), ValueError, "verbose must be off"),
-        (search(estimator=Constant(verbose=2)), ValueError, "verbose must be off, got 2"),
+        (search(verbose=1), ValueError, "verbose must be 0, got 1"),
+        (search(estimator=Constant(verbose=2)), ValueError, "verbose must be 0, got 2"),
         (search(estimator=Constant(random_state=0)), ValueError, "random_state must be None, got 0"),
         (search(estimator=Constant(rng=np.random.default_rng(0))), ValueError, "rng must be None"),
-        (search(validation=None), ValueError, "say where candidates are scored.*neither"),
-        (search(score_noise=NOISE), ValueError, "say where candidates are scored.*both"),
+        (search(validation=None), ValueError, "exactly one of validation and score_noise.*got neither"),
+        (search(score_noise=NOISE), ValueError, "exactly one of validation and score_noise.*got both"),
         (search(validation=(X,)), TypeError, "validation must be a pair"),
         (search(validation=(X, Y[1:])), ValueError, "inconsistent numbers of samples"),
         (search(validation=(X[:0], Y[:0])), ValueError, "at least one public record"),
         (search(validation=(None, None)), ValueError, "at least one public record"),
-        (search(cv=5), ValueError, "cv without score_noise would reuse private records unaccounted"),
-        (search(scoring=["accuracy"]), ValueError, "scoring must be one score"),
+        (search(cv=5), ValueError, "cv must be None without score_noise"),
+        (search(scoring=["accuracy"]), ValueError, "scoring must be a single score"),
         (private(score_noise=0.1), TypeError, "score_noise must be a NoisyScore"),
-        (private(scoring="roc_auc"), ValueError, "'roc_auc' cannot be used beneath noise"),
-        (private(cv=StratifiedKFold()), ValueError, "reuses private data without an account"),
-        (private(cv=GroupKFold()), ValueError, "reuses private data without an account"),
+        (private(scoring="roc_auc"), ValueError, "scoring must be a mean over records with score_noise, got 'roc_auc'"),
+        (private(cv=StratifiedKFold()), ValueError, "uses private data without an account"),
+        (private(cv=GroupKFold()), ValueError, "uses private data without an account"),
         (private(cv=1), ValueError, "n_splits"),
         (private(cv=[([0, 0], [1])]), ValueError, "distinct positions from 0 to 58"),
         (private(cv=[([0, 59], [1])]), ValueError, "distinct positions"),
         (private(cv=[([0], [])]), ValueError, "distinct positions"),
-        (private(cv=[]), ValueError, "cv gives no split"),
+        (private(cv=[]), ValueError, "cv must give at least one split"),
     ],
 )
 def test_refused(made, error, words):
@@ -209,10 +209,10 @@ def test_regressors_have_no_accuracy():
         accountant = ps.PureAccountant(stated_epsilon=1)
 
     space = {"fit_intercept": [True, False]}
-    with pytest.raises(ValueError, match="scoring=None cannot be used beneath noise"):
+    with pytest.raises(ValueError, match="scoring must be a mean over records with score_noise, got None"):
         private(space, estimator=Stating()).accountant_for(N)
     absolute = {"estimator": Stating(), "scoring": "neg_mean_absolute_error"}
-    with pytest.raises(ValueError, match="hold no value of neg_mean_absolute_error"):
+    with pytest.raises(ValueError, match="must have low < 0 for neg_mean_absolute_error"):
         private(space, **absolute).accountant_for(N)
     found = private(space, **absolute, score_noise=ps.NoisyScore(noise_std=0.01, bounds=(-1, 0)))
     assert -0.1 < found.fit(X, X[:, 0]).best_score_ < 0.1
@@ -221,10 +221,10 @@ def test_regressors_have_no_accuracy():
 def test_seeds_and_sizes_are_refused():
     with pytest.raises(TypeError, match="a seeded release is not private"):
         search().fit(X, Y, rng=3)
-    with pytest.raises(ValueError, match="validation must be public data, but is what is to be fitted"):
+    with pytest.raises(ValueError, match="validation must be public data, got the X to be fitted"):
         search(validation=(X, Y)).fit(X, Y)
     listed = X.tolist()
-    with pytest.raises(ValueError, match="validation must be public data, but is what is to be fitted"):
+    with pytest.raises(ValueError, match="validation must be public data, got the X to be fitted"):
         search(validation=(listed, Y)).fit(listed, Y)
     with pytest.raises(ValueError, match="y must be given"):
         private().fit(X)
@@ -234,7 +234,7 @@ def test_seeds_and_sizes_are_refused():
 
 def test_an_inner_search_must_not_pay_by_itself(tmp_path):
     ledger = ps.Ledger(tmp_path / "l", budget=ps.DP(epsilon=1, delta=1e-6), relation=RECORDS, dataset="d")
-    with pytest.raises(ValueError, match="ledger must be None: the search pays for all its runs"):
+    with pytest.raises(ValueError, match="ledger must be None, got a Ledger"):
         search({"refit": [True]}, estimator=search(ledger=ledger)).fit(X, Y)
 
 

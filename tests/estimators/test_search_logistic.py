@@ -59,7 +59,7 @@ def test_noisy_score(records, rng):
 
 def test_candidates_of_one_promise_still_differ_in_cost(records):
     X, y = records
-    with pytest.raises(ValueError, match="candidates cost differently"):
+    with pytest.raises(ValueError, match="candidates have different accounts"):
         ps.PrivateSearchCV(learner(X), SPACE, RUNS, validation=(X[:FOLD], y[:FOLD])).accountant_for(N, FEATURES)
     stated = ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=1e-6, relation=ps.ReplaceOne(n=N))
     search = ps.PrivateSearchCV(learner(X), SPACE, RUNS, validation=(X[:FOLD], y[:FOLD]), training_account=stated)

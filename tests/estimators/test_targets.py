@@ -5,7 +5,7 @@ import pytest
 
 import privsample as ps
 from privsample.errors import SchemaError
-from privsample.estimators.targets import column, same
+from privsample.estimators.targets import labels_equal, target_list
 
 ROWS = np.linspace(-1, 1, 80).reshape(40, 2)
 PLAIN = [0, 1] * 20
@@ -32,12 +32,12 @@ def test_one_target_of_a_list_leaves_the_others(made, odd):
 
 
 def test_columns():
-    assert column([0, "a", [2], (3,), np.array([4]), [5, 6], []]) == [0, "a", 2, 3, 4, [5, 6], []]
-    assert column((0, 1.5)) == [0, 1.5]
-    assert column(np.array(["no", "yes"])) == ["no", "yes"]
+    assert target_list([0, "a", [2], (3,), np.array([4]), [5, 6], []]) == [0, "a", 2, 3, 4, [5, 6], []]
+    assert target_list((0, 1.5)) == [0, 1.5]
+    assert target_list(np.array(["no", "yes"])) == ["no", "yes"]
     for wrong in (np.zeros((2, 2)), "text", 5, None):
         with pytest.raises(SchemaError, match="y should be a 1d array, got shape"):
-            column(wrong)
+            target_list(wrong)
 
 
 class Odd:
@@ -48,6 +48,6 @@ class Odd:
 
 
 def test_equality_is_total():
-    assert same(1, 1.0)
-    assert not same(Odd(), 1)
-    assert not same(np.ones(2), 1)
+    assert labels_equal(1, 1.0)
+    assert not labels_equal(Odd(), 1)
+    assert not labels_equal(np.ones(2), 1)

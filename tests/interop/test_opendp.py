@@ -8,12 +8,12 @@ from privsample import DiscreteGaussianNoise, DiscreteLaplaceNoise, LaplaceNoise
 from privsample.interop.opendp import exact_noise
 
 pytest.importorskip("opendp")
-LAWS = [DiscreteLaplaceNoise(scale=2.5), DiscreteGaussianNoise(noise_std=2.5)]
+DISTRIBUTIONS = [DiscreteLaplaceNoise(scale=2.5), DiscreteGaussianNoise(noise_std=2.5)]
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (0.8, False), (1.25, False)])
-@pytest.mark.parametrize("distribution", LAWS, ids=lambda distribution: distribution.name)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda distribution: distribution.name)
 def test_opendp_draws_from_the_declared_law(distribution, factor, accepted, alpha):
     draws = exact_noise(_scaled(distribution, factor), (100, 100)).ravel()
     values = np.arange(-6, 7.0)
@@ -31,7 +31,7 @@ def _scaled(distribution, factor):
 
 
 def test_shapes_and_refusals():
-    assert exact_noise(LAWS[0], (2, 0, 3)).shape == (2, 0, 3)
-    assert exact_noise(LAWS[1], ()).shape == ()
-    with pytest.raises(TypeError, match="discrete noise"):
+    assert exact_noise(DISTRIBUTIONS[0], (2, 0, 3)).shape == (2, 0, 3)
+    assert exact_noise(DISTRIBUTIONS[1], ()).shape == ()
+    with pytest.raises(TypeError, match="DiscreteLaplaceNoise or DiscreteGaussianNoise"):
         exact_noise(LaplaceNoise(scale=1.0), (3,))

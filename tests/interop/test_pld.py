@@ -111,7 +111,9 @@ def test_no_account_is_made_of_a_lower_bound():
         ps.from_pld(optimistic)
     with pytest.raises(TypeError, match="pld must be a PrivacyLossDistribution of dp_accounting, got float"):
         ps.from_pld(1.0)
-    with pytest.raises(TypeError, match=r"account must be an account, got float; of a mechanism give .accountant"):
+    with pytest.raises(
+        TypeError, match=r"account must be an Accountant, got float; for a mechanism pass mechanism.accountant"
+    ):
         ps.to_pld(1.0)
     with pytest.raises(ValueError, match="discretization must be finite and > 0"):
         ps.to_pld(GAUSSIAN, discretization=0.0)

@@ -1,4 +1,4 @@
-"""For each law, something that breaks it and nothing else: it must be caught, and the law be named."""
+"""For each requirement, a class that violates this requirement only: the violation must be reported by name."""
 
 import pickle
 import sys
@@ -13,9 +13,9 @@ import pytest
 import privsample as ps
 from privsample import _registry
 from privsample.errors import SchemaError
-from privsample.testing import LawBroken, check_accountant, check_mechanism
-from privsample.testing.accounts import ACCOUNT_LAWS
-from privsample.testing.checks import _LAWS
+from privsample.testing import RequirementViolated, check_accountant, check_mechanism
+from privsample.testing.accounts import ACCOUNT_REQUIREMENTS
+from privsample.testing.checks import _REQUIREMENTS
 
 ROOT = Path(ps.__file__).parents[1]
 sys.path.append(str(ROOT / "examples" / "extension" / "src"))
@@ -33,7 +33,7 @@ def _registered(monkeypatch):
     monkeypatch.setattr(_registry, "_BY_NAME", {})
     for cls in (MajorityAccountant, PrivateMajority, ForgetsTheOther, *MECHANISMS.values(), *ACCOUNTANTS.values()):
         if cls not in (NeverRegistered, NeverRegisteredAccountant):
-            ps.register(cls, package="laws")
+            ps.register(cls, package="requirements")
 
 
 class EachIsItsOwn(PrivateMajority):
@@ -343,44 +343,44 @@ ACCOUNTANTS = {
 
 
 @pytest.mark.parametrize("case", MECHANISMS)
-def test_a_broken_mechanism_is_told_the_law(case):
-    law = case.partition(":")[0]
-    skip = (EXPENSIVE - {law}) | ({"files", "stored-account"} if law == "ledger" else set())
-    with pytest.raises(LawBroken) as caught:
+def test_a_broken_mechanism_violates_its_requirement(case):
+    requirement = case.partition(":")[0]
+    skip = (EXPENSIVE - {requirement}) | ({"files", "stored-account"} if requirement == "ledger" else set())
+    with pytest.raises(RequirementViolated) as caught:
         check_mechanism(MECHANISMS[case], skip=skip)
-    assert caught.value.law == law, str(caught.value)
+    assert caught.value.requirement == requirement, str(caught.value)
     assert caught.value.advice in str(caught.value)
-    assert f"breaks the law {law!r}: " in str(caught.value)
+    assert f"violates the requirement {requirement!r}: " in str(caught.value)
     assert MECHANISMS[case].__name__ in caught.value.subject
 
 
 @pytest.mark.parametrize("case", ACCOUNTANTS)
-def test_a_broken_accountant_is_told_the_law(case):
-    with pytest.raises(LawBroken) as caught:
+def test_a_broken_accountant_violates_its_requirement(case):
+    with pytest.raises(RequirementViolated) as caught:
         check_accountant(ACCOUNTANTS[case](rate=1.0))
-    assert caught.value.law == case.partition(":")[0], str(caught.value)
+    assert caught.value.requirement == case.partition(":")[0], str(caught.value)
 
 
-def test_each_law_has_something_that_breaks_it():
+def test_each_requirement_has_a_broken_example():
     named = {case.partition(":")[0] for case in MECHANISMS} - {"examples"}
-    accounts = {law.name for law in ACCOUNT_LAWS}
-    assert named == {law.name for law in _LAWS} - accounts
+    accounts = {requirement.name for requirement in ACCOUNT_REQUIREMENTS}
+    assert named == {requirement.name for requirement in _REQUIREMENTS} - accounts
     assert {case.partition(":")[0] for case in ACCOUNTANTS} == accounts
 
 
-def test_a_broken_account_is_told_through_its_mechanism():
+def test_a_broken_account_is_reported_for_its_mechanism():
     class Priced(PrivateMajority):
         @property
         def accountant(self):
             return ACCOUNTANTS["renyi-curve"](rate=self.rate)
 
-    with pytest.raises(LawBroken, match="rdp must not fall as the order grows") as caught:
+    with pytest.raises(RequirementViolated, match="rdp must be nondecreasing in the order") as caught:
         check_mechanism(Priced(rate=1.0), skip=["equal-values"])
-    assert caught.value.law == "renyi-curve"
+    assert caught.value.requirement == "renyi-curve"
 
 
 def test_the_message_shows_the_case_and_what_to_do():
-    with pytest.raises(LawBroken) as caught:
+    with pytest.raises(RequirementViolated) as caught:
         check_mechanism(RefusesARecord)
     text = str(caught.value)
     assert "for a record of nan, array([nan])" in text
@@ -393,11 +393,11 @@ def test_what_is_skipped_or_not_applicable_is_listed():
     checked = check_mechanism(
         ps.GaussianSum(bounds=(0, 1), noise_std=2, relation=ps.ReplaceOne(n=3)), skip=["files", "ledger"]
     )
-    notes = {law.law: law.note for law in checked if not law.applied}
+    notes = {requirement.requirement: requirement.note for requirement in checked if not requirement.applied}
     assert notes["files"] == "skipped by the caller"
     assert notes["empty-data"] == "the number of records is public"
     assert "mutant" in notes
-    assert [law.law for law in checked] == [law.name for law in _LAWS]
+    assert [requirement.requirement for requirement in checked] == [requirement.name for requirement in _REQUIREMENTS]
 
 
 def test_what_worst_neighbours_refuse_in_words_is_no_fault():
@@ -407,9 +407,13 @@ def test_what_worst_neighbours_refuse_in_words_is_no_fault():
 
     with pytest.raises(TypeError, match="data must be given for Searched"):
         check_mechanism(Searched(rate=1.0))
-    skip = [law.name for law in _LAWS if law.name not in ("neighbours", "audit", "draw-shape")]
+    skip = [
+        requirement.name
+        for requirement in _REQUIREMENTS
+        if requirement.name not in ("neighbours", "audit", "draw-shape")
+    ]
     checked = check_mechanism(Searched(rate=1.0), data=np.ones(2), skip=skip)
-    notes = {law.law: law.note for law in checked if "skipped" not in law.note}
+    notes = {requirement.requirement: requirement.note for requirement in checked if "skipped" not in requirement.note}
     assert notes == {
         "draw-shape": "",
         "neighbours": "the mechanism says: they are searched for",
@@ -419,7 +423,7 @@ def test_what_worst_neighbours_refuse_in_words_is_no_fault():
 
 def test_what_must_be_refused_can_be_added():
     check_mechanism(PrivateMajority(rate=1.0), wrong_data=[3.0, "text"], skip=EXPENSIVE)
-    with pytest.raises(LawBroken, match="release took wrong_data, "):
+    with pytest.raises(RequirementViolated, match="release took wrong_data, "):
         check_mechanism(PrivateMajority(rate=1.0), wrong_data=[[0, 1]])
 
 
@@ -428,7 +432,11 @@ def test_what_must_be_refused_can_be_added():
     [
         (lambda: check_mechanism(3), TypeError, "subject must be a mechanism"),
         (lambda: check_mechanism(PrivateMajority, skip="files"), TypeError, r"write skip=\['files'\]"),
-        (lambda: check_mechanism(PrivateMajority, skip=["unheard"]), ValueError, "skip must name laws, got 'unheard'"),
+        (
+            lambda: check_mechanism(PrivateMajority, skip=["unheard"]),
+            ValueError,
+            "skip must name requirements, got 'unheard'",
+        ),
         (lambda: check_mechanism(PrivateMajority, samples=0), ValueError, "samples must be at least 1"),
         (lambda: check_accountant(PrivateMajority), TypeError, "account must be an Accountant"),
     ],

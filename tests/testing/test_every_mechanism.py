@@ -1,4 +1,4 @@
-"""Every mechanism of the library obeys the laws that are asked of mechanisms of other packages."""
+"""Every mechanism of the library satisfies the requirements on mechanisms of other packages."""
 
 import pytest
 
@@ -9,6 +9,6 @@ EXAMPLES = catalogue()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_mechanism_of_the_library_obeys_every_law(name):
+def test_a_mechanism_of_the_library_satisfies_every_requirement(name):
     checked = check_mechanism(EXAMPLES[name], skip=["audit", "mutant"])  # these are audited apart
-    assert sum(law.applied for law in checked) > 15
+    assert sum(requirement.applied for requirement in checked) > 15
