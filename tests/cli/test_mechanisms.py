@@ -140,7 +140,7 @@ def test_the_list_names_every_mechanism(run):
 
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize(
-    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "hierarchy"]
+    "name", ["gaussian", "poisson-sample", "smooth-categorical", "logistic-posterior", "multilevel-release"]
 )
 def test_prices(run, name, width, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -305,7 +305,7 @@ ERRORS = [
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --out r.json", 1, "outside"),
     ("release table.csv --mechanism one-bit --graph graph.json --mechanism-epsilon 1 --column a --out r.json", 2,
      'takes no column of a file: it takes anything with columns data["profile"]'),
-    ("release table.csv --mechanism hierarchy --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
+    ("release table.csv --mechanism multilevel-release --base 'brownian-motion sensitivity=1 time=1' --times 2 --out r.json", 2,
      "it is a statistic"),
     ("release table.csv --mechanism gaussian-sum --bounds 0,1 --noise-std 1 --column a --public-data a --out r.json", 2,
      "has no prior to go into"),

@@ -73,7 +73,7 @@ def test_a_mechanism_from_outside_draws_and_says_what_that_costs():
 
 def test_it_is_composed_sampled_and_chosen():
     mechanism = NoisyMaximum(n=3, scale=8.0)
-    best = ps.RepeatedSelection(base=mechanism, runs=ps.Poisson(mean=3), score="winner")
+    best = ps.RepeatedSelection(base=mechanism, repetitions=ps.Poisson(mean=3), score="winner")
     assert best.release([0, 1, 1]).account.base == mechanism.accountant
     sampled = ps.Subsampled(base=mechanism, scheme=ps.WithoutReplacement(n=9, m=3), relation=ps.ReplaceOne(n=9))
     assert 0 <= sampled.release(np.arange(9) / 9)["winner"][0] < 3

@@ -103,7 +103,7 @@ def test_chances_are_moved_to_the_margin(margin, accepted, rng, alpha):
 def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng, alpha):
     """Whether it does so depends on the data: an error would tell what the coins' account never paid for."""
     noisy = GaussianMechanism(sensitivity=1, noise_std=0.05)
-    never = ConditionalSelection(base=noisy, accept=50.0, floor=0.9)
+    never = ConditionalSelection(base=noisy, threshold=50.0, stop_probability=0.9)
     made = BernoulliSampling(base=never, margin=0.4, draws=200_000, dimension=1)
     ones = int(made.release(0.0, rng=rng)["bits"].sum())
     assert (stats.binomtest(ones, 200_000, value).pvalue > alpha) == accepted

@@ -248,7 +248,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
         pairs = [(top, other), (some - top, some - other), (some * high, some * low)]
         return max(max(a - np.exp(epsilon) * b, b - np.exp(epsilon) * a) for a, b in pairs)
 
-    cases = ps.RepeatedSelection(base=base, runs=runs).worst_neighbours()
+    cases = ps.RepeatedSelection(base=base, repetitions=runs).worst_neighbours()
     answers = [[drawn(case, data, draws, rng) for data in case.datasets] for case in cases]
     for epsilon in (0.0, 1.0):
         seen = 0.0

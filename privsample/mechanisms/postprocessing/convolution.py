@@ -100,8 +100,8 @@ class PostNoise(PostProcessing):
         gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
         laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
         return (
-            Example.with_wrong_fields("gaussian-after", gaussian, noise=0.5, bug=QUIET),
-            Example.with_wrong_fields("laplace-after", laplace, noise=0.3, bug=QUIET),
+            Example.with_wrong_fields("gaussian-post-noise", gaussian, noise=0.5, bug=QUIET),
+            Example.with_wrong_fields("laplace-post-noise", laplace, noise=0.3, bug=QUIET),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -88,10 +88,10 @@ class DiffusionMechanism(Mechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
         group = positive_integer(group=group)
-        return (self._neighbours(group, lambda base: base, self.accountant, tiers=1),)
+        return (self._neighbours(group, lambda base: base, self.accountant, levels=1),)
 
     def _neighbours(
-        self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, tiers: int
+        self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, levels: int
     ) -> Neighbours:
         """The first tier says all that later ones do."""
         shift, deviation = group * self.sensitivity, float(np.sqrt(self.distribution.variance(self.time)))
@@ -103,7 +103,7 @@ class DiffusionMechanism(Mechanism):
             datasets=moved_statistic(self.shape, shift),
             draw=self._paths(around),
             loss=lambda path: loss(path[:, :1]),
-            width=tiers * self._dimension,
+            width=levels * self._dimension,
         )
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
@@ -294,15 +294,15 @@ class MultilevelRelease(Wrapper):
         """A path whose first tier is released too early."""
         motion = BrownianMotion(sensitivity=1, time=0.5)
         example, bug = cls(base=motion, times=(1.0, 2.0)), "its first tier comes too early"
-        return (Example.with_wrong_fields("hierarchy", example, base=motion.at(0.35), bug=bug),)
+        return (Example.with_wrong_fields("multilevel-release", example, base=motion.at(0.35), bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, of which all tiers are released."""
         group = positive_integer(group=group)
-        tiers = 1 + len(self.times)
-        return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, tiers=tiers),)
+        levels = 1 + len(self.times)
+        return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, levels=levels),)
 
-    def tiers(self, release: Release) -> tuple[Release, ...]:
+    def split_levels(self, release: Release) -> tuple[Release, ...]:
         """Each tier of a release of this hierarchy as a release of its own, with its own account."""
         account = account_of_step(self, self, release, None)
         fresh = account.assumptions - self.accountant.assumptions

@@ -26,16 +26,16 @@ class SelectionWithCount(Wrapper):
     """
 
     base: RandomizedResponse
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     _checks_entropy = False
 
     @property
     def accountant(self) -> SelectionAccountant:
         """As if K were secret."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
-        runs = self.runs.sample(rng)
+        runs = self.repetitions.sample(rng)
         answers = self._asked(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
         return {"answers": answers.max(axis=1), "runs": np.array([runs])}
 

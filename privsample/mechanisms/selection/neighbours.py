@@ -41,23 +41,25 @@ def low_on_top(losses: FloatArray) -> list[Place]:
     return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
 
 
-def first_accepted(accept: float, floor: float) -> Chosen:
+def first_accepted(threshold: float, stop_probability: float) -> Chosen:
     """The chances that the first accepted run has, and last that of none."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
-        kept = np.where(scores >= accept, chances, 0.0)
-        return np.append((1.0 - floor) * kept, floor) / (floor + (1.0 - floor) * kept.sum())
+        kept = np.where(scores >= threshold, chances, 0.0)
+        return np.append((1.0 - stop_probability) * kept, stop_probability) / (
+            stop_probability + (1.0 - stop_probability) * kept.sum()
+        )
 
     return chosen
 
 
-def ends_accepted(accept: float) -> Callable[[FloatArray], list[Place]]:
+def ends_accepted(threshold: float) -> Callable[[FloatArray], list[Place]]:
     """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
 
     def places(losses: FloatArray) -> list[Place]:
         cuts = [-np.inf, *np.quantile(losses, _SHARES, method="higher"), np.inf]
         ends = [(low, high) for low in cuts for high in cuts if low < high]
-        return [partial(_accepted, low=float(low), high=float(high), accept=accept) for low, high in ends]
+        return [partial(_accepted, low=float(low), high=float(high), threshold=threshold) for low, high in ends]
 
     return places
 
@@ -66,8 +68,8 @@ def _on_top(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
     return np.where(sign * losses <= cut, 1e300, sign * losses)
 
 
-def _accepted(losses: FloatArray, *, low: float, high: float, accept: float) -> FloatArray:
-    return np.where((losses <= low) | (losses >= high), accept, accept - 1.0 - abs(accept))
+def _accepted(losses: FloatArray, *, low: float, high: float, threshold: float) -> FloatArray:
+    return np.where((losses <= low) | (losses >= high), threshold, threshold - 1.0 - abs(threshold))
 
 
 def neighbours_by_score(

@@ -65,11 +65,11 @@ class RepeatedSelection(Wrapper):
     """
 
     base: Mechanism
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     score: Score = None
     free_parameters = (
         FreeParameter(
-            name="runs",
+            name="repetitions",
             upper=_MOST_MEAN,
             value=_negative_binomial,
             options={"eta": 0.0},
@@ -78,35 +78,38 @@ class RepeatedSelection(Wrapper):
         ),
     )
     command = CommandLine(
-        help={"runs": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'}
+        help={
+            "repetitions": "the distribution of the number of runs, "
+            'e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
+        }
     )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
-        set_fields(self, runs=check_repetition_distribution(self.runs), score=_checked_score(self.score))
+        set_fields(self, repetitions=check_repetition_distribution(self.repetitions), score=_checked_score(self.score))
 
     @cached
     def accountant(self) -> SelectionAccountant:
         """The base's account, seen through the choice: an upper bound."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A selection that reveals the number of runs."""
         base = RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=1))
-        runs = TruncatedNegativeBinomial.geometric(mean=4)
-        mutant, bug = SelectionWithCount(base=base, runs=runs), "it reveals the number of runs"
-        name, example = "repeated-selection", cls(base=base, runs=runs)
+        repetitions = TruncatedNegativeBinomial.geometric(mean=4)
+        mutant, bug = SelectionWithCount(base=base, repetitions=repetitions), "it reveals the number of runs"
+        name, example = "repeated-selection", cls(base=base, repetitions=repetitions)
         return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=9_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, with the scores that attain most."""
         group = positive_integer(group=group)
-        return neighbours_by_score(self, group, low_on_top, best_of_runs(self.runs))
+        return neighbours_by_score(self, group, low_on_top, best_of_runs(self.repetitions))
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
-        for _ in range(draw_with_entropy_check(rng, lambda: self.runs.sample(rng))):
+        for _ in range(draw_with_entropy_check(rng, lambda: self.repetitions.sample(rng))):
             found = _one_run(self.base, self.score, statistic, rng)
             if found[0] > best[0]:
                 best = found
@@ -124,32 +127,32 @@ class ConditionalSelection(Wrapper):
     """
 
     base: Mechanism
-    accept: float
-    floor: float
+    threshold: float
+    stop_probability: float
     score: Score = None
     command = CommandLine(
-        help={"accept": "the least score that is released", "floor": "the probability to stop before each run"}
+        help={"threshold": "the least score that is released", "stop_probability": "the probability to stop before each run"}
     )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
         set_fields(
             self,
-            accept=finite(accept=self.accept),
-            floor=open_unit_interval(floor=self.floor),
+            threshold=finite(threshold=self.threshold),
+            stop_probability=open_unit_interval(stop_probability=self.stop_probability),
             score=_checked_score(self.score),
         )
-        self.accountant  # noqa: B018 - building it checks the floor against the base
+        self.accountant  # noqa: B018 - building it checks the stop probability against the base
 
     @cached
     def accountant(self) -> ConditionalAccountant:
         """The base's account, given that a round stops or is good enough: an upper bound."""
-        return ConditionalAccountant(base=self.base.accountant, floor=self.floor, stops=True)
+        return ConditionalAccountant(base=self.base.accountant, floor=self.stop_probability, stops=True)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Runs with too little noise."""
-        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), accept=0.0, floor=0.5)
+        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5)
         quiet = GaussianMechanism(sensitivity=1, noise_std=1)
         bug = "the noise of a run is smaller than it is said to be"
         return (Example.with_wrong_fields("conditional-selection", example, base=quiet, bug=bug, samples=5_000),)
@@ -157,13 +160,13 @@ class ConditionalSelection(Wrapper):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's, with the scores that attain most."""
         group = positive_integer(group=group)
-        places, chosen = ends_accepted(self.accept), first_accepted(self.accept, self.floor)
+        places, chosen = ends_accepted(self.threshold), first_accepted(self.threshold, self.stop_probability)
         return neighbours_by_score(self, group, places, chosen)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        while draw_with_entropy_check(rng, rng.random) >= self.floor:
+        while draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
             rank, found = _one_run(self.base, self.score, statistic, rng)
-            if rank >= rank_of(self.accept):
+            if rank >= rank_of(self.threshold):
                 return found
         return {}
 
