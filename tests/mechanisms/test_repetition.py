@@ -206,12 +206,12 @@ def test_bad_input():
         with pytest.raises(TypeError, match="score must be"):
             ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC, score=bad)
     for bad in (0.0, -1.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match="floor"):
+        with pytest.raises(ValueError, match="stop_probability"):
             ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=bad)
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="accept"):
+        with pytest.raises(ValueError, match="threshold"):
             ps.ConditionalSelection(base=NOISE, threshold=bad, stop_probability=0.1)
-    with pytest.raises(TypeError, match="accept"):
+    with pytest.raises(TypeError, match="threshold"):
         ps.ConditionalSelection(base=NOISE, threshold=True, stop_probability=0.1)
     with pytest.raises(TypeError, match="seeded"):
         ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC).release(0.0, rng=3)

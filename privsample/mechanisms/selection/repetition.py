@@ -79,14 +79,14 @@ class RepeatedSelection(Wrapper):
     )
     command = CommandLine(
         help={
-            "repetitions": "the distribution of the number of runs, "
-            'e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
+            "repetitions": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
         }
     )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
-        set_fields(self, repetitions=check_repetition_distribution(self.repetitions), score=_checked_score(self.score))
+        repetitions = check_repetition_distribution(self.repetitions, "repetitions")
+        set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
 
     @cached
     def accountant(self) -> SelectionAccountant:
@@ -131,7 +131,10 @@ class ConditionalSelection(Wrapper):
     stop_probability: float
     score: Score = None
     command = CommandLine(
-        help={"threshold": "the least score that is released", "stop_probability": "the probability to stop before each run"}
+        help={
+            "threshold": "the least score that is released",
+            "stop_probability": "the probability to stop before each run",
+        }
     )
 
     def __post_init__(self) -> None:
