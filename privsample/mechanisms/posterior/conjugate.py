@@ -1,4 +1,4 @@
-"""Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
+"""Draws from a conjugate posterior with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -44,14 +44,14 @@ _PRIOR_DIVISOR = FreeParameter(name="prior_divisor", advice=_ADVICE)
 
 
 class Sampled(Protocol):
-    """A distribution that can be drawn from."""
+    """A distribution that can be sampled."""
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Independent draws, the first axis of length `size`."""
+        """Independent draws; the first axis has length `size`."""
 
 
 class ConjugateMechanism(Mechanism):
-    """Draws of a model's parameter from the sufficient statistic of n records in one column.
+    """Base class: draws of a model's parameter, given the sufficient statistic of n records in one column.
 
     `release` takes the column (array protocol or Arrow stream), reads it once, and draws `parameter`, shape (draws,) or
     (draws, K).
@@ -70,44 +70,44 @@ class ConjugateMechanism(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """Where records live, and the public rule for all other values."""
+        """The set of valid records, with the public rule for all other values."""
         return self.model.domain
 
     @property
     def _about(self) -> str:
-        """What the parameter is, in words."""
+        """A description of the parameter."""
         return self.model.description
 
     @property
     def title(self) -> str:
-        """The class's name in words, and what it is about."""
+        """The class name with spaces and the description of the parameter."""
         return f"{class_in_words(type(self))} of {self._about}"
 
     @property
     def quantity(self) -> str:
-        """What the parameter is."""
+        """The description of the parameter, as a short label."""
         return self._about.removeprefix("the ").replace("each category", "category")
 
     @abstractmethod
     def _law(self, statistic: FloatArray) -> Sampled:
-        """What is drawn from, given the statistic."""
+        """The distribution of one draw, given the statistic."""
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
         return {self.parameter: self._law(statistic).sample(self.draws, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
         return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.words}", facts=facts)
 
     def extreme_records(self) -> FloatArray:
-        """Those of the model, as the column holds them."""
+        """The extreme records of the model, in the unit of the column."""
         own = [in_column(records, self.model.domain, self.domain) for records in self.model.extreme_records]
         return np.unique(own)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The model's records that lead to the most different statistics, or posteriors."""
+        """The records of the model that lead to the most different statistics or posteriors."""
         group = positive_integer(group=group)
         others_beside(group, self.n)
         return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
@@ -135,7 +135,7 @@ class ConjugateMechanism(Mechanism):
 
     @abstractmethod
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        """The log density of one draw, from draws (count, ...) to (count,), given the statistic."""
+        """The log density of one draw given the statistic, as a function of draws (count, ...) to (count,)."""
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, self.parameter, outer)
@@ -158,9 +158,9 @@ class ConjugateMechanism(Mechanism):
 
 
 class PosteriorMechanism(ConjugateMechanism):
-    """`draws` independent, exact draws from the posterior of n records with data weight r and prior divisor m.
+    """Base class: independent exact draws from the posterior of n records with data weight r and prior divisor m.
 
-    Source: Geumlek, Song and Chaudhuri 2017, Algorithms 1-3: one implementation, three names.
+    One implementation serves Algorithms 1 to 3 of Geumlek, Song and Chaudhuri 2017.
     """
 
     __slots__ = ()
@@ -168,11 +168,11 @@ class PosteriorMechanism(ConjugateMechanism):
     @property
     @abstractmethod
     def _weights(self) -> tuple[float, float]:
-        """(data weight r, prior divisor m)."""
+        """The pair (data weight r, prior divisor m)."""
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws together, under ReplaceOne(n)."""
+        """The exact account of all draws, under ReplaceOne(n)."""
         r, m = self._weights
         return PosteriorAccountant(
             model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
@@ -180,7 +180,7 @@ class PosteriorMechanism(ConjugateMechanism):
 
     @property
     def description(self) -> str:
-        """What is drawn from."""
+        """The number of records and the posterior from which draws were released, in one sentence."""
         return f"The {self.n:,} records and a prior belief give {self._belief}; random draws from it were released."
 
     @property
@@ -195,7 +195,7 @@ class PosteriorMechanism(ConjugateMechanism):
         return f"a weakened belief about {self._about}"
 
     def for_size(self, size: int) -> "PosteriorMechanism":
-        """The posterior of `size` records."""
+        """The same mechanism for `size` records."""
         return replace(self, n=size)  # type: ignore[type-var]
 
     def _law(self, statistic: FloatArray) -> PosteriorDistribution:
@@ -215,7 +215,42 @@ def _common(self: Any) -> None:
 
 @frozen_value
 class DirectPosterior(PosteriorMechanism):
-    """The posterior itself (Algorithm 1): private only below the order limit that the prior sets."""
+    """Draws from the posterior itself, with unchanged data weight and prior.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The account is finite only below an order limit
+    that the prior determines.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 1. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50)
+    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:DirectPosterior KeyError 'p'
+    >>> round(float(mechanism.accountant.rdp(2.0)), 3)
+    0.199
+    """
 
     model: Model
     n: int
@@ -229,7 +264,7 @@ class DirectPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A prior that is weaker than it is said to be."""
+        """A mutant with a weaker prior than stated."""
         return (
             Example(
                 name="direct-posterior",
@@ -251,7 +286,44 @@ class DirectPosterior(PosteriorMechanism):
 
 @frozen_value
 class DiffusedPosterior(PosteriorMechanism):
-    """Every record counts `data_weight` times, in (0, 1] (Algorithm 2): wider than the posterior."""
+    """Draws from a power posterior (tempered likelihood): each record's likelihood counts `data_weight` times.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The distribution is wider than the posterior.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    data_weight : float
+        Weight r of each record's log likelihood, in (0, 1].
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 2. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> target = ps.RDP(order=2, epsilon=0.5)
+    >>> mechanism = ps.DiffusedPosterior.calibrate(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, target=target)
+    >>> round(mechanism.data_weight, 3)
+    0.519
+    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:DiffusedPosterior KeyError 'p'
+    """
 
     model: Model
     n: int
@@ -267,7 +339,7 @@ class DiffusedPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """One record of each model that counts more than it is said to."""
+        """For each model, a mutant in which records count more than stated."""
         sharp = cls(model=BetaBernoulli(alpha=0.6, beta=0.6), n=1, data_weight=0.5)
         bug = "every record counts 10 % too much"
         models = {
@@ -288,7 +360,43 @@ class DiffusedPosterior(PosteriorMechanism):
 
 @frozen_value
 class ConcentratedPosterior(PosteriorMechanism):
-    """The prior's parameter is divided by `prior_divisor`, in (0, 1] (Algorithm 3): drawn towards the prior's mean."""
+    """Draws from a posterior with a strengthened prior: the prior's parameter is divided by `prior_divisor`.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The draws move towards the prior's mean.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    prior_divisor : float
+        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 3. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_divisor=0.1)
+    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:ConcentratedPosterior KeyError 'p'
+    >>> round(float(mechanism.accountant.rdp(2.0)), 3)
+    0.122
+    """
 
     model: Model
     n: int
@@ -304,7 +412,7 @@ class ConcentratedPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Priors that count less than they are said to."""
+        """Mutants in which the prior counts less than stated."""
         coin = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
         waiting = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
         bug = "the prior counts less than it is said to"
@@ -320,10 +428,48 @@ class ConcentratedPosterior(PosteriorMechanism):
 
 @frozen_value
 class BetaQuery(PosteriorMechanism):
-    """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), with a Beta(alpha, beta) prior.
+    """The mean of a bounded column, as a draw from a Beta posterior.
 
-    The draw `rho` lies in (0, 1); low + (high - low) rho is the column's mean.
-    Source: Geumlek 2020 (thesis), Algorithm 4.
+    Each value x is scaled to (x - low)/(high - low) in [0, 1] and enters a Beta-Bernoulli model as a fractional record.
+    `release` takes one column, and draws "rho", shape (draws,), in (0, 1); low + (high - low) rho is the mean of the
+    column. The guarantee holds under ReplaceOne(n).
+
+    Parameters
+    ----------
+    alpha : float
+        First parameter of the Beta prior, finite and > 0.
+    beta : float
+        Second parameter of the Beta prior, finite and > 0.
+    bounds : tuple of (float, float)
+        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    data_weight : float, default 1.0
+        Weight r of each record's log likelihood, in (0, 1].
+    prior_divisor : float, default 1.0
+        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek 2020 (thesis), Algorithm 4. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.BetaQuery(alpha=2, beta=3, bounds=(0, 100), n=4, data_weight=0.5)
+    >>> mechanism.release([20, 35, 40, 80])["rho"].shape
+    (1,)
+    >>> mechanism.with_public_data([0, 100]).alpha
+    3.0
     """
 
     alpha: float
@@ -363,12 +509,12 @@ class BetaQuery(PosteriorMechanism):
 
     @cached
     def model(self) -> Model:  # type: ignore[override]
-        """Beta-Bernoulli over [0, 1]; the query brings the column there."""
+        """The Beta-Bernoulli model of fractional records in [0, 1], to which the query scales the column."""
         return BetaBernoulli(alpha=self.alpha, beta=self.beta, fractional=True)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A record that counts more than it is said to."""
+        """A mutant in which a record counts more than stated."""
         example = cls(alpha=2, beta=3, bounds=(5, 30), n=1, data_weight=0.5)
         return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=HEAVY),)
 
@@ -378,12 +524,12 @@ class BetaQuery(PosteriorMechanism):
 
     @property
     def title(self) -> str:
-        """What is drawn."""
+        """The fixed text "Mean of a bounded column"."""
         return "Mean of a bounded column"
 
     @property
     def quantity(self) -> str:
-        """What is drawn."""
+        """The label "mean of the column"."""
         return "mean of the column"
 
     @property
@@ -392,12 +538,12 @@ class BetaQuery(PosteriorMechanism):
 
     @property
     def parameter(self) -> str:
-        """The mean of phi."""
+        """The name of the scaled mean, "rho"."""
         return "rho"
 
     @cached
     def domain(self) -> Domain:
-        """The bounds; a missing record counts as the lower one."""
+        """The bounds; a missing record counts as the lower bound."""
         low, high = self.bounds
         return Domain(low=low, high=high, missing=low)
 
@@ -415,7 +561,27 @@ class BetaQuery(PosteriorMechanism):
         return np.asarray(total), count
 
     def with_public_data(self, data: Any) -> Self:
-        """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""
+        """The same query with public records added to the prior, at no privacy cost.
+
+        Parameters
+        ----------
+        data : list, array or Arrow stream
+            Public records in one column, in the unit of the private column.
+
+        Returns
+        -------
+        BetaQuery
+            The query whose prior is the posterior of the public records.
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or type.
+
+        Notes
+        -----
+        Geumlek 2020 (thesis), section 5.3.1.
+        """
         distribution = self.model.posterior(*self._scaled_sum(data))
         assert isinstance(distribution, Beta)
         return replace(self, alpha=distribution.a, beta=distribution.b)

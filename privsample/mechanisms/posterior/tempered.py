@@ -1,4 +1,4 @@
-"""Draws from a posterior at a temperature of one or more, its parameter held inside bounds."""
+"""Draws from a tempered posterior with a truncated parameter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,12 +29,48 @@ def _inverse(share: float, _: Mapping[str, Any]) -> float:
 
 @frozen_value
 class TemperedPosterior(ConjugateMechanism):
-    """`draws` independent, exact draws from the posterior at `temperature` T >= 1, the parameter inside `truncation`.
+    """Draws from the posterior at temperature T >= 1, with the parameter truncated to public bounds.
 
-    Prior and likelihood both count to the power 1/T, with respect to the model's own parameter. `truncation` is public:
-    the least share of any category, in (0, 1/2), for Beta-Bernoulli and Dirichlet-categorical (below 1/K for K
-    categories); an interval (low, high) for a rate or a mean. It bounds the loss: one draw is pure, whatever the data.
-    Source: Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md.
+    Prior and likelihood both have the power 1/T, as densities of the model's own parameter. The truncation bounds the
+    privacy loss, so each draw satisfies pure DP. `release` takes one column of records (array protocol or Arrow
+    stream), and draws the model's `parameter`, shape (draws,) or (draws, K). The guarantee holds under ReplaceOne(n).
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    temperature : float
+        Temperature T, finite and >= 1. A higher one gives a flatter distribution.
+    truncation : float or tuple of (float, float)
+        Public bounds of the parameter. For Beta-Bernoulli and Dirichlet-categorical models: the least share of any
+        category, in (0, 1/2), below 1/K for K categories. For a rate or a mean: the interval (low, high).
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md.
+    Kind: exact for one draw, upper bound for several.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> model = ps.BetaBernoulli(alpha=1, beta=1)
+    >>> mechanism = ps.TemperedPosterior(model=model, n=5, temperature=4.0, truncation=0.1)
+    >>> mechanism.release([0, 1, 1, 0, 1])["p"].shape
+    !!ERROR privsample/mechanisms/posterior/tempered.py:TemperedPosterior KeyError 'p'
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
+    1.099
     """
 
     model: Model
@@ -58,7 +94,7 @@ class TemperedPosterior(ConjugateMechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws together, under ReplaceOne(n)."""
+        """The account of all draws, under ReplaceOne(n)."""
         return compose_draws(self._single, self.draws)
 
     @cached
@@ -69,7 +105,7 @@ class TemperedPosterior(ConjugateMechanism):
 
     @property
     def description(self) -> str:
-        """At which temperature was drawn, and from what."""
+        """The temperature and the number of records, in one sentence."""
         return (
             f"What {self.n:,} records and a prior say about {self._about} was flattened by a temperature "
             f"of {self.temperature:.4g} and held inside public bounds; random draws were released."
@@ -80,12 +116,12 @@ class TemperedPosterior(ConjugateMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A posterior that is colder than it is said to be."""
+        """A mutant with a lower temperature than stated."""
         example = cls(model=BetaBernoulli(alpha=2, beta=3), n=2, temperature=2.0, truncation=0.1)
         return (Example.with_wrong_fields("tempered-posterior", example, temperature=1.0, bug="a third too cold"),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The density is known for one number; for several a score is learned."""
+        """Pairs with a known density for a single number; for several numbers the audit learns a score."""
         group = positive_integer(group=group)
         others_beside(group, self.n)
         if self.model.records_are_codes:
@@ -99,7 +135,11 @@ class TemperedPosterior(ConjugateMechanism):
         return worst_others(self._law, self.model, self.n, records, group)
 
     def _worst_shares(self, group: int) -> tuple[Neighbours, ...]:
-        """Two shares among others that stay at the bound are nearly the chances of a coin; and all others elsewhere."""
+        """Worst pairs for several categories.
+
+        If the other shares stay at the bound, two shares behave nearly like the two probabilities of a Beta-Bernoulli
+        model.
+        """
         (other, i, j), *_ = self.model.extreme_records
         coin = TemperedPosterior(
             model=self.model.two_categories(int(j), int(i)),

@@ -1,4 +1,7 @@
-"""Choices among runs by the scores that attain most, tried on draws whose losses are known: docs/notes/selection.md."""
+"""Worst neighbours of selections: scores that nearly attain the account, tested on draws with known losses.
+
+The construction is in docs/notes/selection.md.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +26,7 @@ Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chanc
 
 
 def best_of_runs(runs: RepetitionDistribution) -> Chosen:
-    """The chances that the best of so many runs has."""
+    """The probability that each output is the best of the runs."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         _, place = np.unique(-scores, return_inverse=True)
@@ -35,14 +38,14 @@ def best_of_runs(runs: RepetitionDistribution) -> Chosen:
 
 
 def low_on_top(losses: FloatArray) -> list[Place]:
-    """Low losses on top, and then falling losses; or the same turned round."""
+    """Scores that rank low losses highest and then decrease with the loss, and their mirror images."""
     cuts = np.quantile(losses, _SHARES, method="higher")
     falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
     return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
 
 
 def first_accepted(threshold: float, stop_probability: float) -> Chosen:
-    """The chances that the first accepted run has, and last that of none."""
+    """The probability that each output is the first accepted one; the last entry is the probability of no output."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         kept = np.where(scores >= threshold, chances, 0.0)
@@ -54,7 +57,7 @@ def first_accepted(threshold: float, stop_probability: float) -> Chosen:
 
 
 def ends_accepted(threshold: float) -> Callable[[FloatArray], list[Place]]:
-    """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
+    """Scores that accept the lowest losses, which makes one dataset stop earlier, and the highest losses."""
 
     def places(losses: FloatArray) -> list[Place]:
         cuts = [-np.inf, *np.quantile(losses, _SHARES, method="higher"), np.inf]
@@ -75,9 +78,10 @@ def _accepted(losses: FloatArray, *, low: float, high: float, threshold: float) 
 def neighbours_by_score(
     mechanism: Any, group: int, places: Callable[[FloatArray], list[Place]], chosen: Chosen
 ) -> tuple[Neighbours, ...]:
-    """The base's pairs with the scores that differ most.
+    """The base's pairs of datasets, with the scores under which outputs differ most.
 
-    The account holds for every score, so the worst are taken; the mechanism's own where no loss is known.
+    The account holds for every score, so the worst scores are used; if no loss is known, the mechanism's own score is
+    used.
     """
     base = one_draw(mechanism.base)
     cases = base.worst_neighbours(group)
@@ -109,9 +113,7 @@ def neighbours_by_score(
 
 
 def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Losses of outputs drawn from both distributions, and the chances of these outputs under the first and the
-    second.
-    """
+    """Losses of outputs drawn from both distributions, and their probabilities under the first and the second."""
     assert case.loss is not None
     rng = np.random.default_rng(0)
     draws = np.concatenate([case.draw(data(), _PILOT, rng).reshape(_PILOT, -1) for data in case.datasets])
@@ -125,7 +127,7 @@ def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
-    """Releases in rows of `width` numbers, whether there were draws the last; zeros where there were none."""
+    """Releases as rows of `width` numbers, zeros if there are no draws; the last number says whether there are draws."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))
