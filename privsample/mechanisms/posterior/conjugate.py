@@ -246,8 +246,8 @@ class DirectPosterior(PosteriorMechanism):
     --------
     >>> import privsample as ps
     >>> mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50)
-    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:DirectPosterior KeyError 'p'
+    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:DirectPosterior KeyError 'rho'
     >>> round(float(mechanism.accountant.rdp(2.0)), 3)
     0.199
     """
@@ -321,8 +321,8 @@ class DiffusedPosterior(PosteriorMechanism):
     >>> mechanism = ps.DiffusedPosterior.calibrate(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, target=target)
     >>> round(mechanism.data_weight, 3)
     0.519
-    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:DiffusedPosterior KeyError 'p'
+    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:DiffusedPosterior KeyError 'rho'
     """
 
     model: Model
@@ -392,8 +392,8 @@ class ConcentratedPosterior(PosteriorMechanism):
     --------
     >>> import privsample as ps
     >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_divisor=0.1)
-    >>> mechanism.release([1] * 20 + [0] * 30)["p"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:ConcentratedPosterior KeyError 'p'
+    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
+    !!ERROR privsample/mechanisms/posterior/conjugate.py:ConcentratedPosterior KeyError 'rho'
     >>> round(float(mechanism.accountant.rdp(2.0)), 3)
     0.122
     """

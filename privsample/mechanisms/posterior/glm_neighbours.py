@@ -26,7 +26,7 @@ _GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
 
 @frozen_value
 class _Rows:
-    """The differing rows are (a, -b) and (-a, -b); `pushing` of the common rows are (0, push), and the rest are zero."""
+    """The differing rows are (a, -b) and (-a, -b); `pushing` of the common rows are (0, push), the rest zero."""
 
     a: float
     b: float
@@ -41,7 +41,7 @@ class _Rows:
         return np.asarray(log_expit(self.a * across - self.b * along))
 
     def curve(self, deviations: tuple[float, float], weight: float, group: int) -> FloatArray:
-        """The approximate privacy curve at EPSILONS; `deviations` are the prior's standard deviations along both directions."""
+        """The approximate privacy curve at EPSILONS, given the prior's standard deviations in both directions."""
         across, along = deviations[0] * _GRID[:, None], deviations[1] * _GRID
         logs = -(_GRID[:, None] ** 2 + _GRID**2) / 2 + weight * (
             self.pushing * log_expit(self.push * along) + group * self._margin(across, along)
@@ -78,7 +78,7 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
     weight, intercept = group * one.data_weight, one.intercept_std is not None
 
     def dataset(sign: float) -> Dataset:
-        """With an intercept, the differing rows have label 0, so z is the negative of the row with its column of ones."""
+        """With an intercept, the differing rows have label 0: z is the negative of the row and its column of ones."""
 
         def build() -> tuple[FloatArray, FloatArray]:
             table, labels = np.zeros((one.n, one.features)), np.ones(one.n)

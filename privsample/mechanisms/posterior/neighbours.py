@@ -1,4 +1,4 @@
-"""Worst neighbours of mechanisms on one column: the records that the model's posteriors or statistics distinguish best."""
+"""Worst neighbours of mechanisms on one column of records."""
 
 from collections.abc import Callable
 

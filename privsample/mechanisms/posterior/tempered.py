@@ -67,8 +67,8 @@ class TemperedPosterior(ConjugateMechanism):
     >>> import privsample as ps
     >>> model = ps.BetaBernoulli(alpha=1, beta=1)
     >>> mechanism = ps.TemperedPosterior(model=model, n=5, temperature=4.0, truncation=0.1)
-    >>> mechanism.release([0, 1, 1, 0, 1])["p"].shape
-    !!ERROR privsample/mechanisms/posterior/tempered.py:TemperedPosterior KeyError 'p'
+    >>> mechanism.release([0, 1, 1, 0, 1])["rho"].shape
+    !!ERROR privsample/mechanisms/posterior/tempered.py:TemperedPosterior KeyError 'rho'
     >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
     1.099
     """

@@ -21,7 +21,7 @@ Posterior = Callable[[FloatArray], Any]  # from a statistic to a truncated poste
 
 
 def worst_others(posterior: Posterior, model: Model, n: int, records: Records, group: int) -> list[int]:
-    """The worst numbers of common records with the higher value: in total variation, and farther out on the privacy curve."""
+    """The worst numbers of common records with the higher value: in total variation, and at larger epsilon."""
     rest = n - group
     low, high = (model.statistic(np.array([record])) for record in records[1:])
 
@@ -37,7 +37,7 @@ def worst_others(posterior: Posterior, model: Model, n: int, records: Records, g
 
 
 def _largest(worth: Callable[[int], float], most: int) -> int:
-    """The whole number up to `most` with the largest `worth`, which must increase to its maximum and decrease after it."""
+    """The whole number up to `most` with the largest `worth`, which must be unimodal."""
     low, high = 0, most
     while True:
         places = np.unique(np.rint(np.linspace(low, high, _PLACES)).astype(int))
@@ -50,7 +50,7 @@ def _largest(worth: Callable[[int], float], most: int) -> int:
 
 @frozen_value
 class IntegratedDensity:
-    """A univariate distribution whose log density is known up to a constant, with a quadrature rule that normalizes it."""
+    """A univariate distribution with a quadrature rule that normalizes its density."""
 
     distribution: TruncatedUnivariate
     at: FloatArray
@@ -59,7 +59,7 @@ class IntegratedDensity:
 
     @classmethod
     def of(cls, distribution: Any) -> "IntegratedDensity":
-        """Panels whose widths double away from the bounds and from the median, with eight Gauss-Legendre nodes on each."""
+        """Panels whose widths double away from the bounds and the median, with eight Gauss-Legendre nodes each."""
         quarter, middle, most = np.quantile(distribution.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
         halves, steps = 2.0 ** -np.arange(60.0), (most - quarter) * 2.0 ** np.arange(-3.0, 60.0)
         ends = [

@@ -127,7 +127,7 @@ def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
-    """Releases as rows of `width` numbers, zeros if there are no draws; the last number says whether there are draws."""
+    """Releases as rows of `width` numbers, zeros without draws; the last number says whether there are draws."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))
