@@ -172,7 +172,7 @@ class PosteriorMechanism(ConjugateMechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The exact account of all draws, under ReplaceOne(n)."""
+        """The account of all draws together, under ReplaceOne(n)."""
         r, m = self._weights
         return PosteriorAccountant(
             model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
@@ -240,14 +240,15 @@ class DirectPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 1. Kind: exact.
+    Geumlek, Song and Chaudhuri 2017, Algorithm 1. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
     >>> import privsample as ps
     >>> mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50)
-    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:DirectPosterior KeyError 'rho'
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
     >>> round(float(mechanism.accountant.rdp(2.0)), 3)
     0.199
     """
@@ -312,7 +313,8 @@ class DiffusedPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 2. Kind: exact.
+    Geumlek, Song and Chaudhuri 2017, Algorithm 2. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
@@ -321,8 +323,8 @@ class DiffusedPosterior(PosteriorMechanism):
     >>> mechanism = ps.DiffusedPosterior.calibrate(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, target=target)
     >>> round(mechanism.data_weight, 3)
     0.519
-    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:DiffusedPosterior KeyError 'rho'
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
     """
 
     model: Model
@@ -386,14 +388,15 @@ class ConcentratedPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 3. Kind: exact.
+    Geumlek, Song and Chaudhuri 2017, Algorithm 3. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
     >>> import privsample as ps
     >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_divisor=0.1)
-    >>> mechanism.release([1] * 20 + [0] * 30)["rho"].shape
-    !!ERROR privsample/mechanisms/posterior/conjugate.py:ConcentratedPosterior KeyError 'rho'
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
     >>> round(float(mechanism.accountant.rdp(2.0)), 3)
     0.122
     """
@@ -460,7 +463,8 @@ class BetaQuery(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek 2020 (thesis), Algorithm 4. Kind: exact.
+    Geumlek 2020 (thesis), Algorithm 4. Kind: exact for the Rényi curve. The privacy curve is certified to lie at most a
+    relative 1e-9 above the exact one.
 
     Examples
     --------

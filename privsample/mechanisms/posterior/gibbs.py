@@ -335,7 +335,7 @@ class PrivateGibbsHMM(Mechanism):
         Returns
         -------
         numpy.ndarray of float
-            The log likelihood of each step in nats, averaged over the kept sweeps, shape (steps,).
+            The log of each step's likelihood averaged over the kept sweeps, in nats, shape (steps,).
         """
         return self.model.log_predictive(Chain(**release.draws), histograms)
 

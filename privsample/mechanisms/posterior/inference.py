@@ -25,7 +25,7 @@ class PosteriorDraws:
     ----------
     draws : mapping of str to numpy.ndarray
         The draws by parameter name, numbers of shape (draws, ...), the draws of one chain after those of another. The
-        arrays are copied and read-only. Index by name: `posterior["rho"]`.
+        arrays are copied and read-only. Index by name: `posterior["theta"]`.
     account : Accountant
         The account of the release from which the draws were computed.
     method : str
@@ -46,8 +46,8 @@ class PosteriorDraws:
     >>> mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=20, scale=2.0)
     >>> statistics = ps.PrivateStatistics(release=mechanism.release([1] * 12 + [0] * 8))
     >>> posterior = statistics.draw(500)
-    >>> posterior["rho"].shape, posterior.account == statistics.account
-    !!ERROR privsample/mechanisms/posterior/inference.py:PosteriorDraws KeyError 'rho'
+    >>> posterior["theta"].shape, posterior.account == statistics.account
+    ((500,), True)
     """
 
     draws: Mapping[str, NDArray[Any]]

@@ -59,16 +59,16 @@ class TemperedPosterior(ConjugateMechanism):
 
     Notes
     -----
-    Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md.
-    Kind: exact for one draw, upper bound for several.
+    Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md. Kind:
+    upper bound. The privacy curve of one draw is exact for Beta-Bernoulli models with whole records, n <= 100,000.
 
     Examples
     --------
     >>> import privsample as ps
     >>> model = ps.BetaBernoulli(alpha=1, beta=1)
     >>> mechanism = ps.TemperedPosterior(model=model, n=5, temperature=4.0, truncation=0.1)
-    >>> mechanism.release([0, 1, 1, 0, 1])["rho"].shape
-    !!ERROR privsample/mechanisms/posterior/tempered.py:TemperedPosterior KeyError 'rho'
+    >>> mechanism.release([0, 1, 1, 0, 1])["theta"].shape
+    (1,)
     >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
     1.099
     """
