@@ -102,15 +102,15 @@ def noise_argument(default: str) -> Argument:
     """The option that selects the noise distribution by its name."""
     choices = {name.replace(" ", "-"): name for name in NAMES}
     words = f"{', '.join(choices)} (default: {default})"
-    return Argument(name="noise", choices=choices, metavar="LAW", help=words, required=False, fields=("noise",))
+    return Argument(name="noise", choices=choices, metavar="NAME", help=words, required=False, fields=("noise",))
 
 
-# The help of a field that has none of its own: what fields of this name mean in most mechanisms.
+# Help of fields without a text of their own: the usual meaning of a field of this name.
 _HELP = {
     "n": "how many records there are (public)",
     "draws": "how many draws to release; each costs (default: 1)",
     "unit": "what one record is, e.g. patient",
-    "sensitivity": "the most that one neighbour moves the statistic",
+    "sensitivity": "the largest change of the statistic between neighbours",
     "noise_std": "the standard deviation of the noise",
     "scale": "the scale of the noise",
     "shape": "the statistic's shape (default: one number)",
@@ -123,7 +123,7 @@ _HELP = {
     "base": "the mechanism inside, by its name and options",
     "score": "the name of the draw that ranks the runs (default: the only one)",
 }
-# What the amount of a field means, for people who read a table.
+# What an amount of a field means, for readers of a table.
 _MEANINGS: dict[str, Callable[[float], str]] = {
     "data_weight": lambda w: f"(every record counts {w:.3g} times; the prior counts once)",
     "prior_divisor": lambda m: f"(the prior counts {1 / m:.3g} times; every record once)",

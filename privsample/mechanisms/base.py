@@ -80,9 +80,9 @@ class Mechanism(Memo, ABC):
     __slots__ = ()
     free_parameters: ClassVar[tuple[FreeParameter, ...]] = ()
     command: ClassVar[CommandLine] = CommandLine()
-    unreachable_advice: ClassVar[str] = "nothing is left to choose: change the parameters"
-    # True where `_draw` itself calls `draw_with_entropy_check` around each of its draws, because it does long work
-    # between them, as Markov chains are, that an interrupt must be able to end.
+    unreachable_advice: ClassVar[str] = "the mechanism has no free parameter; change the parameters"
+    # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
+    # them, such as a Markov chain, must remain interruptible.
     _checks_entropy: ClassVar[bool] = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -369,9 +369,7 @@ class Mechanism(Memo, ABC):
         TypeError
             By default: such records are not known for this class.
         """
-        raise TypeError(
-            f"records that may tell most of {type(self).__name__} are not known to the audit: pass datasets"
-        )
+        raise TypeError(f"the extreme records of {type(self).__name__} are not known to the audit: pass datasets")
 
     @classmethod
     def examples(cls) -> "tuple[Example, ...]":

@@ -30,7 +30,7 @@ def worst_rows(distributions: FloatArray, ends: NDArray[np.int64]) -> list[tuple
     return [(int(ends[at, 0]), int(ends[at, 1])) for at in worst]
 
 
-def through(distributions: FloatArray, kernels: tuple[FloatArray, ...]) -> FloatArray:
+def after_kernels(distributions: FloatArray, kernels: tuple[FloatArray, ...]) -> FloatArray:
     """The distributions of codes after each kernel in turn, shape (inputs, outcomes)."""
     for kernel in kernels:
         distributions = np.asarray(distributions @ kernel)

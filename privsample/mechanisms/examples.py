@@ -8,8 +8,8 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 
-QUIET = "the noise is smaller than it is said to be"
-HEAVY = "every record counts more than it is said to"
+TOO_LITTLE_NOISE = "the noise is smaller than it is said to be"
+TOO_MUCH_WEIGHT = "every record counts more than it is said to"
 
 
 @frozen_value

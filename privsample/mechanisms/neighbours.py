@@ -87,7 +87,7 @@ def copies(record: FloatArray, count: int) -> FloatArray:
 
 def record_words(count: int, record: FloatArray) -> str:
     """Description of `count` equal records; a record of several numbers is described by its signed L2 norm."""
-    largest = float(np.abs(record).max()) or 1.0  # its square may be no number
+    largest = float(np.abs(record).max()) or 1.0  # scaled first, because the square may overflow
     number = largest * np.linalg.norm(record / largest) * (np.sign(np.ravel(record)[0]) or 1)
     return f"{count:,} {'record' if count == 1 else 'records'} of {number:g}"
 
@@ -137,7 +137,9 @@ def pair_recipes(count: int, relation: Relation, *, size: int | None, group: int
 
     def recipe(place: int) -> PairRecipe:
         common, at = divmod(place, pairs)
-        second = (1 + isqrt(1 + 8 * at)) // 2 if replaced else None  # of the pairs in order of their later record
+        second = (
+            (1 + isqrt(1 + 8 * at)) // 2 if replaced else None
+        )  # pairs are numbered in the order of their later record
         first = at if second is None else at - second * (second - 1) // 2
         return PairRecipe(
             common=None if common == count else common, first=first, second=second, shared=shared, group=group

@@ -15,7 +15,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.codes import code_loss, through, with_innermost, worst_rows
+from privsample.mechanisms.codes import after_kernels, code_loss, with_innermost, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, record_words
@@ -23,7 +23,7 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
-_MOST = 30.0  # above it the chance of any other answer is lost in a double
+_MOST = 30.0  # above it the probability of another answer is below the resolution of a double
 
 
 @frozen_value
@@ -151,7 +151,7 @@ class RandomizedResponse(Mechanism):
     ) -> tuple[Neighbours, ...]:
         """A group whose records are all of one of the two categories that the kernels leave most different."""
         ends = np.transpose(np.triu_indices(self.categories, 1))
-        return self._pairs(outer, through(self._distributions(self.categories), kernels), ends, group)
+        return self._pairs(outer, after_kernels(self._distributions(self.categories), kernels), ends, group)
 
     def _pairs(
         self, outer: Mechanism, distributions: FloatArray, ends: NDArray[np.int64], group: int
@@ -190,7 +190,7 @@ class RandomizedResponse(Mechanism):
             return None
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            self._truth(data)  # refuses data of another size before they are repeated
+            self._truth(data)  # raises SchemaError before data of a wrong size are repeated
             return self._answers_of(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
 
         return draw
@@ -212,8 +212,8 @@ class RandomizedResponse(Mechanism):
 
     def _answers(self, truth: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         answers = source.integers(0, self.categories, self.slots)
-        told = source.random(len(truth)) < self._honesty
-        answers[: len(truth)] = np.where(told, truth, answers[: len(truth)])
+        truthful = source.random(len(truth)) < self._truth_probability
+        answers[: len(truth)] = np.where(truthful, truth, answers[: len(truth)])
         if isinstance(self.relation, AddRemove):
             source.shuffle(answers)
         return answers
@@ -236,7 +236,7 @@ class RandomizedResponse(Mechanism):
         return truth if every else truth[: self.slots]
 
     @property
-    def _honesty(self) -> float:
+    def _truth_probability(self) -> float:
         """Probability of answering the truth directly; otherwise the answer is uniform over all categories."""
         return float(-np.expm1(-self.log_odds) / (1 + (self.categories - 1) * np.exp(-self.log_odds)))
 
@@ -253,5 +253,5 @@ class RandomizedResponse(Mechanism):
         numpy.ndarray of float
             Estimated share of the slots for each category, shape (categories,); estimates may be negative or exceed 1.
         """
-        seen = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
-        return (seen - (1 - self._honesty) / self.categories) / self._honesty
+        observed = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
+        return (observed - (1 - self._truth_probability) / self.categories) / self._truth_probability

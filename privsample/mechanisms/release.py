@@ -22,7 +22,7 @@ from privsample.mechanisms.notes import refuse_notes
 if TYPE_CHECKING:
     from privsample.mechanisms.base import Mechanism
 
-_DELTA = 1e-6  # a file leaves it out: those of older versions have none
+_DELTA = 1e-6  # files omit this value, since files of older versions have no delta
 _ATTRIBUTE = "privsample_release"
 
 
@@ -69,7 +69,7 @@ class Release:
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
         refuse_notes(draws)
-        held = {}
+        arrays = {}
         for name, array in draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi":
@@ -78,14 +78,14 @@ class Release:
                     f"{copy.shape}"
                 )
             copy.flags.writeable = False
-            held[name] = copy
+            arrays[name] = copy
         if not hasattr(self.mechanism, "_own_account"):
             raise TypeError(f"mechanism must be a mechanism, got {type(self.mechanism).__name__}")
         own, account = self.mechanism._own_account, checked_account(account=self.account)
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
-        set_fields(self, draws=held, delta=probability(delta=self.delta))
+        set_fields(self, draws=arrays, delta=probability(delta=self.delta))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]

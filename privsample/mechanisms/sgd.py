@@ -14,11 +14,11 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 
-_CELLS = 1 << 22  # numbers that are cleaned at a time
+_CELLS = 1 << 22  # numbers cleaned at a time, to bound the memory
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
@@ -169,7 +169,9 @@ class NoisyProjectedSGD(Mechanism):
         """Steps in a known order, with too little noise in the mutant."""
         loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
         example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, hidden_order=False)
-        return (Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=QUIET, samples=3_000),)
+        return (
+            Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=3_000),
+        )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Rows of zeros and longest rows with either extreme target, last and, if the order is known, first."""
@@ -204,7 +206,7 @@ class NoisyProjectedSGD(Mechanism):
         return labelled(data, self.loss.features, self.n)
 
     def _draw(self, statistic: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> Draws:
-        state = self._last(*statistic, rng)
+        state = self._last_state(*statistic, rng)
         draws = {"coefficients": state[None, : self.loss.features]}
         return draws | {"intercept": state[-1:]} if self.loss.intercept else draws
 
@@ -217,7 +219,7 @@ class NoisyProjectedSGD(Mechanism):
             facts={reason: count for reason, count in facts.items() if count},
         )
 
-    def _last(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _last_state(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The last state, shape (width,)."""
         order = rng.permutation(self.n) if self.hidden_order else np.arange(self.n)
         state = self._pass(np.zeros(self.loss.width), rows, targets, order, rng)

@@ -80,10 +80,10 @@ def sum_neighbours(
     poisson = isinstance(scheme, PoissonSampling)
     common, first, second = extremes
     if poisson:
-        common = least  # so that the size of the sample tells nothing, where that is 0
+        common = least  # if it adds 0, the sample size does not affect the sum
     if size is not None:
         rest, last = others_beside(group, size), group
-    else:  # beside the group there are none, or as many as the scheme wants
+    else:  # common records: none, or as many as the scheme requires
         rest, last = max(0 if poisson else scheme.n - group, 0), 0  # type: ignore[attr-defined]
         check_simulated(rest)
     others = f"{record_words(rest, common)} and " if rest else ""
@@ -130,7 +130,7 @@ def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
         return np.arange(2.0), np.log([1 - rate, rate])
 
 
-def tallied(mechanism: Any, name: str, codes: int) -> Draw:
+def count_codes(mechanism: Any, name: str, codes: int) -> Draw:
     """Outputs of shuffled codes, reduced to the number of times that each code occurs."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:

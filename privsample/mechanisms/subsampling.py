@@ -23,7 +23,7 @@ from privsample.mechanisms.neighbours import Neighbours, public_size
 from privsample.mechanisms.noise.sums import ClippedSum, GaussianSum, LaplaceSum, NoisySum
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.subsampled_neighbours import searched_neighbours, sum_neighbours, tallied
+from privsample.mechanisms.subsampled_neighbours import count_codes, searched_neighbours, sum_neighbours
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 
@@ -94,7 +94,7 @@ class Subsampled(Wrapper):
         set_fields(self, _account=SubsampledAccountant(base=own, scheme=self.scheme, relation=self.relation))
         set_fields(self, relation=self._account.relation)
         size = own.relation.n if isinstance(own.relation, ReplaceOne) else 1
-        self.base.for_size(size)  # refuses what has no records
+        self.base.for_size(size)  # raises TypeError if the base takes no records
 
     @property
     def accountant(self) -> SubsampledAccountant:
@@ -169,7 +169,7 @@ class Subsampled(Wrapper):
     def _searched(self, inner: Mechanism, size: int | None, group: int) -> tuple[Neighbours, ...]:
         """Candidate pairs for an audit; shuffled answers are reduced to the count of each answer."""
         if isinstance(inner, RandomizedResponse):
-            draw, width = tallied(self, "answers", inner.categories), inner.categories
+            draw, width = count_codes(self, "answers", inner.categories), inner.categories
         else:
             draw, width = one_by_one(self), 1 + inner.worst_neighbours()[0].width
         return searched_neighbours(

@@ -118,4 +118,4 @@ def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
             return np.zeros(shape)
 
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
-    assert made._tossed(made._chances({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]
+    assert made._bernoulli_draws(made._chances({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]

@@ -156,7 +156,9 @@ def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
 
 
 def test_releases_are_values():
-    made = ps.RepeatedSelection(base=NOISE, repetitions=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9))
+    made = ps.RepeatedSelection(
+        base=NOISE, repetitions=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9)
+    )
     release = made.release(0.0)
     assert ps.Release.from_json(release.to_json()) == release
     assert ps.Assumption.TIMING in release.account.assumptions
@@ -169,7 +171,9 @@ def test_releases_are_values():
     assert made.validate(np.nan).facts == {"not finite": 1}
     assert ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=1).validate(0.0).facts == {}
     assert ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=1).release(0.0).draws == {}
-    nested = ps.RepeatedSelection(base=ps.RepeatedSelection(base=NOISE, repetitions=ps.Poisson(mean=0.7)), repetitions=LOGARITHMIC)
+    nested = ps.RepeatedSelection(
+        base=ps.RepeatedSelection(base=NOISE, repetitions=ps.Poisson(mean=0.7)), repetitions=LOGARITHMIC
+    )
     assert set(nested.release(0.0).draws) <= {"statistic"}
 
 

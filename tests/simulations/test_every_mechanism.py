@@ -73,7 +73,9 @@ OTHERS = [
         ),
         scheme=ps.WithoutReplacement(n=8, m=4),
     ),
-    ps.RepeatedSelection(base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), repetitions=ps.Poisson(mean=1)),
+    ps.RepeatedSelection(
+        base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), repetitions=ps.Poisson(mean=1)
+    ),
     ps.MarkovKernel(base=ps.MarkovKernel(base=ANSWER, matrix=STIR), matrix=STIR),
     ps.MarkovKernel(base=ps.OneBit(graph=GRAPH, epsilon=0.3), matrix=STIR),
     ps.OneBit(graph=GRAPH, epsilon=0.3, observations=3),

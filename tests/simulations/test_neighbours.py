@@ -129,7 +129,7 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
     at = np.linspace(0.1, 0.9, 20_001)
 
     def distribution(ones):
-        logs = mechanism._law(np.asarray(float(ones))).log_density(at)
+        logs = mechanism._draw_distribution(np.asarray(float(ones))).log_density(at)
         return np.exp(logs - special.logsumexp(logs))
 
     variations = [np.abs(distribution(ones) - distribution(ones + 1)).sum() / 2 for ones in range(30)]

@@ -19,7 +19,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
@@ -86,7 +86,7 @@ class AdditiveNoise(Mechanism):
 
     def _entries(self, data: Any) -> FloatArray:
         """The statistic as floats, masked entries as NaN. Raises SchemaError."""
-        try:  # a list entry by entry, or one text would make texts of all
+        try:  # an object array: NumPy would convert a list with one string to strings only
             statistic = np.asarray(data, dtype=object if isinstance(data, (list, tuple)) else None)
         except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
@@ -189,7 +189,7 @@ class GaussianMechanism(AdditiveNoise):
     def examples(cls) -> tuple[Example, ...]:
         """A number with too little noise in its mutant."""
         example = cls(sensitivity=2, noise_std=2)
-        return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:
@@ -277,7 +277,7 @@ class LaplaceMechanism(AdditiveNoise):
     def examples(cls) -> tuple[Example, ...]:
         """Two numbers with too little noise in the mutant."""
         example = cls(sensitivity=2, scale=2, shape=(2,))
-        return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:

@@ -24,7 +24,7 @@ from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.neighbours import moment_neighbours
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
@@ -34,8 +34,8 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
-_RARE = -710.0  # log of a chance below every delta that a double holds well
-_FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
+_RARE = -710.0  # log of a probability below the smallest normal double
+_LARGEST_RATIO = 1e150  # largest ratio of noise to difference whose square does not overflow
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
@@ -48,11 +48,11 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
     return model, noise
 
 
-def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
+def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
     reach = float(model.differences.vectors.max())
     discrete = noise.startswith("discrete") if noise else model.differences.whole
-    return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
+    return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
 @frozen_value
@@ -110,7 +110,7 @@ class NoisyStatistics(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     sampler: Sampler = "numpy"
-    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_reach, advice=_ADVICE),)
+    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
     command = CommandLine(
         name="noisy",
         data=("column", "labelled rows"),
@@ -129,7 +129,7 @@ class NoisyStatistics(ConjugateMechanism):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
         if self.sampler == "opendp" and not self.distribution.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
-        self._settle_draws()
+        self._check_draws()
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
@@ -146,7 +146,7 @@ class NoisyStatistics(ConjugateMechanism):
     def accountant(self) -> Accountant:
         """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
         reach = self.n * float(self.model.differences.vectors.max()) + self.distribution.reach(_RARE)
-        whole = reach < 2**53  # up to there a float holds sum and noise exactly
+        whole = reach < 2**53  # below 2^53 a float represents sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.differences,
@@ -162,7 +162,7 @@ class NoisyStatistics(ConjugateMechanism):
         """The noise distribution, its scale and the number of records, in one sentence."""
         return (
             f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the one summary of {self.n:,} records "
-            f"from which {self._about} is inferred; whatever is inferred from it costs nothing more."
+            f"from which {self._label} is inferred; whatever is inferred from it costs nothing more."
         )
 
     @property
@@ -176,7 +176,7 @@ class NoisyStatistics(ConjugateMechanism):
         model = BetaBernoulli(alpha=2, beta=3)
         each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
         return tuple(
-            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=QUIET)
+            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=TOO_LITTLE_NOISE)
             for name, example in each.items()
         )
 
@@ -201,7 +201,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         draw = many_draws(self, self.parameter, outer)
-        if self.sampler == "opendp":  # it draws from its own source
+        if self.sampler == "opendp":  # OpenDP draws from its own entropy source
             return lambda data, count, rng: draw(data, count, None)  # type: ignore[arg-type]  # noqa: ARG005
         return draw
 
@@ -211,7 +211,7 @@ class NoisyStatistics(ConjugateMechanism):
                 raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
             opendp()
 
-    def _law(self, statistic: FloatArray) -> Sampled:
+    def _draw_distribution(self, statistic: FloatArray) -> Sampled:
         return _Noisy(statistic=statistic, noise=self.distribution, exact=self.sampler == "opendp")
 
 

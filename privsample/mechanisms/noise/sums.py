@@ -30,7 +30,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import (
     Dataset,
     Draw,
@@ -302,7 +302,9 @@ class GaussianSum(ColumnSum):
     def examples(cls) -> tuple[Example, ...]:
         """A sum with too little noise in its mutant."""
         example = cls(bounds=(-1, 2), noise_std=2)
-        return (Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+        return (
+            Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),
+        )
 
     @property
     def _noise_distribution(self) -> Noise:
@@ -370,7 +372,7 @@ class LaplaceSum(ColumnSum):
     def examples(cls) -> tuple[Example, ...]:
         """A sum with too little noise in its mutant."""
         example = cls(bounds=(-1, 2), scale=3, relation=ReplaceOne(n=9))
-        return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:

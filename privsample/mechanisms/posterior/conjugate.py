@@ -33,7 +33,7 @@ from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import HEAVY, Example
+from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
@@ -74,26 +74,26 @@ class ConjugateMechanism(Mechanism):
         return self.model.domain
 
     @property
-    def _about(self) -> str:
+    def _label(self) -> str:
         """A description of the parameter."""
         return self.model.description
 
     @property
     def title(self) -> str:
         """The class name with spaces and the description of the parameter."""
-        return f"{class_in_words(type(self))} of {self._about}"
+        return f"{class_in_words(type(self))} of {self._label}"
 
     @property
     def quantity(self) -> str:
         """The description of the parameter, as a short label."""
-        return self._about.removeprefix("the ").replace("each category", "category")
+        return self._label.removeprefix("the ").replace("each category", "category")
 
     @abstractmethod
-    def _law(self, statistic: FloatArray) -> Sampled:
+    def _draw_distribution(self, statistic: FloatArray) -> Sampled:
         """The distribution of one draw, given the statistic."""
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        return {self.parameter: self._law(statistic).sample(self.draws, rng)}
+        return {self.parameter: self._draw_distribution(statistic).sample(self.draws, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
@@ -140,7 +140,7 @@ class ConjugateMechanism(Mechanism):
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, self.parameter, outer)
 
-    def _settle_draws(self) -> None:
+    def _check_draws(self) -> None:
         self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
         set_fields(self, draws=positive_integer(draws=self.draws))
         check_memory(self.draws * self.model.empty.size, lower="draws")
@@ -187,30 +187,30 @@ class PosteriorMechanism(ConjugateMechanism):
     def _belief(self) -> str:
         match self._weights:
             case (weight, 1.0):
-                return f"a belief about {self._about} in which every record counts {100 * weight:.3g} % of a full one"
+                return f"a belief about {self._label} in which every record counts {100 * weight:.3g} % of a full one"
             case (1.0, divisor):
                 return (
-                    f"a belief about {self._about} in which the prior counts {1 / divisor:.3g} times as much as usual"
+                    f"a belief about {self._label} in which the prior counts {1 / divisor:.3g} times as much as usual"
                 )
-        return f"a weakened belief about {self._about}"
+        return f"a weakened belief about {self._label}"
 
     def for_size(self, size: int) -> "PosteriorMechanism":
         """The same mechanism for `size` records."""
         return replace(self, n=size)  # type: ignore[type-var]
 
-    def _law(self, statistic: FloatArray) -> PosteriorDistribution:
+    def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
         r, m = self._weights
         return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        distribution = self._law(statistic)
+        distribution = self._draw_distribution(statistic)
         return lambda drawn: distribution.log_density(drawn if np.ndim(distribution.mean) else drawn[:, 0])
 
 
 def _common(self: Any) -> None:
     set_fields(self, n=positive_integer(n=self.n))
     self.accountant  # noqa: B018 - building it checks the rest
-    self._settle_draws()
+    self._check_draws()
 
 
 @frozen_value
@@ -282,7 +282,7 @@ class DirectPosterior(PosteriorMechanism):
 
     @property
     def _belief(self) -> str:
-        return f"what one should believe about {self._about} (the posterior)"
+        return f"what one should believe about {self._label} (the posterior)"
 
 
 @frozen_value
@@ -352,7 +352,10 @@ class DiffusedPosterior(PosteriorMechanism):
         heavy = [(name, cls(model=model, n=1, data_weight=0.5)) for name, model in models.items()]
         return (
             Example.with_wrong_fields("beta-posterior", sharp, data_weight=0.55, bug=bug, samples=150_000),
-            *(Example.with_wrong_fields(name, example, data_weight=0.7, bug=HEAVY) for name, example in heavy),
+            *(
+                Example.with_wrong_fields(name, example, data_weight=0.7, bug=TOO_MUCH_WEIGHT)
+                for name, example in heavy
+            ),
         )
 
     @property
@@ -416,12 +419,12 @@ class ConcentratedPosterior(PosteriorMechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Mutants in which the prior counts less than stated."""
-        coin = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
-        waiting = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
+        bernoulli = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
+        exponential = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
         bug = "the prior counts less than it is said to"
         return (
-            Example.with_wrong_fields("concentrated-posterior", coin, prior_divisor=1.0, bug=bug),
-            Example.with_wrong_fields("exponential-posterior", waiting, prior_divisor=1.0, bug=HEAVY),
+            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_divisor=1.0, bug=bug),
+            Example.with_wrong_fields("exponential-posterior", exponential, prior_divisor=1.0, bug=TOO_MUCH_WEIGHT),
         )
 
     @property
@@ -520,7 +523,7 @@ class BetaQuery(PosteriorMechanism):
     def examples(cls) -> tuple[Example, ...]:
         """A mutant in which a record counts more than stated."""
         example = cls(alpha=2, beta=3, bounds=(5, 30), n=1, data_weight=0.5)
-        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=HEAVY),)
+        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=TOO_MUCH_WEIGHT),)
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -537,7 +540,7 @@ class BetaQuery(PosteriorMechanism):
         return "mean of the column"
 
     @property
-    def _about(self) -> str:
+    def _label(self) -> str:
         return "the column's mean"
 
     @property

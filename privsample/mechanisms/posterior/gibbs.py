@@ -27,7 +27,7 @@ from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
@@ -234,7 +234,7 @@ class PrivateGibbsHMM(Mechanism):
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
         bug = "the updates are too cold"
         return (
-            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=QUIET, samples=1_500),
+            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_500),
             Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
         )
 

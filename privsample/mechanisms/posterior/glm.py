@@ -25,7 +25,7 @@ from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, 
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
-_WORK = 1e9  # visits to a record: some 20 ns each
+_WORK = 1e9  # record visits, about 20 ns each
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
@@ -224,7 +224,7 @@ class LogisticPosterior(Mechanism):
         return np.array(listed) * np.sqrt(self.prior_divisor)
 
     @cached
-    def _shells(self) -> RejectionEnvelope:
+    def _envelope(self) -> RejectionEnvelope:
         return plan(
             weight=self.n * self.data_weight, reach=self._account_of_exact_draws.reach, dimension=len(self._deviations)
         )
@@ -232,12 +232,12 @@ class LogisticPosterior(Mechanism):
     @cached
     def _log_work(self) -> float:
         """Upper bound on the log of the expected number of record visits by rejection."""
-        return float(np.log(self.n) + np.log(self.draws)) + self._shells.log_proposals
+        return float(np.log(self.n) + np.log(self.draws)) + self._envelope.log_proposals
 
     def _exactly(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
     ) -> tuple[FloatArray, CuratorNotes]:
-        drawn, proposals = distribution.sample(self.draws, self._shells, source)
+        drawn, proposals = distribution.sample(self.draws, self._envelope, source)
         return drawn, CuratorNotes(title="exact draws by rejection", facts={"proposals": proposals})
 
     def _by_chains(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privsample.mechanisms.posterior.glm import LogisticPosterior
 
 _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
-_GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
+_GRID = np.linspace(-8.0, 8.0, 161)  # in standard deviations of the prior
 
 
 @frozen_value

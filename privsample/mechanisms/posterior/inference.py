@@ -61,7 +61,7 @@ class PosteriorDraws:
         method: Any = self.method
         if not (isinstance(method, str) and method):
             raise ValueError("method must say in words how the draws were made, got nothing")
-        chains, held = positive_integer(chains=self.chains), {}
+        chains, arrays = positive_integer(chains=self.chains), {}
         for name, array in draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi" or len(copy) % chains:
@@ -70,8 +70,8 @@ class PosteriorDraws:
                     f"{chains} chains, got {copy.dtype} of shape {copy.shape}"
                 )
             copy.flags.writeable = False
-            held[name] = copy
-        set_fields(self, draws=held, chains=chains)
+            arrays[name] = copy
+        set_fields(self, draws=arrays, chains=chains)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]

@@ -23,7 +23,7 @@ from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensit
 _ADVICE = "narrow the truncation, or ask for fewer draws"
 
 
-def _inverse(share: float, _: Mapping[str, Any]) -> float:
+def _temperature_of_share(share: float, _: Mapping[str, Any]) -> float:
     return 1 / share
 
 
@@ -79,7 +79,7 @@ class TemperedPosterior(ConjugateMechanism):
     truncation: Truncation
     draws: int = 1
     unit: str = "record"
-    free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
+    free_parameters = (FreeParameter(name="temperature", value=_temperature_of_share, advice=_ADVICE),)
     command = CommandLine(
         name="tempered",
         data=("column",),
@@ -89,8 +89,10 @@ class TemperedPosterior(ConjugateMechanism):
     def __post_init__(self) -> None:
         account = self._single
         set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
-        self._settle_draws()
-        self._law(self.model.empty)  # refuses what could not be drawn from, before there are data
+        self._check_draws()
+        self._draw_distribution(
+            self.model.empty
+        )  # raises an error before data are read if the distribution cannot be sampled
 
     @cached
     def accountant(self) -> Accountant:
@@ -107,11 +109,11 @@ class TemperedPosterior(ConjugateMechanism):
     def description(self) -> str:
         """The temperature and the number of records, in one sentence."""
         return (
-            f"What {self.n:,} records and a prior say about {self._about} was flattened by a temperature "
-            f"of {self.temperature:.4g} and held inside public bounds; random draws were released."
+            f"What {self.n:,} records and a prior say about {self._label} was flattened by a temperature "
+            f"of {self.temperature:.4g} and truncated to public bounds; random draws were released."
         )
 
-    def _law(self, statistic: FloatArray) -> TruncatedDistribution:
+    def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
         return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
 
     @classmethod
@@ -125,32 +127,32 @@ class TemperedPosterior(ConjugateMechanism):
         group = positive_integer(group=group)
         others_beside(group, self.n)
         if self.model.records_are_codes:
-            return self._worst_shares(group)
+            return self._worst_categories(group)
         _, *ends = self.model.extreme_records[0]
         records = (min(ends), min(ends), max(ends))
         places = self._worst_others(records, group)
         return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
 
     def _worst_others(self, records: Records, group: int) -> list[int]:
-        return worst_others(self._law, self.model, self.n, records, group)
+        return worst_others(self._draw_distribution, self.model, self.n, records, group)
 
-    def _worst_shares(self, group: int) -> tuple[Neighbours, ...]:
+    def _worst_categories(self, group: int) -> tuple[Neighbours, ...]:
         """Worst pairs for several categories.
 
         If the other shares stay at the bound, two shares behave nearly like the two probabilities of a Beta-Bernoulli
         model.
         """
         (other, i, j), *_ = self.model.extreme_records
-        coin = TemperedPosterior(
+        two_categories = TemperedPosterior(
             model=self.model.two_categories(int(j), int(i)),
             n=self.n,
             temperature=self.temperature,
             truncation=self.truncation,
         )
         elsewhere = [self._pair((other, i, j), group, None)] if other != i else []
-        places = coin._worst_others((0.0, 0.0, 1.0), group)
+        places = two_categories._worst_others((0.0, 0.0, 1.0), group)
         return *elsewhere, *(self._pair((i, i, j), group, None, raised=k) for k in places)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        distribution = IntegratedDensity.of(self._law(statistic))
+        distribution = IntegratedDensity.of(self._draw_distribution(statistic))
         return lambda drawn: distribution.log_density(drawn[:, 0])

@@ -81,8 +81,8 @@ class BernoulliSampling(Wrapper):
     free_parameters = (FreeParameter(name="margin", upper=0.5, value=_margin, advice=_ADVICE),)
     command = CommandLine(
         help={
-            "margin": "chances are moved into [margin, 1 - margin]",
-            "dimension": "how many numbers the base releases, where its fields do not say it",
+            "margin": "probabilities are clipped to [margin, 1 - margin]",
+            "dimension": "number of numbers that the base releases, if its fields do not determine it",
         }
     )
 
@@ -105,7 +105,7 @@ class BernoulliSampling(Wrapper):
     def examples(cls) -> tuple[Example, ...]:
         """A mutant whose probabilities come too near to 0 and 1."""
         base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
-        example, bug = cls(base=base, margin=0.45, draws=4), "the coins' chances are not moved inside"
+        example, bug = cls(base=base, margin=0.45, draws=4), "the probabilities are not clipped"
         return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -126,7 +126,7 @@ class BernoulliSampling(Wrapper):
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         chances = self._chances(self.base._draw_checked(statistic, rng).draws)
-        return {"bits": draw_with_entropy_check(rng, lambda: self._tossed(chances, rng))}
+        return {"bits": draw_with_entropy_check(rng, lambda: self._bernoulli_draws(chances, rng))}
 
     def _chances(self, draws: Draws) -> FloatArray:
         arrays = [np.asarray(array) for array in draws.values()] or [np.full(self.dimension or 0, np.nan)]
@@ -136,7 +136,7 @@ class BernoulliSampling(Wrapper):
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)
 
-    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _bernoulli_draws(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
         """Bernoulli draws by the probability of the rarer outcome: rounding 1 - margin would lose a small margin."""
         rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
         seldom = rng.random((self.draws, len(chances))) < rarer
@@ -147,7 +147,7 @@ def _width(base: Mechanism) -> int:
     """Number of numbers that the base releases, derived from its public fields. Raises ValueError."""
     shape, model = getattr(base, "shape", None), getattr(base, "model", None)
     if isinstance(model, Model):
-        shape = model.empty.shape  # a parameter has as many numbers as the statistic that it is learned from
+        shape = model.empty.shape  # the parameter has the shape of its sufficient statistic
     if shape is None or not hasattr(base, "draws"):
         raise ValueError("dimension must be given: this base's fields do not say how many numbers it releases")
     return int(base.draws) * prod(shape)

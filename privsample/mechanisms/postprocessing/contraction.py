@@ -77,7 +77,7 @@ class NoisyStep:
     def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
         """One step from the states x, shape (draws, ...)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = np.nan_to_num(self.map(x))  # numbers near the largest may leave the range of a double
+            moved = np.nan_to_num(self.map(x))  # values near the largest double may overflow
             noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
             return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
 
@@ -106,7 +106,7 @@ class NoisyContraction(PostProcessing):
 
     Notes
     -----
-    Feldman, Mironov, Talwar and Thakurta 2018; Balle, Barthe, Gaboardi and Geumlek 2019, section 4.
+    Balle, Barthe, Gaboardi and Geumlek 2019, equation (2); Bok, Su and Altschuler 2024; docs/notes/contraction.md.
     Kind: exact for the worst maps with these constants.
 
     Examples

@@ -18,7 +18,7 @@ from privsample.distributions.noise import GaussianNoise
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.noise.neighbours import shifted_loss
@@ -150,8 +150,8 @@ class PostNoise(PostProcessing):
         gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
         laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
         return (
-            Example.with_wrong_fields("gaussian-post-noise", gaussian, noise=0.5, bug=QUIET),
-            Example.with_wrong_fields("laplace-post-noise", laplace, noise=0.3, bug=QUIET),
+            Example.with_wrong_fields("gaussian-post-noise", gaussian, noise=0.5, bug=TOO_LITTLE_NOISE),
+            Example.with_wrong_fields("laplace-post-noise", laplace, noise=0.3, bug=TOO_LITTLE_NOISE),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -55,7 +55,7 @@ class DiffusionMechanism(Mechanism):
     def distribution(self) -> Diffusion:
         """The transition distribution of the diffusion."""
 
-    def _settle(self) -> None:
+    def _check_fields(self) -> None:
         shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
         set_fields(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
         check_memory(prod(shape), lower="shape")
@@ -117,7 +117,7 @@ class DiffusionMechanism(Mechanism):
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             shape = (count, *self.shape)
             many = around(replace(self, shape=shape))  # type: ignore[type-var]
-            entries = self._before_shrinking._entries(data)  # refuses data of another shape before they are repeated
+            entries = self._before_shrinking._entries(data)  # raises SchemaError before they are repeated
             path = many.release(np.broadcast_to(entries, shape), rng=rng)["statistic"]
             return np.asarray(np.moveaxis(path, 0, 1))
 
@@ -169,7 +169,7 @@ class DiffusionMechanism(Mechanism):
         began = getattr(release, "mechanism", None)
         start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
         source, account = generator(rng), account_of_step(start.at(time), start, release, rng)
-        gone = _forward(start.time, time)
+        gone = _time_between(start.time, time)
         moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
         return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
 
@@ -205,7 +205,7 @@ class DiffusionMechanism(Mechanism):
         )
 
 
-def _forward(start: float, end: float) -> float:
+def _time_between(start: float, end: float) -> float:
     """The time between two times. Raises ValueError if the second is not later."""
     if not positive(time=end) > start:
         raise ValueError(f"times must run forward: from {start:g} a release cannot diffuse to {end:g}")
@@ -265,7 +265,7 @@ class BrownianMotion(DiffusionMechanism):
     command = CommandLine(data=("statistic",), help={"time": "how long it diffuses: the noise has variance 2 time"})
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -332,7 +332,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
     def __post_init__(self) -> None:
         set_fields(self, theta=self.distribution.theta, rho=self.distribution.rho)
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -387,7 +387,9 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         spread = max(int(np.prod(shape)), 1) * positive(sensitivity=sensitivity) ** 2 / 2 / rate
         theta = float(np.log1p(spread / positive(radius=radius) ** 2))
         rho = float(sensitivity * np.sqrt(theta / (2 * rate * np.expm1(2 * theta))))
-        rho *= 1 + (32 + 16 * theta) * np.finfo(float).eps  # on the safe side of zcdp
+        rho *= (
+            1 + (32 + 16 * theta) * np.finfo(float).eps
+        )  # more than the rounding error of rho, so that the account is at most zcdp
         return cls(sensitivity=sensitivity, theta=theta, rho=rho, time=1.0, relation=relation, shape=shape)
 
 
@@ -428,7 +430,7 @@ class MultilevelRelease(Wrapper):
 
     base: DiffusionMechanism
     times: tuple[float, ...]
-    _checks_entropy = False  # nothing but draws happens between the draws
+    _checks_entropy = False  # there is no long work between the draws
     command = CommandLine(
         help={"base": 'the diffusion, e.g. "brownian-motion sensitivity=1 time=0.5"', "times": "the later times"}
     )
@@ -440,7 +442,7 @@ class MultilevelRelease(Wrapper):
             self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times)))
         )
         for start, end in pairwise((self.base.time, *self.times)):
-            _forward(start, end)
+            _time_between(start, end)
 
     @cached
     def accountant(self) -> GaussianAccountant:
@@ -450,7 +452,7 @@ class MultilevelRelease(Wrapper):
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
         path = [self.base._draw(statistic, rng)["statistic"]]
         for start, end in pairwise((self.base.time, *self.times)):
-            path.append(self.base._move(path[-1], _forward(start, end), rng))
+            path.append(self.base._move(path[-1], _time_between(start, end), rng))
         return {"statistic": np.concatenate(path)}
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
@@ -460,7 +462,7 @@ class MultilevelRelease(Wrapper):
     def examples(cls) -> tuple[Example, ...]:
         """A mutant whose first level is released too early."""
         motion = BrownianMotion(sensitivity=1, time=0.5)
-        example, bug = cls(base=motion, times=(1.0, 2.0)), "its first tier comes too early"
+        example, bug = cls(base=motion, times=(1.0, 2.0)), "the first noise level is released too early"
         return (Example.with_wrong_fields("multilevel-release", example, base=motion.at(0.35), bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -25,7 +25,7 @@ from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.codes import code_loss, through, worst_rows
+from privsample.mechanisms.codes import after_kernels, code_loss, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.neighbours import Dataset, Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
@@ -33,10 +33,10 @@ from privsample.mechanisms.profiles.program import Program, Unsolved, joined, pr
 from privsample.mechanisms.profiles.repair import kept, repaired
 from privsample.relations import ProfileEdge
 
-_MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
-_NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
+_MOST = 50.0  # upper end of the search: randomized response changes nothing there in doubles
+_NOTHING = 1e-12  # rounding tolerance when a mechanism is compared with randomized response
 _PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
-_LEAST = 1e-9  # below it doubles cannot hold two distributions that are as close as promised and not equal
+_LEAST = 1e-9  # below it two different distributions in doubles cannot be this close
 
 
 class ProfileMechanism(Mechanism):
@@ -63,13 +63,13 @@ class ProfileMechanism(Mechanism):
         FreeParameter(name="epsilon", upper=_MOST, advice="a smaller epsilon cannot be kept in doubles"),
     )
 
-    _even: ClassVar[bool] = True  # whether all mending is by the uniform distribution, so that flips stay flips
+    _uniform_repair: ClassVar[bool] = True  # repair by the uniform distribution, which keeps flips symmetric
 
-    _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
+    _solves_jointly: ClassVar[bool] = False  # one program for several components, each with its own optimum
     command = CommandLine(
         help={
             "graph": 'a JSON file, e.g. {"profiles": {"a": [0.2, 0.8], "b": [0.6, 0.4]}, "edges": [["a", "b"]]}',
-            "epsilon": "what every edge keeps",
+            "epsilon": "the guarantee of every edge",
             "weights": "one weight for each profile (default: ones)",
             "cost": "the cost of releasing each symbol for each other, e.g. 0,1;1,0",
             "observations": "how many observations one source may give (default: 1)",
@@ -82,7 +82,7 @@ class ProfileMechanism(Mechanism):
     def _part(self, program: Program) -> FloatArray:
         """Matrices (m, d, d) for one connected component, or for several components that are solved together."""
 
-    def _settle(self) -> None:
+    def _check_fields(self) -> None:
         """Check the fields, and compute the matrices or check the given ones."""
         if not isinstance(self.graph, ProfileGraph):
             raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
@@ -104,7 +104,7 @@ class ProfileMechanism(Mechanism):
         self.accountant  # noqa: B018 - building it checks every edge
 
     @property
-    def _asis(self) -> bool:
+    def _minimizes_change(self) -> bool:
         """True if observations are released unchanged wherever that protects every edge."""
         return True
 
@@ -113,31 +113,31 @@ class ProfileMechanism(Mechanism):
 
     def _solved(self) -> FloatArray:
         """The repaired matrices of all connected components."""
-        graph, aim = self.graph, self._asis
+        graph, aim = self.graph, self._minimizes_change
         result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
         todo = [
             each
             for each in programs(graph, self.epsilon)
             if not (aim and kept(each.distributions, each.ends, each.epsilon))
         ]
-        for program in [joined(todo)] if self._together and todo else todo:
-            result[program.members] = self._tried(self._part, program)
+        for program in [joined(todo)] if self._solves_jointly and todo else todo:
+            result[program.members] = self._solve_or_fail(self._part, program)
         for program in todo:
-            result[program.members] = self._tried(self._mended, program, result[program.members])
+            result[program.members] = self._solve_or_fail(self._repaired_or_response, program, result[program.members])
         return result
 
-    def _tried(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
+    def _solve_or_fail(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
         try:
             return step(program, *more)
         except Unsolved as error:
             raise NumericalFailure(self._failure(program, error)) from None
 
-    def _mended(self, program: Program, raw: FloatArray) -> FloatArray:
+    def _repaired_or_response(self, program: Program, raw: FloatArray) -> FloatArray:
         """Matrices that protect every edge: the repaired ones, or randomized response if it changes less."""
-        mended = repaired(program, raw, even=self._even)
-        if not self._asis or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
+        mended = repaired(program, raw, even=self._uniform_repair)
+        if not self._minimizes_change or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
             return mended
-        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._even)
+        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._uniform_repair)
 
     def _failure(self, program: Program, error: Exception) -> str:
         """The solver's own message, and the edge that is hardest to protect."""
@@ -216,9 +216,9 @@ class ProfileMechanism(Mechanism):
 
         A dataset names a profile. Its symbols are only examples: each draw observes the profile again.
         """
-        graph, distributions = self.graph.within(group), through(self.distributions, kernels)
+        graph, distributions = self.graph.within(group), after_kernels(self.distributions, kernels)
         if not len(graph.ends):
-            raise ValueError("the graph must have an edge: without one nothing is promised")
+            raise ValueError("the graph must have an edge: without edges there is no guarantee to audit")
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             distribution = graph.distributions[graph.names.index(data["profile"])]
@@ -245,7 +245,7 @@ class ProfileMechanism(Mechanism):
         """One release of many copies of the data, because observations are released independently of each other."""
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            self._columns(data)  # refuses data of another form before they are repeated
+            self._columns(data)  # raises SchemaError before they are repeated
             names, symbols = np.asarray(data["profile"]), read_column(data["symbol"])
             many = {
                 "profile": np.tile(names, count) if names.ndim else data["profile"],

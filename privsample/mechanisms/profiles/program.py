@@ -11,7 +11,7 @@ from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS gives up on some programs, or calls them infeasible wrongly: without presolve, then by its own wider tolerances
+# HiGHS fails on some programs or wrongly reports infeasibility: retry without presolve, then with its own tolerances
 _OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {})
 _INFEASIBLE = 2
 
@@ -115,7 +115,7 @@ class Program:
             return None
         if found.status != 0:
             raise Unsolved(found.message)
-        return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver keeps to its bounds up to 1e-10 only
+        return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver satisfies its bounds only up to 1e-10
 
 
 def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:

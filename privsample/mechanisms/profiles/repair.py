@@ -26,9 +26,7 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
         return plain
     symbols = distributions.shape[1]
     output = output_distributions(distributions, matrices)
-    possible = (output + distributions).max(
-        axis=0
-    ) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
+    possible = (output + distributions).max(axis=0) > 0.0  # rounding leaves small diagonal entries of unused symbols
     needed = np.where(possible, _missing(output, ends, epsilon, (symbols + 1) * UNIT), 0.0)
     if even:
         needed = np.full(symbols, needed.max())
@@ -48,7 +46,7 @@ def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: flo
     """The c(y) of each symbol: the amount of it that must be mixed in."""
     symbols = output.shape[1]
     margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
-    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # beyond, a double ends
+    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # the exponential overflows beyond 709
     a, b = ends.T
     gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
     return np.asarray(np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one))

@@ -14,7 +14,7 @@ from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
 from privsample.mechanisms.profiles.solver import cheapest_matrices, least_flips, least_matrices
 
-_BOLD = "solved at a larger epsilon"
+_LARGER_EPSILON = "solved at a larger epsilon"
 
 
 def _two_bits() -> ProfileGraph:
@@ -117,13 +117,13 @@ class OneBit(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_two_bits(), epsilon=epsilon) for epsilon in (0.3, 0.6))
-        return (Example(name="one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="one-bit", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -184,13 +184,13 @@ class OneBitCluster(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
-        return (Example(name="one-bit-cluster", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="one-bit-cluster", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -250,16 +250,16 @@ class SmoothOneBit(ProfileMechanism):
     observations: int = 1
     missing: int = 0
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    _together: ClassVar[bool] = True
+    _solves_jointly: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
-        return (Example(name="smooth-one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="smooth-one-bit", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -326,10 +326,10 @@ class SmoothCategorical(ProfileMechanism):
     observations: int = 1
     missing: int = 0
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    _even: ClassVar[bool] = False
+    _uniform_repair: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -354,7 +354,7 @@ class SmoothCategorical(ProfileMechanism):
         set_fields(self, cost=cost)
 
     @property
-    def _asis(self) -> bool:
+    def _minimizes_change(self) -> bool:
         return not self.cost.size
 
     def _part(self, program: Program) -> FloatArray:
@@ -417,16 +417,16 @@ class LocalResponse(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (1.0, 1.3))
-        return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     @property
-    def _asis(self) -> bool:
+    def _minimizes_change(self) -> bool:
         return False
 
     def _part(self, program: Program) -> FloatArray:

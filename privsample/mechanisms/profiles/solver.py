@@ -12,7 +12,7 @@ from privsample.distributions.profile_graph import IndexArray, connected
 from privsample.distributions.steps.channels import response_change
 from privsample.mechanisms.profiles.program import Program, Unsolved, sparse, stacked
 
-_SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
+_SLACK = 1e-9  # slack of the second program on the first optimum; the solver's tolerance is 1e-10
 _TIES = 1e-7
 
 
@@ -46,7 +46,7 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
     while True:
         before = bound
         bound, more = cuts.tightened()
-        if bound - before <= _SLACK or not more:  # it may be the optimum, which the second solve decides
+        if bound - before <= _SLACK or not more:  # possibly the optimum; the second program decides
             found = entries.least(
                 entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound), feasible=not more
             )
@@ -114,7 +114,7 @@ class _Entries:
     ) -> FloatArray | None:
         """The cheapest entries up to `upper` that protect every edge, with row @ entries <= limit if a row is given."""
         rows, limits = self._sums[:0], np.empty(0)
-        if upper * (self._program.distributions.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
+        if upper * (self._program.distributions.shape[1] - 1) > 1.0:  # otherwise no row sum can exceed one
             rows, limits = self._sums, np.ones(self._sums.shape[0])
         if row is not None:
             rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])

@@ -18,11 +18,13 @@ from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.privacy_curves import excess, two_worst
 from privsample.mechanisms.release import Release
 
-_PILOT = 2_000  # draws from each side, on which scores are tried
+_PILOT = 2_000  # draws from each dataset, on which scores are compared
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 
 Place = Callable[[FloatArray], FloatArray]  # from losses to scores
-Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
+Chosen = Callable[
+    [FloatArray, FloatArray], FloatArray
+]  # from scores and probabilities to the probabilities of being released
 
 
 def best_of_runs(runs: RepetitionDistribution) -> Chosen:
@@ -37,7 +39,7 @@ def best_of_runs(runs: RepetitionDistribution) -> Chosen:
     return chosen
 
 
-def low_on_top(losses: FloatArray) -> list[Place]:
+def low_losses_first(losses: FloatArray) -> list[Place]:
     """Scores that rank low losses highest and then decrease with the loss, and their mirror images."""
     cuts = np.quantile(losses, _SHARES, method="higher")
     falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
@@ -56,7 +58,7 @@ def first_accepted(threshold: float, stop_probability: float) -> Chosen:
     return chosen
 
 
-def ends_accepted(threshold: float) -> Callable[[FloatArray], list[Place]]:
+def accept_extremes(threshold: float) -> Callable[[FloatArray], list[Place]]:
     """Scores that accept the lowest losses, which makes one dataset stop earlier, and the highest losses."""
 
     def places(losses: FloatArray) -> list[Place]:
@@ -85,19 +87,19 @@ def neighbours_by_score(
     """
     base = one_draw(mechanism.base)
     cases = base.worst_neighbours(group)
-    tried: list[tuple[Neighbours, Any, FloatArray]] = []
+    candidates: list[tuple[Neighbours, Any, FloatArray]] = []
     for case in cases:
         if case.loss is not None:
             losses, p, q = _pilot(case)
-            tried += [
+            candidates += [
                 (case, place, excess(chosen(place(losses), p), chosen(place(losses), q))) for place in places(losses)
             ]
     found: list[tuple[Neighbours, Any]] = [(case, replace(mechanism, base=base)) for case in cases]
-    if tried:
-        table = np.array([curve for *_, curve in tried])
+    if candidates:
+        table = np.array([curve for *_, curve in candidates])
         found = [
             (case, replace(mechanism, base=base, score=_score(case.loss, place)))
-            for case, place, _ in (tried[at] for at in two_worst(table))
+            for case, place, _ in (candidates[at] for at in two_worst(table))
             if case.loss is not None
         ]
     return tuple(

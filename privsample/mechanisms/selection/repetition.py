@@ -30,10 +30,10 @@ from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.selection.mutants import SelectionWithCount
 from privsample.mechanisms.selection.neighbours import (
+    accept_extremes,
     best_of_runs,
-    ends_accepted,
     first_accepted,
-    low_on_top,
+    low_losses_first,
     neighbours_by_score,
 )
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
@@ -136,7 +136,7 @@ class RepeatedSelection(Wrapper):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the scores that attain most."""
         group = positive_integer(group=group)
-        return neighbours_by_score(self, group, low_on_top, best_of_runs(self.repetitions))
+        return neighbours_by_score(self, group, low_losses_first, best_of_runs(self.repetitions))
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
@@ -225,7 +225,7 @@ class ConditionalSelection(Wrapper):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The base's worst neighbours, with the scores that attain most."""
         group = positive_integer(group=group)
-        places, chosen = ends_accepted(self.threshold), first_accepted(self.threshold, self.stop_probability)
+        places, chosen = accept_extremes(self.threshold), first_accepted(self.threshold, self.stop_probability)
         return neighbours_by_score(self, group, places, chosen)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
