@@ -28,7 +28,10 @@ RENAMED: dict[str, str] = {
     "TruncatedRuns": "TruncatedRepetitions",
 }
 UPGRADES: dict[tuple[str, int], Step] = {
+    ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("NoisyScore", 1): _fields(law="distribution"),
     ("ProfileAccountant", 1): _fields(laws="distributions"),
+    ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),
 }

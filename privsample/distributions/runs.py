@@ -19,7 +19,7 @@ _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
 _BLOCK = 1 << 17
 _FIXED = (
-    "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "
+    "{} must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "
     "cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
 )
@@ -100,11 +100,11 @@ class RepetitionDistribution(ABC):
         """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""
 
 
-def check_repetition_distribution(runs: Any) -> RepetitionDistribution:
+def check_repetition_distribution(runs: Any, name: str = "runs") -> RepetitionDistribution:
     """The distribution, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
     if isinstance(runs, RepetitionDistribution):
         return runs
-    raise TypeError(_FIXED.format(repr(runs)))
+    raise TypeError(_FIXED.format(name, repr(runs)))
 
 
 @frozen_value

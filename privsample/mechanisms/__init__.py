@@ -1,1 +1,1 @@
-"""What is drawn. No divergence is computed here: every mechanism asks its accountant."""
+"""Mechanisms: they draw, and their accountants state the privacy cost. No divergence is computed in this package."""

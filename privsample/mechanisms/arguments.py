@@ -1,18 +1,18 @@
-"""What a command line must know of a mechanism: its name, its options, and which data in a file it reads.
+"""What the command line reads from a mechanism class: its name, its options, and the data that it takes from a file.
 
-A mechanism's fields are its options: `noise_std: float` is `--noise-std 2`, `bounds: tuple[float, float]` is
-`--bounds 0,1`, `shape: tuple[int, ...]` is `--shape 2,3`, a bool is a flag, a `Literal` a choice. A field with a
-default may be left out; so may the field that a limit decides, which the class's `free_parameters` name. A field that
-is a value of its own, as a mechanism's `base` or a subsampling scheme, is written as its name and its fields,
-`--base "gaussian-sum noise-std=2 bounds=0,1"`, with parentheses around a value inside another. The neighbouring
-relation is three options: `--relation`, `--n` and `--unit`.
+The fields of a mechanism are its options: `noise_std: float` becomes `--noise-std 2`, `bounds: tuple[float, float]`
+becomes `--bounds 0,1`, `shape: tuple[int, ...]` becomes `--shape 2,3`, a bool becomes a flag, and a `Literal` a
+choice. A field with a default is optional; so is the field that a limit determines, which the class's
+`free_parameters` name. A field that holds another value, such as a mechanism's `base` or a subsampling scheme, is
+written as the name and the fields of that value, `--base "gaussian-sum noise-std=2 bounds=0,1"`, with parentheses
+around nested values. The neighbouring relation has three options: `--relation`, `--n` and `--unit`.
 
-So a mechanism needs no line of code to have a command line. Where its types do not say enough, its class attribute
-`command`, a `CommandLine`, says more: a shorter name, the help of a field, another option in a field's place, and which
-columns of a file `release` takes. The help of a field is what `command` says, else the first sentence of the field's
-entry in the class's docstring (numpydoc's section Parameters), else what a field of this name mostly means.
+Thus a mechanism needs no code of its own for the command line. Where its types do not say enough, its class attribute
+`command`, a `CommandLine`, adds a shorter name, the help of a field, another option in place of a field, and the
+columns of a file that `release` takes. The help of a field is the text in `command`, else the first sentence of the
+field's entry in the section Parameters of the class's docstring, else the usual meaning of a field of this name.
 
-How text becomes a value is the command line's own business (`privsample/cli/syntax.py`).
+The parsing of text into values is in `privsample/cli/syntax.py`.
 """
 
 import inspect
@@ -32,24 +32,31 @@ DataFormat = Literal["column", "rows", "labelled rows", "statistic"]
 
 @frozen_value
 class Argument:
-    """One option of a mechanism.
+    """One option of a mechanism on the command line.
 
     Parameters
     ----------
     name : str
         The option without its dashes, with underscores: "noise_std" is `--noise-std`.
-    kind : type
-        What the text is read as: a type hint.
-    help : str
-        One line.
-    metavar : str
-        What stands for the value in the help; by default it follows from `kind`.
-    choices : mapping of str to value
-        The texts that are allowed, and what each means; by default any text that `kind` can be read from.
-    required : bool
-        Whether it must be given.
-    fields : tuple of str
-        The fields that it fills, the parts of the value in turn where there are several. Empty: none.
+    kind : type, default str
+        The type hint by which the text is parsed.
+    help : str, default ""
+        The help text, one line.
+    metavar : str, default ""
+        Placeholder of the value in the help; if empty, it is derived from `kind`.
+    choices : mapping of str to object, default empty
+        The allowed texts and their values; if empty, every text that `kind` can parse is allowed.
+    required : bool, default True
+        Whether the option must be given.
+    fields : tuple of str, default ()
+        The fields that the option fills; several fields take the parts of the value in turn.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> option = ps.Argument(name="prior", kind=tuple[float, float], metavar="A,B", fields=("alpha", "beta"))
+    >>> option.required, option.fields
+    (True, ('alpha', 'beta'))
     """
 
     name: str
@@ -63,20 +70,26 @@ class Argument:
 
 @frozen_value
 class CommandLine:
-    """How a mechanism appears on a command line, where its fields' types do not say enough.
+    """How a mechanism appears on the command line, where the types of its fields do not say enough.
 
     Parameters
     ----------
-    name : str
-        By default the class's name in kebab case, without "mechanism" at its end.
-    data : tuple of {"column", "rows", "labelled rows", "statistic"}
-        What of a file `release` takes, the usual form first: one column of numbers; several columns as an array of
-        shape (n, width); such an array with a column of labels; an array of its own. Empty: nothing that a file holds,
-        or what the `base` takes.
-    help : mapping of str to str
-        The help of fields.
-    arguments : mapping of str to (Argument or None)
-        Other options in the place of fields; None leaves a field out, which needs a default.
+    name : str, default ""
+        Name of the mechanism; if empty, the class name in kebab case without "mechanism" at its end.
+    data : tuple of {"column", "rows", "labelled rows", "statistic"}, default ()
+        What `release` takes from a file, the usual form first: one column of numbers; several columns as an array of
+        shape (n, width); such an array with a column of labels; an array in a file of its own. If empty, the mechanism
+        takes no file, or takes what its `base` takes.
+    help : mapping of str to str, default empty
+        Help texts by field.
+    arguments : mapping of str to (Argument or None), default empty
+        Options that replace fields; None removes a field, which then needs a default.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.DirectPosterior.command.name, ps.DirectPosterior.command.data
+    ('direct', ('column',))
     """
 
     name: str = ""
@@ -86,18 +99,18 @@ class CommandLine:
 
 
 def noise_argument(default: str) -> Argument:
-    """The option for the distribution of the noise, by its name, where a field holds such a name."""
+    """The option that selects the noise distribution by its name."""
     choices = {name.replace(" ", "-"): name for name in NAMES}
     words = f"{', '.join(choices)} (default: {default})"
-    return Argument(name="noise", choices=choices, metavar="LAW", help=words, required=False, fields=("noise",))
+    return Argument(name="noise", choices=choices, metavar="NAME", help=words, required=False, fields=("noise",))
 
 
-# The help of a field that has none of its own: what fields of this name mean in most mechanisms.
+# Help of fields without a text of their own: the usual meaning of a field of this name.
 _HELP = {
     "n": "how many records there are (public)",
     "draws": "how many draws to release; each costs (default: 1)",
     "unit": "what one record is, e.g. patient",
-    "sensitivity": "the most that one neighbour moves the statistic",
+    "sensitivity": "the largest change of the statistic between neighbours",
     "noise_std": "the standard deviation of the noise",
     "scale": "the scale of the noise",
     "shape": "the statistic's shape (default: one number)",
@@ -110,7 +123,7 @@ _HELP = {
     "base": "the mechanism inside, by its name and options",
     "score": "the name of the draw that ranks the runs (default: the only one)",
 }
-# What the amount of a field means, for people who read a table.
+# What an amount of a field means, for readers of a table.
 _MEANINGS: dict[str, Callable[[float], str]] = {
     "data_weight": lambda w: f"(every record counts {w:.3g} times; the prior counts once)",
     "prior_divisor": lambda m: f"(the prior counts {1 / m:.3g} times; every record once)",
@@ -120,12 +133,12 @@ _MEANINGS: dict[str, Callable[[float], str]] = {
 
 
 def meaning(name: str, amount: float) -> str:
-    """What this amount of a field means, in words; empty where the field's name says it."""
+    """What this amount of a field means, in words; empty if the field's name says it."""
     return _MEANINGS[name](amount) if name in _MEANINGS else ""
 
 
 def command_name(cls: Any) -> str:
-    """The name of a mechanism, or of any other class of values, on a command line."""
+    """The name of a mechanism, or of any other class of values, on the command line."""
     own: CommandLine | None = getattr(cls, "command", None)
     named = own.name if own is not None else getattr(cls, "command_name", None)  # models name themselves
     if named:
@@ -135,7 +148,7 @@ def command_name(cls: Any) -> str:
 
 
 def arguments(cls: Any) -> tuple[Argument, ...]:
-    """The options of a class of values, in the order of its fields; of those of a limit, see `free_argument`."""
+    """The options of a class of values, in the order of its fields; for those of a target, see `free_argument`."""
     own: CommandLine = getattr(cls, "command", None) or CommandLine()
     hints, documented = _hints(cls), parameter_help(cls)
     found: list[Argument] = []
@@ -157,7 +170,7 @@ def arguments(cls: Any) -> tuple[Argument, ...]:
 
 
 def _of_relation(item: "Field[Any]") -> list[Argument]:
-    """`--relation`, `--n` and `--unit`: neighbours have one record more or less, or n is public and one is replaced."""
+    """The options `--relation`, `--n` and `--unit`, which together give the neighbouring relation."""
     fixed: dict[str, Any] = {"required": False, "fields": (item.name,)}
     return [
         Argument(
@@ -178,7 +191,7 @@ def _of_relation(item: "Field[Any]") -> list[Argument]:
 
 
 def has_relation(cls: Any) -> bool:
-    """Whether the neighbouring relation is a field."""
+    """Whether the class has a field for the neighbouring relation."""
     return any(_is(hint, Relation) for hint in _hints(cls).values())
 
 
@@ -189,7 +202,7 @@ def field_of_kind(cls: Any, kind: type) -> str | None:
 
 
 def free_argument(cls: Any, free: FreeParameter) -> Argument | None:
-    """The option of the field that a limit decides, which may then be left out; None where it is no option."""
+    """The option of the field that a target determines, which may then be left out; None if the field has no option."""
     return next((one for one in arguments(cls) if one.fields == (free.decides,)), None)
 
 
@@ -199,7 +212,7 @@ def summary(cls: Any) -> str:
 
 
 def parameter_help(cls: Any) -> dict[str, str]:
-    """The first sentence about each field, from the section Parameters of a docstring in numpydoc's form."""
+    """The first sentence about each field, from the section Parameters of a numpydoc docstring."""
     text = inspect.getdoc(cls) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", text, re.DOTALL | re.MULTILINE)
     if section is None:
@@ -214,7 +227,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _hints(cls: Any) -> dict[str, Any]:
-    """The types of the fields; a name that cannot be looked up stays text."""
+    """The type hints of the fields; a hint that cannot be resolved stays text."""
     try:
         found = get_type_hints(cls)
     except (NameError, TypeError, AttributeError):
@@ -223,7 +236,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _is(hint: Any, kind: type) -> bool:
-    """Whether a type hint means values of this kind, or None."""
+    """Whether a type hint is this class or a subclass, or an optional one."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(_is(part, kind) for part in get_args(hint) if part is not type(None))
     return isinstance(hint, type) and issubclass(hint, kind)

@@ -1,4 +1,4 @@
-"""The contract: a mechanism draws, its accountant says what that costs."""
+"""The interface of mechanisms: a mechanism draws, and its accountant states the privacy cost."""
 
 import re
 from abc import ABC, abstractmethod
@@ -29,34 +29,60 @@ _NOTHING_NOTED = CuratorNotes(title="nothing was noted", facts={})
 
 @frozen_value
 class DrawsWithNotes:
-    """What one release draws, and what the curator may know of how it went: a `_draw` may return it."""
+    """What one release draws, together with notes for the curator; a `_draw` method may return it.
+
+    Parameters
+    ----------
+    draws : mapping of str to numpy.ndarray
+        The draws by name, each of shape (draws, ...).
+    notes : CuratorNotes, default empty notes
+        Data-dependent facts about the run, such as the number of proposals. They are not part of the release.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> notes = ps.CuratorNotes(title="sampler", facts={"proposals": 7})
+    >>> found = ps.DrawsWithNotes(draws={"mean": np.array([0.2])}, notes=notes)
+    >>> sorted(found.draws), found.notes.facts["proposals"]
+    (['mean'], 7)
+    """
 
     draws: Draws
     notes: CuratorNotes = _NOTHING_NOTED
 
 
 class Mechanism(Memo, ABC):
-    """A frozen choice of parameters, all public, that decides the cost before data are seen.
+    """Base class of all mechanisms: a frozen set of public parameters that fixes the privacy cost before data are read.
 
-    A subclass is a frozen dataclass of its parameters and says three things more: `accountant`, `_statistic` and
-    `_draw`. All else has a default, and the default says when to replace it.
+    A subclass is a frozen dataclass of its parameters. It must define `accountant`, `_statistic` and `_draw`. Every
+    other method has a default, whose docstring says when to override it.
 
     Attributes
     ----------
     free_parameters : tuple of FreeParameter
-        What `calibrate` may choose; the first is its default. Without any, `calibrate` only checks.
+        Parameters that `calibrate` may choose; the first is the default. If the tuple is empty, `calibrate` only checks
+        the target.
     unreachable_advice : str
-        What to do where a mechanism without free parameters misses its target: the last words of the error.
+        Last words of the error that `calibrate` raises if a mechanism without free parameters misses its target.
     command : CommandLine
         How the mechanism appears on the command line, where its fields do not say enough.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> mechanism = ps.GaussianMechanism.calibrate(sensitivity=1, target=ps.DP(epsilon=1, delta=1e-6))
+    >>> round(mechanism.noise_std, 3), round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (4.225, 1.0)
+    >>> mechanism.release(3.0, rng=np.random.default_rng(1))["statistic"].shape
+    (1,)
     """
 
     __slots__ = ()
     free_parameters: ClassVar[tuple[FreeParameter, ...]] = ()
     command: ClassVar[CommandLine] = CommandLine()
-    unreachable_advice: ClassVar[str] = "nothing is left to choose: change the parameters"
-    # True where `_draw` itself calls `draw_with_entropy_check` around each of its draws, because it does long work
-    # between them, as Markov chains are, that an interrupt must be able to end.
+    unreachable_advice: ClassVar[str] = "the mechanism has no free parameter; change the parameters"
+    # True if `_draw` itself calls `draw_with_entropy_check` around each of its draws, because the long work between
+    # them, such as a Markov chain, must remain interruptible.
     _checks_entropy: ClassVar[bool] = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -71,47 +97,47 @@ class Mechanism(Memo, ABC):
     @property
     @abstractmethod
     def accountant(self) -> Accountant:
-        """The cost of one `release`: a function of the fields alone."""
+        """The privacy cost of one `release`, as a function of the fields alone."""
 
     @abstractmethod
     def _statistic(self, data: Any) -> Any:
-        """What `_draw` needs of the data: read them, check their schema, apply the public rule for odd values.
+        """Read the data, check their schema, apply the public rule for invalid values, and return what `_draw` needs.
 
-        Total on the public schema: no record's value can make it fail or change its message.
-        Raises: SchemaError, for data of another shape, type or public size.
+        It is total on the public schema: no record's value can make it fail or change its message. It raises
+        SchemaError for data of another shape, type or public size.
         """
 
     @abstractmethod
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws | DrawsWithNotes:
-        """The draws by name, arrays of shape (draws, ...), from what `_statistic` returned, which stays as it is.
+        """Draw from what `_statistic` returned, without changing it; return arrays of shape (draws, ...) by name.
 
-        All randomness comes from `rng`. It may not fail for any data, unless the account covers that it does.
+        All randomness comes from `rng`. The method may fail only if the account covers the failure.
         """
 
     @final
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Draw once. Total on the public schema: no record's value can make it fail.
+        """Draw once. No record's value can make the release fail.
 
         Parameters
         ----------
-        data
-            The records or the statistic, as the class says.
+        data : object
+            The records or the statistic, in the form that the class documents.
         rng : numpy.random.Generator, optional
-            For simulations: it adds the assumption RNG_FRESH. None draws from the system's entropy.
+            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
 
         Returns
         -------
         Release
-            The draws, under the names that the class says, with the account.
+            The draws, under the names that the class documents, together with the account.
 
         Raises
         ------
         SchemaError
-            For data of another shape, type or public size.
+            If the data have another shape, type or public size.
         TypeError
-            For a seed.
+            If `rng` is a seed.
         OSError
-            Where the operating system gave no entropy. In each case nothing is released.
+            If the operating system provides no entropy. Whenever an error is raised, nothing is released.
         """
         return self._release_with_notes(data, rng)[0]
 
@@ -125,7 +151,7 @@ class Mechanism(Memo, ABC):
 
     @final
     def _draw_checked(self, statistic: Any, rng: np.random.Generator) -> DrawsWithNotes:
-        """`_draw`, thrown away if the system's entropy failed: for `release`, and for mechanisms around this one."""
+        """`_draw`, discarded if the system's entropy source failed; `release` and wrapping mechanisms call it."""
         if self._checks_entropy:
             found = self._draw(statistic, rng)
             check_entropy(rng)
@@ -134,7 +160,7 @@ class Mechanism(Memo, ABC):
         return found if isinstance(found, DrawsWithNotes) else DrawsWithNotes(draws=found)
 
     def _check_generator(self, rng: np.random.Generator | None) -> None:
-        """What else must hold before data are read, of a caller's generator or of an optional package: nothing."""
+        """Check the caller's generator, or an optional package, before data are read; the default accepts all."""
 
     @cached
     def _own_account(self) -> Accountant:
@@ -147,58 +173,91 @@ class Mechanism(Memo, ABC):
     @classmethod
     @final
     def calibrate(cls, *, target: Target, by: str | None = None, **fields: Any) -> Self:
-        """The mechanism that just meets the target, on the safe side, by the best value of one free parameter.
+        """The mechanism that just meets a target, found by a search over one free parameter.
+
+        The result is rounded to the safe side.
 
         Parameters
         ----------
         target : Target
-            The guarantee to be met: `DP`, `RDP`, `ZCDP`, or a share of a ledger.
+            The guarantee to meet: `DP`, `RDP`, `ZCDP`, or a share of a ledger.
         by : str, optional
-            Which of the class's `free_parameters` to choose: the first by default.
+            Name of the free parameter to choose. None chooses the first of the class's `free_parameters`.
         **fields
             All other fields of the class; those with a default may be left out.
 
         Returns
         -------
         Self
-            The mechanism, whose account was checked. A mechanism without free parameters is checked only.
+            The mechanism, whose account was checked against the target. A mechanism without free parameters is only
+            checked.
 
         Raises
         ------
         UnreachableTarget
-            Where no value meets the target; the message says what to change.
+            If no value meets the target; the message says what to change.
         TypeError
-            For fields that are unknown, missing, or chosen here.
+            If a field is unknown or missing, or is the one that the search determines.
+        ValueError
+            If `by` is not a free parameter of the class.
         """
         return calibrated(cls, cls.free_parameters, target, by=by, given=fields, advice=cls.unreachable_advice)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """The curator's own step: what the public rules would change in these data. Nothing is drawn or spent.
+        """Count what the public rules would change in these data. Nothing is drawn and no privacy budget is spent.
 
-        By default the data are only read. Raises: SchemaError, as `release` would.
+        The default only reads the data.
+
+        Parameters
+        ----------
+        data : object
+            The records or the statistic, as for `release`.
+
+        Returns
+        -------
+        CuratorNotes
+            The counts by reason. They depend on the data and are for the curator only.
+
+        Raises
+        ------
+        SchemaError
+            If `release` would refuse the data.
         """
         self._statistic(data)
         return CuratorNotes(title="the data have the expected form", facts={})
 
     @property
     def title(self) -> str:
-        """The mechanism's name for people: by default, its class's name in words."""
+        """The mechanism's name for readers: by default, the class name with spaces."""
         return class_in_words(type(self))
 
     @property
     def description(self) -> str:
-        """How the mechanism protects a record, in one line for people who have never heard of it."""
+        """How the mechanism protects a record, in one sentence for readers who do not know it."""
         return "What was released depends partly on chance, and that hides what any single record holds."
 
     @property
     def quantity(self) -> str:
-        """What one released number is, as a short label."""
+        """A short label for what one released number is."""
         return "statistic"
 
     def for_size(self, size: int) -> "Mechanism":
-        """The same mechanism for `size` records, at least one: what `Subsampled` runs on its sample.
+        """The same mechanism for another number of records; `Subsampled` runs it on its sample.
 
-        Raises: TypeError, by default: the mechanism does not take records, or none that could be sampled.
+        Parameters
+        ----------
+        size : int
+            Number of records, >= 1.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism for `size` records.
+
+        Raises
+        ------
+        TypeError
+            By default: the mechanism does not take records that can be sampled.
         """
         del size
         raise TypeError(
@@ -207,9 +266,19 @@ class Mechanism(Memo, ABC):
         )
 
     def code_count(self) -> int:
-        """How many codes there are, where the mechanism releases independent codes of which a neighbour changes one.
+        """Number of codes, for a mechanism that releases independent codes of which a neighbour changes one.
 
-        Raises: TypeError, by default: it does not promise that; ValueError, where only these parameters do not.
+        Returns
+        -------
+        int
+            The number K of codes; they are 0, ..., K-1.
+
+        Raises
+        ------
+        TypeError
+            By default: the mechanism does not release such codes.
+        ValueError
+            If it does for other parameters, but not for these.
         """
         raise TypeError(
             f"a kernel takes codes of which a neighbour changes one, and {type(self).__name__} does not promise such; "
@@ -217,10 +286,26 @@ class Mechanism(Memo, ABC):
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Pairs of datasets that nearly attain the account of one draw for groups of `group`, for an audit.
+        """Pairs of neighbouring datasets that nearly attain the account of one draw, for audits.
 
-        An audit looks at each in both directions. Raises: TypeError, by default: they are not known; ValueError, for
-        groups larger than the data, or more records than can be simulated.
+        An audit tests each pair in both directions.
+
+        Parameters
+        ----------
+        group : int, default 1
+            Number of records in which the two datasets differ, >= 1.
+
+        Returns
+        -------
+        tuple of Neighbours
+            The pairs, with functions that draw the mechanism's outputs.
+
+        Raises
+        ------
+        TypeError
+            By default: such pairs are not known for this class.
+        ValueError
+            If the group is larger than the data, or the datasets are too large to simulate.
         """
         del group
         raise TypeError(
@@ -231,49 +316,96 @@ class Mechanism(Memo, ABC):
     def worst_neighbours_through(
         self, outer: "Mechanism", kernels: tuple[FloatArray, ...], group: int
     ) -> tuple[Neighbours, ...]:
-        """The worst neighbours of `outer`, which sends each code of this mechanism through the kernels, in turn.
+        """The worst neighbours of a mechanism that applies Markov kernels to the codes of this one.
 
-        For mechanisms with a `code_count`. Raises: TypeError, by default: they are not known.
+        Only mechanisms with a `code_count` define it.
+
+        Parameters
+        ----------
+        outer : Mechanism
+            The outermost mechanism, whose releases are audited.
+        kernels : tuple of numpy.ndarray
+            Transition matrices in the order in which they are applied; each has shape (codes, outcomes).
+        group : int
+            Number of records in which the two datasets differ, >= 1.
+
+        Returns
+        -------
+        tuple of Neighbours
+            Pairs of datasets, with functions that draw the outputs of `outer`.
+
+        Raises
+        ------
+        TypeError
+            By default: such pairs are not known for this class.
         """
         del outer, kernels, group
         raise TypeError(f"the worst neighbours of a kernel after {type(self).__name__} are not known to the audit")
 
     def _many_draws(self, outer: "Mechanism") -> Draw | None:
-        """Independent outputs of `outer`, many from one release; None, by default: an audit makes a release for each.
+        """A function that makes many independent outputs of `outer` from one release, or None.
 
-        `outer` is this mechanism itself, or what post-processes each of its draws on its own. The function takes the
-        data as `release` does. A mechanism defines it only where what it returns is distributed as the outputs of so
-        many releases of the same data are, independence included.
+        None, the default, means that an audit makes one release for each output.
+
+        `outer` is this mechanism, or a mechanism that post-processes each of its draws separately. The function takes
+        the data as `release` does. Define it only if the outputs have the joint distribution of separate releases of
+        the same data.
         """
         del outer
         return None
 
     def extreme_records(self) -> NDArray[Any]:
-        """Records of the public domain of which one in place of another may reveal most, one along the first axis.
+        """Records of the public domain that change the output distribution most when one replaces another.
 
-        For audits of `Subsampled`, which search among datasets of these. Raises: TypeError, by default: they are not
-        known.
+        Audits of `Subsampled` search datasets made of these records.
+
+        Returns
+        -------
+        numpy.ndarray
+            The records, one along the first axis.
+
+        Raises
+        ------
+        TypeError
+            By default: such records are not known for this class.
         """
-        raise TypeError(
-            f"records that may tell most of {type(self).__name__} are not known to the audit: pass datasets"
-        )
+        raise TypeError(f"the extreme records of {type(self).__name__} are not known to the audit: pass datasets")
 
     @classmethod
     def examples(cls) -> "tuple[Example, ...]":
-        """Small instances, each with a mutant that audits must catch; none, by default.
+        """Small instances of the class, each with a mutant (a broken copy) that an audit must catch; by default none.
 
-        `privsample audit` lists them by name, and the tests hold them to the distributions that every mechanism obeys.
+        `privsample audit` lists them by name, and the tests check every mechanism on them.
+
+        Returns
+        -------
+        tuple of Example
+            The examples.
         """
         return ()
 
 
 def class_in_words(kind: type) -> str:
-    """A class's name with spaces: "Noisy median"."""
+    """The class name with spaces, for example "Noisy median"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize()
 
 
 class Wrapper(Mechanism):
-    """A mechanism around another, its field `base`, whose data it takes."""
+    """Base class of a mechanism around another one, its field `base`, whose data it takes.
+
+    Attributes
+    ----------
+    base : Mechanism
+        The inner mechanism. `release` and `validate` take its data.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=1)
+    >>> wrapper = ps.PostNoise(base=base, noise=1.0)
+    >>> isinstance(wrapper, ps.Wrapper), wrapper.base is base
+    (True, True)
+    """
 
     __slots__ = ()
     base: Mechanism
@@ -286,15 +418,15 @@ class Wrapper(Mechanism):
         self.base._check_generator(rng)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """The base's."""
+        """Count what the base's public rules would change in these data."""
         return self.base.validate(data)
 
 
 def compose_draws(account: Accountant, draws: int) -> Accountant:
-    """The account of so many independent draws."""
+    """The account of `draws` independent draws with the same account."""
     return account if draws == 1 else draws * account
 
 
 def account_of(mechanism: Mechanism, rng: np.random.Generator | None) -> Accountant:
-    """The mechanism's account, with the assumption that a caller's own generator adds."""
+    """The mechanism's account, with the assumption RNG_FRESH if the caller passed a generator."""
     return mechanism._own_account if rng is None else mechanism._account_with_rng

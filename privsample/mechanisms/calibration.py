@@ -1,4 +1,4 @@
-"""Calibration: the free parameter of a mechanism that just meets a target, found on the safe side."""
+"""Calibration: search for the free parameter of a mechanism that just meets a target, rounded to the safe side."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass
@@ -23,33 +23,42 @@ def _accountant(made: Any) -> Accountant:
 
 @frozen_value
 class FreeParameter:
-    """A parameter that `calibrate` may choose, and how: a search over one positive number, the amount.
+    """A parameter that `calibrate` may choose, and how: by a search over one positive number, the amount.
 
     Parameters
     ----------
     name : str
-        What `by` calls it.
+        The name that `calibrate(by=...)` accepts.
     advice : str
-        What to do where no amount meets the target; the last words of the error.
-    direction : {"largest", "smallest", "fewest"}
-        "largest": the cost grows with the amount, and the largest in (0, upper] is taken. "smallest": the cost falls,
-        and the least amount is taken. "fewest": the cost falls, and the least whole number from 1 on is taken.
-    upper : float
-        The largest amount of "largest"; "fewest" gives up above it.
-    frozen_value : function of (amount, fields)
-        What the field is, given the amount and all other fields, defaults included. By default the amount itself.
-    decides : str
-        The field that is decided: `name` by default.
-    from_field : bool
-        Whether `value` starts from what the caller gives for this field. By default the field must be left out.
-    options : mapping
-        Further keyword arguments of `calibrate`, with their defaults: no fields, passed on to `value`.
+        What to do if no amount meets the target; the last words of the error.
+    direction : {"largest", "smallest", "fewest"}, default "largest"
+        "largest": the cost increases with the amount, and the search finds the largest amount in (0, upper].
+        "smallest": the cost decreases, and the search finds the least amount. "fewest": the cost decreases, and the
+        search finds the least whole number >= 1.
+    upper : float, default 1.0
+        The largest amount that "largest" tries, > 0; "fewest" gives up above it.
+    value : function of (amount, fields), optional
+        The value of the field, given the amount and all other fields, defaults included. By default the amount itself.
+    decides : str, default `name`
+        The field that the search determines.
+    from_field : bool, default False
+        Whether `value` starts from what the caller passes for this field. If False, the caller must leave the field
+        out.
+    options : mapping of str to object, default empty
+        Further keyword arguments of `calibrate`, with their defaults. They are not fields; they are passed to `value`.
     limit : function of (fields), optional
-        An account that no amount falls below: where it misses the target, there is no search.
-    trial : mapping
-        Fields during the search in place of the caller's: for a choice that the account does not depend on.
-    account : function of (mechanism)
-        The account that the search reads: `accountant` by default.
+        An account that bounds the cost of every amount from below: if it misses the target, there is no search.
+    trial : mapping of str to object, default empty
+        Fields that replace the caller's during the search, for choices that do not affect the account.
+    account : function of (mechanism), optional
+        The account that the search reads. By default the mechanism's `accountant`.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> free = ps.DiffusedPosterior.free_parameters[0]
+    >>> free.name, free.direction, free.upper
+    ('data_weight', 'largest', 1.0)
     """
 
     name: str
@@ -80,9 +89,9 @@ def calibrated(
     given: Fields,
     advice: str,
 ) -> M:
-    """The instance of `cls` that meets the target with the best value of one free parameter, or without any.
+    """The instance of `cls` that meets the target with the best value of one free parameter, if it has any.
 
-    Raises: UnreachableTarget; TypeError, for fields that are unknown or missing; ValueError, for an unknown `by`.
+    Raises UnreachableTarget; TypeError for fields that are unknown or missing; ValueError for an unknown `by`.
     """
     if not isinstance(target, Target):
         raise TypeError(f"target must be a Target such as DP(epsilon=1, delta=1e-6), got {type(target).__name__}")
@@ -116,7 +125,7 @@ def _searched(free: FreeParameter, build: Callable[[float], M], target: Target) 
 def _fewest(
     build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, most: float, advice: str
 ) -> M:
-    """The mechanism with the least whole number from 1 on whose account meets the target; cost falls with it."""
+    """The mechanism with the least whole number >= 1 that meets the target; the cost decreases with it."""
     failed, count = 0, 1
     while not target._met_as_reported(account(build(count))):
         if count >= most:
@@ -142,7 +151,7 @@ def _chosen(cls: type, parameters: tuple[FreeParameter, ...], by: str | None) ->
 
 
 def _complete(cls: type, free: FreeParameter | None, given: Fields) -> Fields:
-    """All fields but the one that is decided: what is given, else the defaults. Raises: TypeError."""
+    """All fields except the one that is searched for: the caller's values, else the defaults. Raises TypeError."""
     if not is_dataclass(cls):
         raise TypeError(f"{cls.__name__} must be a frozen dataclass: calibrate reads its fields")
     listed = {item.name: item for item in fields(cls) if item.init}

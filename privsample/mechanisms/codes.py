@@ -1,4 +1,4 @@
-"""Mechanisms that release independent codes, of which one input has a known distribution: what their audits share."""
+"""Shared audit code of mechanisms that release independent codes, each with a known distribution for one input."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,13 +14,13 @@ _BLOCK = 1_000  # pairs of distributions compared at once
 
 
 def code_loss(p: FloatArray, q: FloatArray) -> Loss:
-    """The log ratio of two distributions of independent codes, of outputs (draws, codes released)."""
+    """The privacy loss in nats of independent codes, as a function of outputs (draws, codes released)."""
     ratios = _log_ratios(p, q)
     return lambda codes: ratios[codes.astype(np.int64)].sum(axis=1)
 
 
 def worst_rows(distributions: FloatArray, ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Of pairs of rows the one with the largest log ratio, and the one farthest in total variation."""
+    """The pairs of rows with the largest log ratio and with the largest total variation distance."""
     ratio, variation = (np.empty(len(ends)) for _ in range(2))
     for block in np.array_split(np.arange(len(ends)), -(-len(ends) // _BLOCK)):
         first, second = distributions[ends[block, 0]], distributions[ends[block, 1]]
@@ -30,15 +30,15 @@ def worst_rows(distributions: FloatArray, ends: NDArray[np.int64]) -> list[tuple
     return [(int(ends[at, 0]), int(ends[at, 1])) for at in worst]
 
 
-def through(distributions: FloatArray, kernels: tuple[FloatArray, ...]) -> FloatArray:
-    """The distributions of codes that went through each kernel in turn, shape (inputs, outcomes)."""
+def after_kernels(distributions: FloatArray, kernels: tuple[FloatArray, ...]) -> FloatArray:
+    """The distributions of codes after each kernel in turn, shape (inputs, outcomes)."""
     for kernel in kernels:
         distributions = np.asarray(distributions @ kernel)
     return distributions
 
 
 def with_innermost(outer: Any, inner: Mechanism, new: Mechanism) -> Mechanism:
-    """The wrappers of `outer` around `inner`, if there are any, around another mechanism."""
+    """The wrappers of `outer` around `inner`, if there are any, rebuilt around the mechanism `new`."""
     return new if outer is inner else replace(outer, base=with_innermost(outer.base, inner, new))
 
 

@@ -1,4 +1,4 @@
-"""One column of records, read so that no record can make that fail."""
+"""Reading of one column of records; no record's value can make it fail."""
 
 from typing import Any
 
@@ -9,31 +9,32 @@ from privsample._data import chunks
 
 
 def read_column(data: Any) -> FloatArray:
-    """Read one column of records; what is missing or no real number is NaN, and True and False are 1 and 0.
+    """Read one column of records as floats; missing values and values that are not real numbers become NaN.
 
-    For `_statistic` of a mechanism: no value of a record makes it fail or changes its message. A public rule, such as
-    `Domain.clean`, then says what NaN and numbers outside the domain count as.
+    True and False become 1 and 0. Mechanisms call it in `_statistic`, because no record's value makes it fail or
+    changes its message. A public rule, such as `Domain.clean`, then replaces NaN and numbers outside the domain.
 
     Parameters
     ----------
     data : list, tuple, array of shape (n,), or Arrow stream of one column
-        The records, as a `release` was given them.
+        The records, as they were passed to `release`.
 
     Returns
     -------
     numpy.ndarray of float
-        The records in their order, shape (n,): a copy, in which masked entries, text and other objects are NaN.
-        The NaN of text is one of its own, by which `Domain.problems` tells text from what is missing.
+        The records in their order, shape (n,). It is a copy, in which masked entries, text and other objects are NaN.
+        Text becomes a NaN with a distinct payload, by which `Domain.problems` distinguishes text from missing values.
 
     Raises
     ------
     SchemaError
-        For data of another shape or type, such as an array or an Arrow column whose type is text. The message shows no
+        If the data have another shape or type, such as an array or an Arrow column of text. The message shows no
         record.
 
     Examples
     --------
-    >>> read_column([1, "two", None, True])
+    >>> import privsample as ps
+    >>> ps.read_column([1, "two", None, True])
     array([ 1., nan, nan,  1.])
     """
     parts = [np.array(chunk, dtype=np.float64) for chunk in chunks(data)]

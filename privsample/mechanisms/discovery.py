@@ -1,4 +1,4 @@
-"""Which classes of values there are: privsample's public ones, and those that other packages register."""
+"""Lookup of classes: the public ones of privsample, and those that other packages register."""
 
 from functools import cache
 from importlib import import_module
@@ -12,16 +12,16 @@ _ROOMS = ("privsample.mechanisms.", "privsample.distributions.")
 
 
 def mechanism_classes() -> tuple[type[Mechanism], ...]:
-    """All concrete classes of mechanisms: public ones of privsample, and those that installed packages register.
+    """All concrete mechanism classes: public ones, and those that installed packages register.
 
-    Raises: ImportError, where an installed package that extends privsample cannot be imported.
+    Raises ImportError if an installed package that extends privsample cannot be imported.
     """
     installed = load_extensions()
     return tuple(cls for cls in classes_of(Mechanism) if _is_own(cls) or registration_of(cls).package in installed)
 
 
 def classes_of(kind: type) -> tuple[type[Any], ...]:
-    """The concrete classes at or below a class: public ones, then registered ones, each by module and name."""
+    """The concrete subclasses of a class and itself: public ones, then registered ones, by module and name."""
     return _classes_of(kind, registered_classes())
 
 

@@ -1,4 +1,4 @@
-"""The number of draws that a mechanism makes, and many independent outputs of it as a table of numbers."""
+"""The number of draws of a mechanism, and many independent outputs of it as a table of numbers."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,10 +18,10 @@ def one_draw(mechanism: Mechanism) -> Mechanism:
 
 
 def many_draws(mechanism: Any, name: str, outer: Mechanism | None = None) -> Draw:
-    """One release with as many draws of the mechanism as are asked for, where draws are independent.
+    """A function that makes `count` independent outputs from one release with that many draws.
 
-    outer: what post-processes each draw on its own; the mechanism itself unless told. One output of another holds what
-    becomes of all draws of the mechanism.
+    outer: a mechanism that post-processes each draw separately; by default the mechanism itself. One output of `outer`
+    holds what it makes of all draws of the mechanism.
     """
     around = mechanism if outer is None else outer
     each = 1 if around is mechanism else mechanism.draws
@@ -35,11 +35,11 @@ def many_draws(mechanism: Any, name: str, outer: Mechanism | None = None) -> Dra
 
 
 def one_by_one(mechanism: Mechanism) -> Draw:
-    """One release for each draw, as its numbers in a row."""
+    """A function that makes one release per output and returns its numbers in a row."""
     return lambda data, count, rng: np.array([release_row(mechanism.release(data, rng=rng)) for _ in range(count)])
 
 
 def release_row(release: Release) -> FloatArray:
-    """All numbers of a release in a row, and whether there were any: a choice among no runs releases none."""
+    """All numbers of a release in a row, and 1; only 0 after a selection that releases no draws."""
     parts = [np.ravel(release.draws[name]).astype(np.float64) for name in sorted(release.draws)]
     return np.concatenate([*parts, [float(bool(parts))]])

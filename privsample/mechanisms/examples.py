@@ -8,33 +8,33 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 
-QUIET = "the noise is smaller than it is said to be"
-HEAVY = "every record counts more than it is said to"
+TOO_LITTLE_NOISE = "the noise is smaller than it is said to be"
+TOO_MUCH_WEIGHT = "every record counts more than it is said to"
 
 
 @frozen_value
 class Example:
-    """A small mechanism for audits, tests and documentation, and a mutant that leaks more than its account says.
+    """A small mechanism for audits, tests and documentation, with a mutant that leaks more than its account states.
 
     Parameters
     ----------
     name : str
-        The name of the example on the command line, as in `privsample audit NAME`; no two examples share one.
+        Name of the example on the command line, as in `privsample audit NAME`; it must be unique and without spaces.
     mechanism : Mechanism
-        The example.
+        The correct mechanism.
     mutant : Mechanism
-        A broken copy, which an audit must catch when it is held to the account of `mechanism`.
+        A broken copy, which an audit against the account of `mechanism` must catch.
     bug : str
-        What is broken in the mutant.
+        What is wrong in the mutant, in a few words.
     samples : int, default 30_000
-        Draws from each dataset with which an audit at level 1e-6 catches the mutant, except in very rare cases.
+        Number of draws from each dataset, >= 1, with which an audit at level 1e-6 almost always catches the mutant.
 
     Raises
     ------
     TypeError
-        For a mechanism or a mutant that is none, or a name or a bug that is not text.
+        If the mechanism or the mutant is not a mechanism, or the name or the bug is not text.
     ValueError
-        For an empty name or bug, a name with spaces, or a number of samples below 1.
+        If the name or the bug is empty, the name contains spaces, or `samples` is below 1.
 
     Examples
     --------
@@ -74,17 +74,28 @@ class Example:
 
         Parameters
         ----------
-        name, mechanism, bug, samples
-            As of the class.
+        name : str
+            Name of the example on the command line.
+        mechanism : Mechanism
+            The correct mechanism.
+        bug : str
+            What is wrong in the mutant, in a few words.
+        samples : int, default 30_000
+            Number of draws from each dataset with which an audit catches the mutant, >= 1.
         **wrong
-            The fields of the mutant that differ from the mechanism's.
+            The fields of the mutant that differ from those of the mechanism, with their wrong values.
+
+        Returns
+        -------
+        Example
+            The example.
         """
         mutant: Mechanism = replace(mechanism, **wrong)  # type: ignore[type-var]
         return cls(name=name, mechanism=mechanism, mutant=mutant, bug=bug, samples=samples)
 
     @property
     def claim(self) -> Accountant:
-        """The account of one draw of the mechanism, to which an audit holds both the mechanism and the mutant."""
+        """The account of one draw of the mechanism; an audit tests the mechanism and the mutant against it."""
         account = self.mechanism.worst_neighbours()[0].account
         assert account is not None
         return account

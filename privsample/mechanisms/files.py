@@ -1,4 +1,4 @@
-"""What a release's file holds, and files that are written whole or not at all."""
+"""The content of release files, and files that are written completely or not at all."""
 
 import hashlib
 import os
@@ -18,9 +18,9 @@ Draws = Mapping[str, NDArray[Any]]
 
 
 def described(mechanism: Any, account: Any, draws: Draws, *, callers_generator: bool) -> dict[str, Any]:
-    """A release without its draws, as plain data. Raises: NotRegistered and others: it could not be loaded.
+    """A release without its draws, as plain data. Raises an error if it could not be loaded again.
 
-    callers_generator: whether the account has the assumption that a caller's generator adds.
+    callers_generator: whether the account includes the assumption that a caller's generator adds.
     """
     from privsample._version import __version__
 
@@ -35,7 +35,7 @@ def described(mechanism: Any, account: Any, draws: Draws, *, callers_generator: 
 
 
 def tables(draws: Draws) -> dict[str, Any]:
-    """The draws as plain data; every number survives exactly."""
+    """The draws as plain data; every number is restored exactly."""
     return {
         name: {"dtype": array.dtype.str, "shape": list(array.shape), "values": array.ravel().tolist()}
         for name, array in draws.items()
@@ -43,7 +43,7 @@ def tables(draws: Draws) -> dict[str, Any]:
 
 
 def parts(document: Any, draws: Draws | None) -> dict[str, Any]:
-    """The fields of a release, its draws from the document unless they are given. Raises: ValueError."""
+    """The fields of a release; draws that are not given are read from the document. Raises ValueError."""
     if not isinstance(document, dict) or "format" not in document:
         raise ValueError("this JSON is not a privsample release")
     if document["format"] not in READABLE:
@@ -56,7 +56,7 @@ def parts(document: Any, draws: Draws | None) -> dict[str, Any]:
 
 
 def digest(draws: Draws) -> str:
-    """SHA-256 over names, types, shapes and little-endian values: catches accidents, not forgers."""
+    """SHA-256 over names, types, shapes and little-endian values; it detects accidental changes, not forgery."""
     total = hashlib.sha256()
     for name in sorted(draws):
         array = np.ascontiguousarray(draws[name])
@@ -71,7 +71,7 @@ def _array(table: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, ...]) -> Path:
-    """The path, if a file may be written there. Raises: ValueError, FileExistsError, FileNotFoundError."""
+    """The path, if a file may be written there. Raises ValueError, FileExistsError or FileNotFoundError."""
     target = Path(path)
     if target.suffix not in endings:
         raise ValueError(f"{target.name or 'the name'} must end in {' or '.join(endings)}")
@@ -83,7 +83,7 @@ def writable(path: str | os.PathLike[str], *, force: bool, endings: tuple[str, .
 
 
 def write_whole(target: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name, then move it into place: it is whole or not there. Text as UTF-8."""
+    """Write a file under a temporary name and move it into place, so that no partial file remains. Text is UTF-8."""
     with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
         part = Path(file.name)
         try:

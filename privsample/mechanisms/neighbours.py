@@ -1,4 +1,4 @@
-"""Pairs of neighbouring datasets on which an account is nearly attained: what a mechanism offers to an audit."""
+"""Pairs of neighbouring datasets that nearly attain an account; mechanisms offer them to audits."""
 
 from collections.abc import Callable
 from math import isqrt
@@ -22,23 +22,35 @@ Loss = Callable[[FloatArray], FloatArray]
 
 @frozen_value
 class Neighbours:
-    """Two neighbouring datasets, and how to draw a mechanism's outputs on either.
+    """Two neighbouring datasets, and how to draw a mechanism's outputs on each of them.
 
     Parameters
     ----------
     account : Accountant or None
-        The account of one draw, which an audit tries to refute. None where only the caller of the audit knows a claim.
-    words : tuple of two str
-        What the first and the second dataset hold, for the verdict.
+        The account of one draw, which an audit tries to refute. None if only the caller of the audit states a claim.
+    words : tuple of (str, str)
+        Descriptions of the first and the second dataset, for the verdict.
     datasets : tuple of two functions
-        Each takes no argument and builds one of the datasets, so that large ones exist only while they are needed.
+        Each takes no argument and builds one of the datasets, so that large datasets exist only while they are needed.
     draw : function of (data, count, rng)
-        `count` independent outputs on one of the datasets: an array whose first axis has length `count`.
+        Makes `count` independent outputs on one dataset: an array whose first axis has length `count`.
     loss : function, optional
-        The log density ratio of the first over the second dataset's output distribution, from outputs of shape
-        (count, width) to (count,). None, the default, where it is not known: the audit then learns a score.
+        The privacy loss in nats: the log density ratio of the first over the second dataset's output distribution, from
+        outputs of shape (count, width) to (count,). None, the default, if it is not known: the audit then learns a
+        score.
     width : int, default 1
-        How many numbers one output has.
+        Number of numbers in one output, >= 1.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> case = ps.LaplaceMechanism(sensitivity=1, scale=2).worst_neighbours()[0]
+    >>> case.words
+    ('a statistic of 0', 'a statistic of 1')
+    >>> case.loss(np.array([[0.0], [1.0]])).tolist()
+    [0.5, -0.5]
+    >>> case.draw(case.datasets[0](), 5, np.random.default_rng(0)).shape
+    (5,)
     """
 
     account: Accountant | None
@@ -50,7 +62,7 @@ class Neighbours:
 
 
 def others_beside(group: int, n: int) -> int:
-    """How many of n records are left beside a group. Raises: ValueError, none are, or too many to simulate."""
+    """Number of the n records outside a group. Raises ValueError if group > n, or n is too large to simulate."""
     check_simulated(n)
     if group > n:
         raise ValueError(f"a group must be no larger than n = {n}, got {group}")
@@ -58,13 +70,13 @@ def others_beside(group: int, n: int) -> int:
 
 
 def check_simulated(size: int) -> None:
-    """Refuse to build datasets of too many records. Raises: ValueError."""
+    """Raise ValueError if a dataset has too many records to simulate."""
     if size > MOST_RECORDS:
         raise ValueError(f"n = {size} records are too many to simulate; audit with n = {MOST_RECORDS} or fewer")
 
 
 def public_size(relation: Relation | None) -> int | None:
-    """The public number of records, if there is one."""
+    """The public number of records of a relation, or None."""
     return relation.n if isinstance(relation, ReplaceOne) else None
 
 
@@ -74,17 +86,20 @@ def copies(record: FloatArray, count: int) -> FloatArray:
 
 
 def record_words(count: int, record: FloatArray) -> str:
-    """So many equal records in words; of several numbers the norm is told."""
-    largest = float(np.abs(record).max()) or 1.0  # its square may be no number
+    """Description of `count` equal records; a record of several numbers is described by its signed L2 norm."""
+    largest = float(np.abs(record).max()) or 1.0  # scaled first, because the square may overflow
     number = largest * np.linalg.norm(record / largest) * (np.sign(np.ravel(record)[0]) or 1)
     return f"{count:,} {'record' if count == 1 else 'records'} of {number:g}"
 
 
 @frozen_value
 class PairRecipe:
-    """Two neighbours, by the places of their records in a list: `shared` of them in both, and then `group` more.
+    """Two neighbouring datasets, by positions of their records in a list.
 
-    common: the place of all shared records, or None: all records in turn. second: None where the others are left out.
+    The datasets have `shared` records in common and differ in `group` records.
+
+    common: position of all common records; None repeats all records in turn. second: None if the second dataset lacks
+    the group.
     """
 
     common: int | None
@@ -94,14 +109,14 @@ class PairRecipe:
     group: int
 
     def places(self, side: int, count: int) -> NDArray[np.int64]:
-        """Of the records of the first (0) or the second (1) dataset; the list has `count` records."""
+        """Positions of the records of dataset `side` (0 or 1) in a list of `count` records."""
         common = np.arange(self.shared) % count if self.common is None else np.full(self.shared, self.common)
         own = (self.first, self.second)[side]
         return common if own is None else np.append(common, np.full(self.group, own))
 
 
 def pair_recipes(count: int, relation: Relation, *, size: int | None, group: int, most: int) -> list[PairRecipe]:
-    """As `neighbouring_pairs`, of `count` records. Raises: TypeError, ValueError."""
+    """The pairs of `neighbouring_pairs` for `count` records. Raises TypeError or ValueError."""
     replaced = isinstance(relation, ReplaceOne)
     if isinstance(relation, ReplaceOne):
         if size is not None:
@@ -122,7 +137,9 @@ def pair_recipes(count: int, relation: Relation, *, size: int | None, group: int
 
     def recipe(place: int) -> PairRecipe:
         common, at = divmod(place, pairs)
-        second = (1 + isqrt(1 + 8 * at)) // 2 if replaced else None  # of the pairs in order of their later record
+        second = (
+            (1 + isqrt(1 + 8 * at)) // 2 if replaced else None
+        )  # pairs are numbered in the order of their later record
         first = at if second is None else at - second * (second - 1) // 2
         return PairRecipe(
             common=None if common == count else common, first=first, second=second, shared=shared, group=group

@@ -1,4 +1,4 @@
-"""What the curator may see and nobody else."""
+"""Notes for the curator: facts that depend on the data and must not be published."""
 
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -15,7 +15,25 @@ _REFUSAL = (
 
 @frozen_value
 class CuratorNotes:
-    """Facts that depend on the data: printed for the curator by `text()`, refused by every writer."""
+    """Facts that depend on the data. `text()` shows them to the curator; every writer refuses them.
+
+    Parameters
+    ----------
+    title : str
+        What the notes are about, in one line.
+    facts : mapping of str to object
+        The facts by name, such as the number of records outside the bounds.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> notes = ps.GaussianSum(bounds=(0, 1), noise_std=2).validate([0.5, 7.0])
+    >>> print(notes.text())
+    2 records to add up (for the curator only)
+      outside  1
+    >>> notes
+    CuratorNotes(title='2 records to add up', facts hidden: call .text())
+    """
 
     title: str
     facts: Mapping[str, object]
@@ -24,14 +42,20 @@ class CuratorNotes:
         set_fields(self, facts=mapping(facts=self.facts))
 
     def text(self) -> str:
-        """The notes, one fact a line."""
+        """The notes as text, one fact per line.
+
+        Returns
+        -------
+        str
+            The title and the facts. The text depends on the data: do not publish it.
+        """
         width = max((len(name) for name in self.facts), default=0)
         lines = [f"  {name.ljust(width)}  {fact}" for name, fact in self.facts.items()]
         return "\n".join([f"{self.title} (for the curator only)", *lines])
 
     @property
     def never_written(self) -> bool:
-        """Writers look at this."""
+        """Always True: writers refuse objects with this property."""
         return True
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Randomized response: every record answers for itself, truthfully or at random."""
+"""Randomized response: each record's answer is the truth or a random category."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.codes import code_loss, through, with_innermost, worst_rows
+from privsample.mechanisms.codes import after_kernels, code_loss, with_innermost, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, record_words
@@ -23,16 +23,48 @@ from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
 
-_MOST = 30.0  # above it the chance of any other answer is lost in a double
+_MOST = 30.0  # above it the probability of another answer is below the resolution of a double
 
 
 @frozen_value
 class RandomizedResponse(Mechanism):
-    """Answers in {0, ..., categories-1}, each e^log_odds times as likely to be the truth as any one other category.
+    """Randomized response over K categories, one answer for each record.
 
-    Under ReplaceOne(n) the n answers come in the order of the records. Under AddRemove the number of records is not
-    public: `slots` answers come out in random order, the first `slots` records' and uniform ones for what is missing.
-    `release` takes one column of category codes, and draws "answers", whole numbers of shape (1, slots).
+    Each answer is e^log_odds times as likely to be the true category as any one other category. Under ReplaceOne(n) the
+    n answers are in the order of the records. Under AddRemove the number of records is not public: `slots` answers are
+    released in uniformly random order, those of the first `slots` records and uniform answers for missing records.
+    `release` takes one column of category codes, and draws "answers", whole numbers of shape (1, slots). A code that is
+    missing or outside {0, ..., K-1} counts as 0.
+
+    Parameters
+    ----------
+    log_odds : float
+        Log of how many times more likely the truth is than any one other category, in (0, 30], in nats.
+    relation : Relation
+        The neighbouring relation: `ReplaceOne(n=...)` or `AddRemove()`.
+    categories : int, default 2
+        Number K of categories, coded 0, ..., K-1, >= 2.
+    slots : int, optional
+        Number of released answers, >= 1: required under AddRemove, left out under ReplaceOne, where it is n.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or `slots` does not fit the relation.
+
+    Notes
+    -----
+    Warner 1965 (two categories); Kairouz, Bonawitz and Ramage 2016, section 3 (more). Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.RandomizedResponse(log_odds=2.0, relation=ps.ReplaceOne(n=5), categories=3)
+    >>> release = mechanism.release([0, 2, 2, 1, 0])
+    >>> release["answers"].shape, round(float(mechanism.accountant.epsilon(0.0)), 6)
+    ((1, 5), 2.0)
+    >>> mechanism.frequencies(release).shape
+    (3,)
     """
 
     log_odds: float
@@ -70,60 +102,64 @@ class RandomizedResponse(Mechanism):
 
     @cached
     def accountant(self) -> RandomizedResponseAccountant:
-        """Exact; the same under both relations, since a free slot answers like a mixture of records."""
+        """The exact account, the same under both relations.
+
+        Under AddRemove the answer for a missing record has a mixture of the distributions of the records' answers.
+        """
         return RandomizedResponseAccountant(log_odds=self.log_odds, categories=self.categories, relation=self.relation)
 
     @property
     def domain(self) -> Domain:
-        """{0, ..., categories-1}; whatever is missing or outside counts as 0."""
+        """The codes {0, ..., categories-1}; values that are missing or outside count as 0."""
         return Domain(low=0.0, high=self.categories - 1.0, missing=0.0, whole=True, outside_is_missing=True)
 
     @property
     def description(self) -> str:
-        """How likely the truth is."""
+        """How much more likely the truth is than another category, in one sentence."""
         return (
             f"Every record answered for itself: each answer is {np.exp(self.log_odds):.3g} times as likely to be the "
             "truth as any one other category."
         )
 
     def for_size(self, size: int) -> "RandomizedResponse":
-        """Under ReplaceOne the same with `size` answers; under AddRemove `slots` answers come out of any records."""
+        """Under ReplaceOne, the same mechanism with `size` answers; under AddRemove, the mechanism itself."""
         if not isinstance(self.relation, ReplaceOne):
             return self
         return replace(self, relation=replace(self.relation, n=size), slots=None)
 
     def code_count(self) -> int:
-        """The categories."""
+        """The number of categories."""
         return self.categories
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """An answer that is true too often."""
+        """A mutant that answers truthfully too often."""
         example = cls(log_odds=0.5, relation=ReplaceOne(n=1))
         return (Example.with_wrong_fields("randomized-response", example, log_odds=0.6, bug="the truth too often"),)
 
     def extreme_records(self) -> FloatArray:
-        """Categories are alike: two that are exchanged, and one more for the others."""
+        """All categories are alike: two that are exchanged, and one more for the other records."""
         return np.arange(min(self.categories, 3.0))
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The answers of a group, all of one category or all of another: any two are alike."""
+        """A group whose records are all of one category or all of another; any two categories are equivalent."""
         group = positive_integer(group=group)
         return self._pairs(self, self._distributions(2), np.array([[0, 1]]), group)
 
     def worst_neighbours_through(
         self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
     ) -> tuple[Neighbours, ...]:
-        """The answers of a group, all of one category or all of another, whichever the kernels leave most different."""
+        """A group whose records are all of one of the two categories that the kernels leave most different."""
         ends = np.transpose(np.triu_indices(self.categories, 1))
-        return self._pairs(outer, through(self._distributions(self.categories), kernels), ends, group)
+        return self._pairs(outer, after_kernels(self._distributions(self.categories), kernels), ends, group)
 
     def _pairs(
         self, outer: Mechanism, distributions: FloatArray, ends: NDArray[np.int64], group: int
     ) -> tuple[Neighbours, ...]:
-        """Under AddRemove the record in the only slot is left out, and the next one takes its place.
+        """The pairs of a group of records, for the categories in `ends`.
 
-        Records answer independently, so one release of many records gives as many draws.
+        Under AddRemove the only slot holds the first record; without that record it holds the next one. Records answer
+        independently, so one release of many records gives as many draws.
         """
         assert self.slots is not None
         replaced = isinstance(self.relation, ReplaceOne)
@@ -149,12 +185,12 @@ class RandomizedResponse(Mechanism):
         return tuple(pair(*found) for found in worst_rows(distributions, ends))
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
-        """Records answer independently of each other; where answers are shuffled, those of one release are not."""
+        """One release of many copies of the data; None for shuffled answers, which depend on each other."""
         if not isinstance(self.relation, ReplaceOne):
             return None
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            self._truth(data)  # refuses data of another size before they are repeated
+            self._truth(data)  # raises SchemaError before data of a wrong size are repeated
             return self._answers_of(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
 
         return draw
@@ -164,7 +200,7 @@ class RandomizedResponse(Mechanism):
         return many.release(records, rng=rng)["answers"]
 
     def _distributions(self, records: int) -> FloatArray:
-        """Of the answers to the first so many categories, shape (records, categories)."""
+        """Distributions of the answers to the first `records` categories, shape (records, categories)."""
         weights = np.exp(self.log_odds * (np.eye(records, self.categories) - 1.0))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -176,14 +212,14 @@ class RandomizedResponse(Mechanism):
 
     def _answers(self, truth: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         answers = source.integers(0, self.categories, self.slots)
-        told = source.random(len(truth)) < self._honesty
-        answers[: len(truth)] = np.where(told, truth, answers[: len(truth)])
+        truthful = source.random(len(truth)) < self._truth_probability
+        answers[: len(truth)] = np.where(truthful, truth, answers[: len(truth)])
         if isinstance(self.relation, AddRemove):
             source.shuffle(answers)
         return answers
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         count = len(self._truth(data, every=True))
         return CuratorNotes(
             title=f"{count_noun(count, 'record')}, expected {self.domain.words}",
@@ -191,7 +227,7 @@ class RandomizedResponse(Mechanism):
         )
 
     def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:
-        """The records' codes, as many as there are slots."""
+        """The codes of the records, at most as many as there are slots."""
         codes = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(data)]
         truth = np.concatenate([np.empty(0, dtype=np.int64), *codes])
         assert self.slots is not None
@@ -200,11 +236,22 @@ class RandomizedResponse(Mechanism):
         return truth if every else truth[: self.slots]
 
     @property
-    def _honesty(self) -> float:
-        """Probability of telling the truth outright; otherwise the answer is uniform over all categories."""
+    def _truth_probability(self) -> float:
+        """Probability of answering the truth directly; otherwise the answer is uniform over all categories."""
         return float(-np.expm1(-self.log_odds) / (1 + (self.categories - 1) * np.exp(-self.log_odds)))
 
     def frequencies(self, release: Release) -> FloatArray:
-        """Unbiased estimates of each category's share of the slots, from a release: post-processing, no cost."""
-        seen = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
-        return (seen - (1 - self._honesty) / self.categories) / self._honesty
+        """Unbiased estimates of the category frequencies from a release. This is post-processing and costs no privacy.
+
+        Parameters
+        ----------
+        release : Release
+            A release of this mechanism.
+
+        Returns
+        -------
+        numpy.ndarray of float
+            Estimated share of the slots for each category, shape (categories,); estimates may be negative or exceed 1.
+        """
+        observed = np.bincount(release["answers"].ravel(), minlength=self.categories) / release["answers"].size
+        return (observed - (1 - self._truth_probability) / self.categories) / self._truth_probability

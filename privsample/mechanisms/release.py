@@ -1,4 +1,4 @@
-"""What may leave: draws, account and public parameters."""
+"""Releases: draws, account and public parameters, which may be published."""
 
 import json
 import os
@@ -22,16 +22,43 @@ from privsample.mechanisms.notes import refuse_notes
 if TYPE_CHECKING:
     from privsample.mechanisms.base import Mechanism
 
-_DELTA = 1e-6  # a file leaves it out: those of older versions have none
+_DELTA = 1e-6  # files omit this value, since files of older versions have no delta
 _ATTRIBUTE = "privsample_release"
 
 
 @frozen_value
 class Release:
-    """Draws of a mechanism with their account: the only thing that writers, reports and plots accept.
+    """Draws of a mechanism together with their account: the only object that writers, reports and plots accept.
 
-    draws maps the parameter's name to an array of shape (draws, ...). `delta` is where `statement` reads the account
-    unless told otherwise: an estimator's own. Two releases are equal when all their content is.
+    Two releases are equal if all their content is equal.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that drew.
+    draws : mapping of str to numpy.ndarray
+        The draws by name, numbers of shape (draws, ...). The arrays are copied and read-only. Index the release by
+        name: `release["statistic"]`.
+    account : Accountant
+        The mechanism's own account, with RNG_FRESH among its assumptions if the caller passed a generator.
+    delta : float, default 1e-6
+        The delta in (0, 1) at which `statement` reports epsilon by default.
+
+    Raises
+    ------
+    ValueError
+        If a draw is not an array of numbers, or the account is not the mechanism's own.
+    PrivateContent
+        If the draws contain curator's notes.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> release = ps.GaussianMechanism(sensitivity=1, noise_std=5, draws=3).release(2.0)
+    >>> release["statistic"].shape, round(float(release.account.epsilon(1e-6)), 3)
+    ((3,), 1.51)
+    >>> ps.Release.from_json(release.to_json()) == release
+    True
     """
 
     mechanism: "Mechanism"
@@ -42,7 +69,7 @@ class Release:
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
         refuse_notes(draws)
-        held = {}
+        arrays = {}
         for name, array in draws.items():
             copy = np.array(array)
             if copy.ndim == 0 or copy.dtype.kind not in "fi":
@@ -51,34 +78,69 @@ class Release:
                     f"{copy.shape}"
                 )
             copy.flags.writeable = False
-            held[name] = copy
+            arrays[name] = copy
         if not hasattr(self.mechanism, "_own_account"):
             raise TypeError(f"mechanism must be a mechanism, got {type(self.mechanism).__name__}")
         own, account = self.mechanism._own_account, checked_account(account=self.account)
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
-        set_fields(self, draws=held, delta=probability(delta=self.delta))
+        set_fields(self, draws=arrays, delta=probability(delta=self.delta))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
 
     def statement(self, delta: float | None = None) -> str:
-        """A plain-words privacy statement to publish beside the release, at its own `delta` unless another is given."""
+        """A privacy statement in plain words, to publish beside the release.
+
+        Parameters
+        ----------
+        delta : float, optional
+            The delta in (0, 1) at which epsilon is reported. None uses the release's own `delta`.
+
+        Returns
+        -------
+        str
+            The statement, with every assumption of the account.
+        """
         return privacy_statement(self.account, self.delta if delta is None else delta)
 
     def to_json(self) -> str:
-        """The release as text; every number survives exactly.
+        """The release as JSON text; every number is restored exactly.
 
-        Raises: NotRegistered, a class of another package that was not registered; TypeError, a function as score.
+        Returns
+        -------
+        str
+            The JSON document.
+
+        Raises
+        ------
+        NotRegistered
+            If a class of another package was not registered.
+        TypeError
+            If the mechanism contains a function, for example as a score.
         """
         return json.dumps(self._description() | {"draws": tables(self.draws)}, allow_nan=False)
 
     @staticmethod
     def from_json(text: str) -> "Release":
-        """The release that `to_json` wrote, in any format up to the present one.
+        """Read a release that `to_json` wrote, in any format up to the present one.
 
-        Raises: ValueError, for text cut short, altered, or of a newer format; NotRegistered, which is a ValueError.
+        Parameters
+        ----------
+        text : str
+            The JSON document.
+
+        Returns
+        -------
+        Release
+            The release, equal to the one that was written.
+
+        Raises
+        ------
+        ValueError
+            If the text is truncated, altered, or of a newer format. NotRegistered, a class that is not known, is a
+            ValueError.
         """
         try:
             document = json.loads(text)
@@ -89,16 +151,41 @@ class Release:
         return _read(document, None)
 
     def to_arviz(self) -> Any:
-        """An ArviZ object (InferenceData, or DataTree from ArviZ 1 on) with the account in its attributes."""
+        """The draws as an ArviZ object, with the release in its attributes.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+        """
         types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
         return arviz.to_arviz(
             self.draws, {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
         )
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write `.json` or `.nc` (netCDF for ArviZ), whole or not at all.
+        """Write the release to a `.json` or `.nc` file (netCDF for ArviZ), completely or not at all.
 
-        Raises: FileExistsError, unless force; ValueError, for another ending; as `to_json`.
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write; its ending selects the format.
+        force : bool, default False
+            Replace an existing file.
+
+        Raises
+        ------
+        FileExistsError
+            If the file exists and `force` is False.
+        ValueError
+            If the path has another ending.
+        NotRegistered, TypeError
+            As for `to_json`.
         """
         target = writable(path, force=force, endings=(".json", ".nc"))
         if target.suffix == ".nc":
@@ -108,7 +195,23 @@ class Release:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Release":
-        """The release that `save` wrote. Raises: as `from_json`."""
+        """Read a release that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A `.json` or `.nc` file.
+
+        Returns
+        -------
+        Release
+            The release, equal to the one that was saved.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, altered, or of a newer format.
+        """
         source = Path(path)
         if source.suffix != ".nc":
             return Release.from_json(source.read_text(encoding="utf-8"))
@@ -138,12 +241,41 @@ def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
 
 
 def _as_drawn(draws: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> Mapping[str, NDArray[Any]]:
-    """The draws of a netCDF file in the types that they had; as they are, where the file does not say."""
+    """Convert the draws of a netCDF file to their recorded types; without a record they stay as they are."""
     return {name: array.astype(types.get(name, array.dtype)) for name, array in draws.items()}
 
 
 def to_arviz(release: Release) -> Any:
-    """`release.to_arviz()`, for a Release and nothing else. Raises: PrivateContent, TypeError."""
+    """The draws of a release as an ArviZ object; only a `Release` is accepted.
+
+    Parameters
+    ----------
+    release : Release
+        The release to convert.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+        An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+
+    Raises
+    ------
+    PrivateContent
+        If the object is, or contains, curator's notes.
+    TypeError
+        If the object is not a Release.
+    ImportError
+        If ArviZ is not installed.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> try:
+    ...     ps.to_arviz({"statistic": [1.0]})
+    ... except TypeError as error:
+    ...     print(error)
+    only a Release may leave, got dict
+    """
     refuse_notes(release)
     if not isinstance(release, Release):
         raise TypeError(f"only a Release may leave, got {type(release).__name__}")

@@ -1,4 +1,4 @@
-"""Noisy projected gradient descent in one pass over the records, of which only the last state is released."""
+"""Noisy projected gradient descent in one pass over the records; only the last state is released."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,17 +14,36 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 
-_CELLS = 1 << 22  # numbers that are cleaned at a time
+_CELLS = 1 << 22  # numbers cleaned at a time, to bound the memory
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 @frozen_value
 class PublicRecords:
-    """Records that need no protection: rows (k, features) and targets (k,), as the private ones are given."""
+    """Public records, which need no protection, in the form of the private ones.
+
+    Parameters
+    ----------
+    rows : numpy.ndarray of float
+        The features, shape (k, features), k >= 1.
+    targets : numpy.ndarray of float
+        The targets or labels, shape (k,).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit each other.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.PublicRecords(rows=[[0.5], [1.0]], targets=[0.5, 1.0]).rows.shape
+    (2, 1)
+    """
 
     rows: FloatArray
     targets: FloatArray
@@ -46,16 +65,54 @@ def _scaled_by_gradient(ratio: float, fields: Mapping[str, Any]) -> float:
 
 @frozen_value
 class NoisyProjectedSGD(Mechanism):
-    """One step x -> onto the ball(x - rate (mean gradient of the batch + penalty x + noise)) for each batch, from zero.
+    """Differentially private projected gradient descent in one pass, under ReplaceOne(n).
 
-    noise: N(0, noise_std^2) in each coordinate. Only the last state leaves, so that later noise hides earlier records.
-    With `hidden_order` the records are shuffled inside, in secret; else they are taken in the order given. After them
-    come `public_tail` more steps, on batches of `public` in turn, which hide the last records too.
-    The public rule: what is not a finite number counts as 0, a row longer than the loss's norm in L2 is scaled down to
-    it, targets are cleaned as the loss says. The constants that decide the cost are derived from the loss.
-    `release` takes a pair (rows of shape (n, features), targets of shape (n,)), and draws "coefficients", shape
-    (1, features), and "intercept", shape (1,), where the loss has one.
-    Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1; docs/notes/sgd.md.
+    The state starts at 0. Each batch makes one step x -> P(x - rate (mean gradient + penalty x + noise)), where P
+    projects onto the ball of the loss and the noise is N(0, noise_std^2) in each coordinate. Only the last state is
+    released, so the noise of later steps also protects earlier records. `release` takes a pair (rows of shape (n,
+    features), targets of shape (n,)), and draws "coefficients", shape (1, features), and "intercept", shape (1,), if
+    the loss has one. An entry that is not a finite number counts as 0, a row longer than the loss's `norm` in L2 is
+    scaled down to it, and targets are cleaned as the loss documents.
+
+    Parameters
+    ----------
+    loss : ConvexLoss
+        The loss, such as `LogisticLoss(...)` or `SquaredLoss(...)`. All constants of the account are derived from it.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    rate : float
+        Step size, finite and > 0.
+    noise_std : float
+        Standard deviation of the noise on each coordinate of the mean gradient, finite and > 0.
+    batch : int, default 1
+        Number of records that a step reads, >= 1.
+    hidden_order : bool, default True
+        Shuffle the records secretly and uniformly. If False, they are read in the order given.
+    public_tail : int, default 0
+        Number of further steps on public records, >= 0, which also protect the last private records.
+    public : PublicRecords, optional
+        The public records of the further steps, read cyclically. Required if `public_tail` > 0, else left out.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or `public` and `public_tail` do not fit each other.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1; docs/notes/sgd.md. Kind: upper bound.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> loss = ps.LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
+    >>> mechanism = ps.NoisyProjectedSGD(loss=loss, n=50, rate=0.5, noise_std=4.0)
+    >>> round(float(mechanism.accountant.epsilon(1e-6)), 2)
+    0.91
+    >>> mechanism.release((np.ones((50, 2)), np.ones(50)))["coefficients"].shape
+    (1, 2)
     """
 
     loss: ConvexLoss
@@ -95,7 +152,7 @@ class NoisyProjectedSGD(Mechanism):
 
     @cached
     def accountant(self) -> SGDAccountant:
-        """Under ReplaceOne(n)."""
+        """The account under ReplaceOne(n), an upper bound."""
         return SGDAccountant(
             loss=self.loss,
             n=self.n,
@@ -109,13 +166,15 @@ class NoisyProjectedSGD(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Steps with too little noise, in a known order."""
+        """Steps in a known order, with too little noise in the mutant."""
         loss = LogisticLoss(features=2, norm=1.0, radius=1.0, penalty=1.0, intercept=False)
         example = cls(loss=loss, n=3, rate=0.5, noise_std=1.5, hidden_order=False)
-        return (Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=QUIET, samples=3_000),)
+        return (
+            Example.with_wrong_fields("gradient-descent", example, noise_std=0.75, bug=TOO_LITTLE_NOISE, samples=3_000),
+        )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Rows of zeros, and the longest row with either extreme target: the last, and the first if order is known."""
+        """Rows of zeros and longest rows with either extreme target, last and, if the order is known, first."""
         group = positive_integer(group=group)
         loss, places = self.loss, {"": False} if self.hidden_order else {", the last": True, ", the first": False}
         ends = (loss.target, -loss.target) if isinstance(loss, SquaredLoss) else (1.0, 0.0)
@@ -132,7 +191,7 @@ class NoisyProjectedSGD(Mechanism):
         )
 
     def _extreme(self, group: int, target: float, *, last: bool) -> Dataset:
-        """The group is as long as may be in the first coordinate."""
+        """A dataset of zeros in which the group's rows have the largest norm, along the first coordinate."""
         n, loss = self.n, self.loss
         changed = slice(others_beside(group, n), n) if last else slice(0, group)
 
@@ -147,12 +206,12 @@ class NoisyProjectedSGD(Mechanism):
         return labelled(data, self.loss.features, self.n)
 
     def _draw(self, statistic: tuple[FloatArray, FloatArray], rng: np.random.Generator) -> Draws:
-        state = self._last(*statistic, rng)
+        state = self._last_state(*statistic, rng)
         draws = {"coefficients": state[None, : self.loss.features]}
         return draws | {"intercept": state[-1:]} if self.loss.intercept else draws
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         rows, targets = self._statistic(data)
         facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
         return CuratorNotes(
@@ -160,8 +219,8 @@ class NoisyProjectedSGD(Mechanism):
             facts={reason: count for reason, count in facts.items() if count},
         )
 
-    def _last(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """The last state, (width,)."""
+    def _last_state(self, rows: FloatArray, targets: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """The last state, shape (width,)."""
         order = rng.permutation(self.n) if self.hidden_order else np.arange(self.n)
         state = self._pass(np.zeros(self.loss.width), rows, targets, order, rng)
         if self.public is not None:
@@ -172,7 +231,7 @@ class NoisyProjectedSGD(Mechanism):
     def _pass(
         self, state: FloatArray, rows: FloatArray, targets: FloatArray, order: Any, rng: np.random.Generator
     ) -> FloatArray:
-        """One step for each batch of these records, cleaned a few batches at a time."""
+        """One step for each batch of these records; a few batches at a time are cleaned, to limit memory."""
         size = self.batch * max(1, _CELLS // (self.batch * self.loss.width))
         for start in range(0, len(order), size):
             taken = order[start : start + size]

@@ -1,7 +1,7 @@
-"""Neighbours of mechanisms that run on a sample of the records.
+"""Worst neighbours of mechanisms that run on a sample of the records.
 
-For a noisy sum the worst pair of records is known; for others the base's worst pair is taken, or pairs made of its
-extreme records are offered, among which an audit searches.
+The worst pair of records is known for a noisy sum. For other mechanisms the base's worst pair is used, or pairs made
+of its extreme records, among which an audit searches.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from privsample.mechanisms.neighbours import (
 def searched_neighbours(
     records: NDArray[Any], *, account: Accountant, size: int | None, group: int, draw: Draw, width: int
 ) -> tuple[Neighbours, ...]:
-    """A case for each pair that can be made of the records under the account's relation, as `neighbouring_pairs`."""
+    """A candidate for each pair of datasets that `neighbouring_pairs` makes of the records."""
     made = pair_recipes(len(records), account.relation, size=size, group=group, most=MOST_PAIRS)
     check_simulated(made[0].shared + group)
     return tuple(
@@ -72,17 +72,18 @@ def sum_neighbours(
     account: Accountant,
     draw: Draw,
 ) -> Neighbours:
-    """Of a noisy sum on a sample; the loss is known where one record differs and nothing but it tells.
+    """Worst neighbours of a noisy sum on a sample.
 
-    extremes: what the other records hold, and the two that move the sum most. least: the record that adds least.
+    The loss is known if one record differs and the sample size does not depend on the data in any other way. extremes:
+    what the common records hold, and the two records that change the sum most. least: the record that adds least.
     """
     poisson = isinstance(scheme, PoissonSampling)
     common, first, second = extremes
     if poisson:
-        common = least  # so that the size of the sample tells nothing, where that is 0
+        common = least  # if it adds 0, the sample size does not affect the sum
     if size is not None:
         rest, last = others_beside(group, size), group
-    else:  # beside the group there are none, or as many as the scheme wants
+    else:  # common records: none, or as many as the scheme requires
         rest, last = max(0 if poisson else scheme.n - group, 0), 0  # type: ignore[attr-defined]
         check_simulated(rest)
     others = f"{record_words(rest, common)} and " if rest else ""
@@ -103,7 +104,7 @@ def sum_neighbours(
 
 
 def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: FloatArray, second: FloatArray) -> Loss:
-    """The log ratio of two mixtures over how often the record that differs is in the sample."""
+    """The log ratio, in nats, of two mixtures over the number of times that the differing record is in the sample."""
     numbers, logs = _log_chances(scheme)
     taken = 0 if isinstance(scheme, PoissonSampling) else scheme.m  # type: ignore[attr-defined]
 
@@ -118,7 +119,7 @@ def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: Float
 
 
 def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
-    """How often one record may be in a sample, and the logs of the probabilities."""
+    """The possible numbers of occurrences of one record in a sample, and the logs of their probabilities."""
     if isinstance(scheme, WithReplacement):
         from scipy import stats
 
@@ -129,8 +130,8 @@ def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
         return np.arange(2.0), np.log([1 - rate, rate])
 
 
-def tallied(mechanism: Any, name: str, codes: int) -> Draw:
-    """Of codes that come in random order only how often each came."""
+def count_codes(mechanism: Any, name: str, codes: int) -> Draw:
+    """Outputs of shuffled codes, reduced to the number of times that each code occurs."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         each = (mechanism.release(data, rng=rng)[name].ravel() for _ in range(count))

@@ -74,7 +74,7 @@ def test_it_is_priced_and_calibrated(run):
     assert ran.json["epsilon"][-1]["epsilon"] == pytest.approx(1, abs=1e-6)
     assert ran.json["mechanism"]["threshold"] == -3
     inside = ["account", "--mechanism", "repeated-selection", "--json", "--base", "noisy-count scale=2"]
-    ran = run(*inside, "--runs", "poisson mean=2")
+    ran = run(*inside, "--repetitions", "poisson mean=2")
     assert ran.json["mechanism"]["base"]["scale"] == 2
 
 

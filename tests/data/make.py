@@ -50,7 +50,7 @@ def further():
         "beta-binomial-runs": ps.BetaBinomial(maximum=4, alpha=1.0, beta=2.0),
         "truncated-runs": ps.TruncatedRepetitions(distribution=ps.Poisson(mean=3.0), maximum=5),
     }.items():
-        yield name, ps.RepeatedSelection(base=answer, runs=runs), [1]
+        yield name, ps.RepeatedSelection(base=answer, repetitions=runs), [1]
     descent = ps.NoisyProjectedSGD(
         loss=ps.SquaredLoss(features=1, norm=1.0, radius=1.0, target=1.0),
         n=4,

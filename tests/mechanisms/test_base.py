@@ -73,7 +73,7 @@ def test_a_mechanism_from_outside_draws_and_says_what_that_costs():
 
 def test_it_is_composed_sampled_and_chosen():
     mechanism = NoisyMaximum(n=3, scale=8.0)
-    best = ps.RepeatedSelection(base=mechanism, runs=ps.Poisson(mean=3), score="winner")
+    best = ps.RepeatedSelection(base=mechanism, repetitions=ps.Poisson(mean=3), score="winner")
     assert best.release([0, 1, 1]).account.base == mechanism.accountant
     sampled = ps.Subsampled(base=mechanism, scheme=ps.WithoutReplacement(n=9, m=3), relation=ps.ReplaceOne(n=9))
     assert 0 <= sampled.release(np.arange(9) / 9)["winner"][0] < 3
@@ -117,7 +117,7 @@ def test_calibrate_names_the_field_that_is_wrong(fields, error, message):
 def test_calibrate_says_where_nothing_is_free():
     with pytest.raises(ValueError, match="by must be left out, DirectPosterior has no free parameter, got 'n'"):
         ps.DirectPosterior.calibrate(model=ps.BetaBernoulli(alpha=6, beta=12), n=40, target=TARGET, by="n")
-    with pytest.raises(TypeError, match="RepeatedSelection takes base, score, eta; runs is what calibrate finds"):
+    with pytest.raises(TypeError, match="base, score, eta; repetitions is what calibrate finds"):
         ps.RepeatedSelection.calibrate(target=TARGET)
     with pytest.raises(TypeError, match="base must be a mechanism"):
         ps.RepeatedSelection.calibrate(base=3, target=TARGET)

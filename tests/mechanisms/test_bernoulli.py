@@ -103,7 +103,7 @@ def test_chances_are_moved_to_the_margin(margin, accepted, rng, alpha):
 def test_a_base_that_releases_no_draws_makes_the_coins_fair(value, accepted, rng, alpha):
     """Whether it does so depends on the data: an error would tell what the coins' account never paid for."""
     noisy = GaussianMechanism(sensitivity=1, noise_std=0.05)
-    never = ConditionalSelection(base=noisy, accept=50.0, floor=0.9)
+    never = ConditionalSelection(base=noisy, threshold=50.0, stop_probability=0.9)
     made = BernoulliSampling(base=never, margin=0.4, draws=200_000, dimension=1)
     ones = int(made.release(0.0, rng=rng)["bits"].sum())
     assert (stats.binomtest(ones, 200_000, value).pvalue > alpha) == accepted
@@ -118,4 +118,4 @@ def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
             return np.zeros(shape)
 
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
-    assert made._tossed(made._chances({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]
+    assert made._bernoulli_draws(made._chances({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]

@@ -1,4 +1,4 @@
-"""Statistics that diffuse: one path, its tiers, their accounts and their errors."""
+"""Statistics that diffuse: one path, its levels, their accounts and their errors."""
 
 import numpy as np
 import pytest
@@ -68,21 +68,21 @@ def test_what_does_not_diffuse(mechanism):
 
 
 @each
-def test_a_hierarchy_is_one_path(mechanism):
-    tiers = MultilevelRelease(base=mechanism, times=(1.0, 4.0))
-    assert tiers.accountant == mechanism.accountant
-    release = tiers.release([1.0, 2.0], rng=np.random.default_rng(2))
+def test_a_multilevel_release_is_one_path(mechanism):
+    levels = MultilevelRelease(base=mechanism, times=(1.0, 4.0))
+    assert levels.accountant == mechanism.accountant
+    release = levels.release([1.0, 2.0], rng=np.random.default_rng(2))
     assert release["statistic"].shape == (3, 2)
     assert Release.from_json(release.to_json()) == release
-    apart = tiers.tiers(release)
-    assert [tier.mechanism for tier in apart] == [mechanism.at(t) for t in (0.5, 1.0, 4.0)]
-    assert all(Assumption.RNG_FRESH in tier.account.assumptions for tier in apart)
-    assert np.array_equal(np.concatenate([tier["statistic"] for tier in apart]), release["statistic"])
-    costs = [float(tier.account.epsilon(1e-6)) for tier in apart]
+    apart = levels.split_levels(release)
+    assert [level.mechanism for level in apart] == [mechanism.at(t) for t in (0.5, 1.0, 4.0)]
+    assert all(Assumption.RNG_FRESH in level.account.assumptions for level in apart)
+    assert np.array_equal(np.concatenate([level["statistic"] for level in apart]), release["statistic"])
+    costs = [float(level.account.epsilon(1e-6)) for level in apart]
     assert costs == sorted(costs, reverse=True)
     assert release.account.epsilon(1e-6) == costs[0]
-    assert tiers.tiers(tiers.release([1.0, 2.0]))[1].account == mechanism.at(1.0).accountant
-    assert tiers.validate([1.0, 2.0]).facts == {}
+    assert levels.split_levels(levels.release([1.0, 2.0]))[1].account == mechanism.at(1.0).accountant
+    assert levels.validate([1.0, 2.0]).facts == {}
     for times in ((0.5,), (0.1, 1.0), (1.0, 1.0), (2.0, 1.0)):
         with pytest.raises(ValueError, match="run forward"):
             MultilevelRelease(base=mechanism, times=times)
@@ -91,14 +91,14 @@ def test_a_hierarchy_is_one_path(mechanism):
     with pytest.raises(TypeError, match="base"):
         MultilevelRelease(base=GaussianMechanism(sensitivity=1, noise_std=1), times=(1.0,))
     with pytest.raises(ValueError, match="already processed elsewhere"):
-        tiers.tiers(apart[0])
+        levels.split_levels(apart[0])
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.15, False)])
 @each
 def test_a_path_has_the_law_of_its_diffusion(mechanism, factor, accepted, rng, alpha):
-    """The tiers' joint distribution: normal, with the covariances of the diffusion."""
+    """The levels' joint distribution: normal, with the covariances of the diffusion."""
     start, n = mechanism.distribution, 20_000
     many = mechanism.at(0.5)
     wide = type(many)(**{name: getattr(many, name) for name in many.__dataclass_fields__} | {"shape": (n,)})

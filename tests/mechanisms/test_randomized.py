@@ -33,7 +33,7 @@ def test_frequencies_are_unbiased(relation, shift, accepted, rng, alpha):
     data = np.repeat([0, 1, 2], (shares * N).astype(int))
     found = made.frequencies(made.release(data, rng=rng)) + np.array([shift, -shift, 0])
     assert found.sum() == pytest.approx(1)
-    spread = np.sqrt(0.25 / N) / made._honesty
+    spread = np.sqrt(0.25 / N) / made._truth_probability
     level = stats.norm.isf(alpha / 6)  # three shares, two sides
     assert bool((np.abs(found - shares) < level * spread).all()) == accepted
 

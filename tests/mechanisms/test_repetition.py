@@ -59,8 +59,8 @@ class Exactly(RepetitionDistribution):
 
 def winner(*script, score="score"):
     base = Scripted(script=script, at=[0])
-    best = ps.RepeatedSelection(base=base, runs=ps.Poisson(mean=1), score=score)
-    object.__setattr__(best, "runs", Exactly(len(script)))
+    best = ps.RepeatedSelection(base=base, repetitions=ps.Poisson(mean=1), score=score)
+    object.__setattr__(best, "repetitions", Exactly(len(script)))
     return best, base
 
 
@@ -111,22 +111,22 @@ def test_the_number_of_runs_is_not_shown(monkeypatch, capfd):
 def test_wrong_data_are_refused_whatever_the_number_of_runs():
     for mean in (1e-9, 5.0):
         with pytest.raises(SchemaError, match="shape"):
-            ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=mean)).release(np.zeros(3))
+            ps.RepeatedSelection(base=NOISE, repetitions=ps.Poisson(mean=mean)).release(np.zeros(3))
 
 
 def test_a_score_must_be_one_number():
     pair = ps.GaussianMechanism(sensitivity=1, noise_std=1, draws=2)
     for base, score in ((pair, None), (NOISE, "accuracy"), (pair, "statistic")):
         with pytest.raises(ValueError, match="score must name a draw that is one number"):
-            ps.RepeatedSelection(base=base, runs=LOGARITHMIC, score=score).release(0.0)
-    made = ps.RepeatedSelection(base=pair, runs=LOGARITHMIC, score=lambda release: release["statistic"].mean())
+            ps.RepeatedSelection(base=base, repetitions=LOGARITHMIC, score=score).release(0.0)
+    made = ps.RepeatedSelection(base=pair, repetitions=LOGARITHMIC, score=lambda release: release["statistic"].mean())
     assert made.release(0.0)["statistic"].shape == (2,)
 
 
 def test_wrapper_equation():
-    made = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC)
+    made = ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC)
     assert made.accountant == ps.SelectionAccountant(base=NOISE.accountant, runs=LOGARITHMIC)
-    until = ps.ConditionalSelection(base=NOISE, accept=1.0, floor=0.1)
+    until = ps.ConditionalSelection(base=NOISE, threshold=1.0, stop_probability=0.1)
     assert until.accountant == ps.ConditionalAccountant(base=NOISE.accountant, floor=0.1, stops=True)
 
 
@@ -134,7 +134,7 @@ def test_wrapper_equation():
 @pytest.mark.parametrize(("shift", "accepted"), [(0.0, True), (0.3, False)])
 def test_the_winners_law(shift, accepted, rng, alpha):
     """P(best <= x) = f(Phi(x)), the masses summed by themselves; the twin's noise is off centre."""
-    made = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC)
+    made = ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC)
     drawn = np.array([made.release(shift, rng=rng)["statistic"][0] for _ in range(2_000)])
     k = np.arange(1.0, 2000.0)
     mass = np.exp(LOGARITHMIC.log_mass(k))
@@ -146,7 +146,7 @@ def test_the_winners_law(shift, accepted, rng, alpha):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("floor", "accepted"), [(0.05, True), (0.1, False)])
 def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
-    made = ps.ConditionalSelection(base=NOISE, accept=1.0, floor=floor)
+    made = ps.ConditionalSelection(base=NOISE, threshold=1.0, stop_probability=floor)
     found = [made.release(0.0, rng=rng).draws.get("statistic", [np.nan])[0] for _ in range(1_200)]
     good = stats.norm.sf(1.0)
     expected = 0.95 * good / (0.05 + 0.95 * good)
@@ -156,25 +156,29 @@ def test_how_often_a_good_enough_run_is_found(floor, accepted, rng, alpha):
 
 
 def test_releases_are_values():
-    made = ps.RepeatedSelection(base=NOISE, runs=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9))
+    made = ps.RepeatedSelection(
+        base=NOISE, repetitions=ps.TruncatedRepetitions(distribution=ps.Poisson(mean=5), maximum=9)
+    )
     release = made.release(0.0)
     assert ps.Release.from_json(release.to_json()) == release
     assert ps.Assumption.TIMING in release.account.assumptions
     assert "number of runs" in release.statement()
-    empty = ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=1e-12)).release(0.0)
+    empty = ps.RepeatedSelection(base=NOISE, repetitions=ps.Poisson(mean=1e-12)).release(0.0)
     assert empty.draws == {}
     assert ps.Release.from_json(empty.to_json()) == empty
-    drawn = ps.ConditionalSelection(base=NOISE, accept=-50.0, floor=0.01, score="statistic").release(0.0)
+    drawn = ps.ConditionalSelection(base=NOISE, threshold=-50.0, stop_probability=0.01, score="statistic").release(0.0)
     assert ps.Release.from_json(drawn.to_json()) == drawn
     assert made.validate(np.nan).facts == {"not finite": 1}
-    assert ps.ConditionalSelection(base=NOISE, accept=0, floor=1).validate(0.0).facts == {}
-    assert ps.ConditionalSelection(base=NOISE, accept=0, floor=1).release(0.0).draws == {}
-    nested = ps.RepeatedSelection(base=ps.RepeatedSelection(base=NOISE, runs=ps.Poisson(mean=0.7)), runs=LOGARITHMIC)
+    assert ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=1).validate(0.0).facts == {}
+    assert ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=1).release(0.0).draws == {}
+    nested = ps.RepeatedSelection(
+        base=ps.RepeatedSelection(base=NOISE, repetitions=ps.Poisson(mean=0.7)), repetitions=LOGARITHMIC
+    )
     assert set(nested.release(0.0).draws) <= {"statistic"}
 
 
 def test_a_function_cannot_be_saved():
-    release = ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC, score=lambda release: 1.0).release(0.0)
+    release = ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC, score=lambda release: 1.0).release(0.0)
     with pytest.raises(TypeError, match="a function cannot be saved"):
         release.to_json()
 
@@ -182,9 +186,9 @@ def test_a_function_cannot_be_saved():
 def test_calibrate():
     target = ps.DP(epsilon=6, delta=1e-5)
     made = ps.RepeatedSelection.calibrate(base=NOISE, target=target)
-    assert made.runs.mean > 1.2
+    assert made.repetitions.mean > 1.2
     assert target.met_by(made.accountant)
-    more = ps.TruncatedNegativeBinomial.logarithmic(mean=made.runs.mean * 1.01)
+    more = ps.TruncatedNegativeBinomial.logarithmic(mean=made.repetitions.mean * 1.01)
     assert not target.met_by(ps.SelectionAccountant(base=NOISE.accountant, runs=more))
     with pytest.raises(UnreachableTarget, match="cannot be met"):
         ps.RepeatedSelection.calibrate(base=NOISE, target=ps.DP(epsilon=1, delta=1e-5))
@@ -193,25 +197,25 @@ def test_calibrate():
 @pytest.mark.parametrize("runs", [10, True, None, 3.5, "many"])
 def test_a_fixed_number_of_runs_is_refused(runs):
     with pytest.raises(TypeError, match="a fixed number is refused"):
-        ps.RepeatedSelection(base=NOISE, runs=runs)
+        ps.RepeatedSelection(base=NOISE, repetitions=runs)
 
 
 def test_bad_input():
     for bad in (None, NOISE.accountant, "noise"):
         with pytest.raises(TypeError, match="base must be a mechanism"):
-            ps.RepeatedSelection(base=bad, runs=LOGARITHMIC)
+            ps.RepeatedSelection(base=bad, repetitions=LOGARITHMIC)
         with pytest.raises(TypeError, match="base must be a mechanism"):
-            ps.ConditionalSelection(base=bad, accept=0, floor=0.1)
+            ps.ConditionalSelection(base=bad, threshold=0, stop_probability=0.1)
     for bad in ("", 3, True):
         with pytest.raises(TypeError, match="score must be"):
-            ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC, score=bad)
+            ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC, score=bad)
     for bad in (0.0, -1.0, 1.5, np.nan):
-        with pytest.raises(ValueError, match="floor"):
-            ps.ConditionalSelection(base=NOISE, accept=0, floor=bad)
+        with pytest.raises(ValueError, match="stop_probability"):
+            ps.ConditionalSelection(base=NOISE, threshold=0, stop_probability=bad)
     for bad in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="accept"):
-            ps.ConditionalSelection(base=NOISE, accept=bad, floor=0.1)
-    with pytest.raises(TypeError, match="accept"):
-        ps.ConditionalSelection(base=NOISE, accept=True, floor=0.1)
+        with pytest.raises(ValueError, match="threshold"):
+            ps.ConditionalSelection(base=NOISE, threshold=bad, stop_probability=0.1)
+    with pytest.raises(TypeError, match="threshold"):
+        ps.ConditionalSelection(base=NOISE, threshold=True, stop_probability=0.1)
     with pytest.raises(TypeError, match="seeded"):
-        ps.RepeatedSelection(base=NOISE, runs=LOGARITHMIC).release(0.0, rng=3)
+        ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC).release(0.0, rng=3)

@@ -39,7 +39,7 @@ def test_the_four_bugs_that_matter_most_are_among_the_mutants():
     posterior, heavy = fields("beta-posterior")
     assert heavy.data_weight == pytest.approx(1.1 * posterior.data_weight)
     selection, telling = fields("repeated-selection")
-    assert selection.runs == telling.runs
+    assert selection.repetitions == telling.repetitions
     assert "runs" in telling.release(np.zeros(1)).draws
     for name in ("poisson-sample", "sample-without-replacement", "sample-with-replacement"):
         sampled, whole = fields(name)
@@ -73,7 +73,9 @@ OTHERS = [
         ),
         scheme=ps.WithoutReplacement(n=8, m=4),
     ),
-    ps.RepeatedSelection(base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), runs=ps.Poisson(mean=1)),
+    ps.RepeatedSelection(
+        base=ps.DiffusedPosterior(model=BETA, n=2, data_weight=0.5, draws=2), repetitions=ps.Poisson(mean=1)
+    ),
     ps.MarkovKernel(base=ps.MarkovKernel(base=ANSWER, matrix=STIR), matrix=STIR),
     ps.MarkovKernel(base=ps.OneBit(graph=GRAPH, epsilon=0.3), matrix=STIR),
     ps.OneBit(graph=GRAPH, epsilon=0.3, observations=3),
@@ -133,7 +135,7 @@ def test_losses_are_log_ratios_of_densities(rng):
 def test_a_cluster_gives_the_same_verdicts():
     """One verdict for one seed, alone and on a dask cluster."""
     distributed = pytest.importorskip("distributed")
-    example = EXAMPLES["gaussian-after"]
+    example = EXAMPLES["gaussian-post-noise"]
     alone = audit_example(example, samples=45_000, rng=np.random.default_rng(5))
     settings = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
     with (

@@ -131,7 +131,7 @@ def test_reports_have_words_for_them():
     noisy, swept = PrivateGibbsHMM(**given, scale=2.0), PrivateGibbsHMM(**given, temperature=3.0)
     assert tempered_draw.title == "Tempered posterior of the share of ones"
     assert tempered_draw.quantity == "share of ones"
-    assert "temperature of 2 and held inside public bounds" in tempered_draw.description
+    assert "temperature of 2 and truncated to public bounds" in tempered_draw.description
     assert noisy.title == swept.title == "Hidden Markov chain of categorical records"
     assert "(discrete laplace, scale 2)" in noisy.description
     assert "4 rounds of random updates" in swept.description

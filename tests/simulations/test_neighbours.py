@@ -129,7 +129,7 @@ def test_no_other_records_are_worse_for_a_tempered_posterior():
     at = np.linspace(0.1, 0.9, 20_001)
 
     def distribution(ones):
-        logs = mechanism._law(np.asarray(float(ones))).log_density(at)
+        logs = mechanism._draw_distribution(np.asarray(float(ones))).log_density(at)
         return np.exp(logs - special.logsumexp(logs))
 
     variations = [np.abs(distribution(ones) - distribution(ones + 1)).sum() / 2 for ones in range(30)]
@@ -248,7 +248,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
         pairs = [(top, other), (some - top, some - other), (some * high, some * low)]
         return max(max(a - np.exp(epsilon) * b, b - np.exp(epsilon) * a) for a, b in pairs)
 
-    cases = ps.RepeatedSelection(base=base, runs=runs).worst_neighbours()
+    cases = ps.RepeatedSelection(base=base, repetitions=runs).worst_neighbours()
     answers = [[draw_outputs(case, data, draws, rng) for data in case.datasets] for case in cases]
     for epsilon in (0.0, 1.0):
         seen = 0.0

@@ -1,1 +1,1 @@
-"""Statistics released with noise."""
+"""Mechanisms that add noise to statistics."""

@@ -19,7 +19,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
@@ -34,7 +34,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
 
 
 class AdditiveNoise(Mechanism):
-    """`draws` noisy copies of a statistic of public shape; what is not a finite number counts as 0."""
+    """Base class: `draws` noisy copies of a statistic of public shape; entries that are not finite count as 0."""
 
     __slots__ = ()
     sensitivity: float
@@ -48,7 +48,7 @@ class AdditiveNoise(Mechanism):
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Independent noise."""
+        """Independent noise of this shape."""
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
         noise = self._noise(rng, (self.draws, *self.shape))
@@ -56,7 +56,7 @@ class AdditiveNoise(Mechanism):
             return {"statistic": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
+        """Count the entries that are not finite and would count as 0, for the curator only. Raises SchemaError."""
         count = int((~np.isfinite(self._entries(data))).sum())
         return CuratorNotes(title=f"a statistic of shape {self.shape}", facts={"not finite": count} if count else {})
 
@@ -64,7 +64,7 @@ class AdditiveNoise(Mechanism):
         return many_draws(self, "statistic", outer)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        """A statistic of 0, and one whose first coordinate is moved by `group` times the sensitivity."""
         group = positive_integer(group=group)
         one: Any = replace(self, draws=1)  # type: ignore[type-var]
         shift = group * self.sensitivity
@@ -85,8 +85,8 @@ class AdditiveNoise(Mechanism):
         return np.where(np.isfinite(entries), entries, 0.0)
 
     def _entries(self, data: Any) -> FloatArray:
-        """The statistic as floats; what is masked is NaN. Raises: SchemaError."""
-        try:  # a list entry by entry, or one text would make texts of all
+        """The statistic as floats, masked entries as NaN. Raises SchemaError."""
+        try:  # an object array: NumPy would convert a list with one string to strings only
             statistic = np.asarray(data, dtype=object if isinstance(data, (list, tuple)) else None)
         except Exception:  # noqa: BLE001 - the message could show the statistic
             raise SchemaError("the statistic must be an array of real numbers") from None
@@ -112,9 +112,43 @@ def _normalize(self: Any) -> None:
 
 @frozen_value
 class GaussianMechanism(AdditiveNoise):
-    """Normal noise of deviation `noise_std`; `sensitivity` is the most that one neighbour moves the statistic in L2.
+    """Gaussian noise on a statistic of known L2 sensitivity.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape).
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape). An entry
+    that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the sensitivity must
+    cover.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 distance between the statistics of two neighbouring datasets, finite and > 0, in the statistic's
+        unit.
+    noise_std : float
+        Standard deviation of the noise on each entry, finite and > 0, in the statistic's unit.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    shape : tuple of int, default ()
+        Public shape of the statistic; () is a single number.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Balle and Wang 2018, Theorem 8 (analytic Gaussian mechanism). Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.GaussianMechanism(sensitivity=1, noise_std=5)
+    >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    0.834
+    >>> mechanism.release(3.0)["statistic"].shape
+    (1,)
     """
 
     sensitivity: float
@@ -134,18 +168,18 @@ class GaussianMechanism(AdditiveNoise):
 
     @cached
     def accountant(self) -> Accountant:
-        """Exact."""
+        """The exact account of all draws."""
         one = GaussianAccountant(sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation)
         return compose_draws(one, self.draws)
 
     @property
     def title(self) -> str:
-        """The statistic and its noise."""
+        """The fixed text "Statistic with Gaussian noise"."""
         return "Statistic with Gaussian noise"
 
     @property
     def description(self) -> str:
-        """How much noise was added, and to what."""
+        """The standard deviation of the noise and the sensitivity, in one sentence."""
         return (
             f"Normal noise of standard deviation {self.noise_std:.4g} was added to a statistic that one record moves "
             f"by at most {self.sensitivity:g}."
@@ -153,9 +187,9 @@ class GaussianMechanism(AdditiveNoise):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A number with too little noise."""
+        """A number with too little noise in its mutant."""
         example = cls(sensitivity=2, noise_std=2)
-        return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("gaussian", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:
@@ -167,9 +201,44 @@ class GaussianMechanism(AdditiveNoise):
 
 @frozen_value
 class LaplaceMechanism(AdditiveNoise):
-    """Laplace noise of scale `scale`; `sensitivity` is the most one neighbour moves the statistic in L1.
+    """Laplace noise on a statistic of known L1 sensitivity.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape).
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (draws, *shape). An entry
+    that is not a finite number counts as 0. The guarantee holds under `relation`, whose neighbours the sensitivity must
+    cover.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L1 distance between the statistics of two neighbouring datasets, finite and > 0, in the statistic's
+        unit.
+    scale : float
+        Scale b of the Laplace noise on each entry, finite and > 0, in the statistic's unit; its variance is 2 b^2.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    shape : tuple of int, default ()
+        Public shape of the statistic; () is a single number.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Dwork, McSherry, Nissim and Smith 2006; Mironov 2017, Proposition 6 (Rényi divergences).
+    Kind: exact for one entry, upper bound for several.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.LaplaceMechanism(sensitivity=1, scale=2)
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 6)
+    0.5
+    >>> mechanism.release(3.0)["statistic"].shape
+    (1,)
     """
 
     sensitivity: float
@@ -187,18 +256,18 @@ class LaplaceMechanism(AdditiveNoise):
 
     @cached
     def accountant(self) -> Accountant:
-        """Exact for one coordinate, an upper bound for several."""
+        """The account of all draws: exact for one entry, an upper bound for several."""
         one = LaplaceAccountant(sensitivity=self.sensitivity, scale=self.scale, relation=self.relation)
         return compose_draws(one, self.draws)
 
     @property
     def title(self) -> str:
-        """The statistic and its noise."""
+        """The fixed text "Statistic with Laplace noise"."""
         return "Statistic with Laplace noise"
 
     @property
     def description(self) -> str:
-        """How much noise was added, and to what."""
+        """The scale of the noise and the sensitivity, in one sentence."""
         return (
             f"Laplace noise of scale {self.scale:.4g} was added to a statistic that one record moves "
             f"by at most {self.sensitivity:g}."
@@ -206,9 +275,9 @@ class LaplaceMechanism(AdditiveNoise):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Two numbers with too little noise."""
+        """Two numbers with too little noise in the mutant."""
         example = cls(sensitivity=2, scale=2, shape=(2,))
-        return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("laplace", example, scale=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:

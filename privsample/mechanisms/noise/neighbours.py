@@ -1,4 +1,4 @@
-"""Neighbours of mechanisms that add noise: statistics at the distance that the sensitivity allows, and their losses."""
+"""Worst neighbours of mechanisms that add noise: statistics at the distance of the sensitivity, and their losses."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, ot
 
 
 def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
-    """The log density ratio of noise around `first` over noise around `second`, each of shape () or (width,).
+    """The log density ratio, in nats, of noise around `first` over noise around `second`, each of shape () or (width,).
 
-    Returns: a function from outputs (draws, width) to (draws,).
+    Returns a function from outputs (draws, width) to losses (draws,).
     """
     here, there = np.asarray(first), np.asarray(second)
     return lambda noisy: (noise.log_mass(noisy - here) - noise.log_mass(noisy - there)).sum(axis=1)
 
 
 def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Dataset]:
-    """A statistic of zero, and one whose first coordinate is moved by `shift`; the rest is the same."""
+    """A statistic of 0, and one whose first coordinate is `shift`; all other entries are 0."""
 
     def dataset(first: float) -> Dataset:
         def build() -> FloatArray:
@@ -36,7 +36,7 @@ def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Data
 
 
 def moved_words(shift: float) -> tuple[str, str]:
-    """Such statistics in words."""
+    """Descriptions of the two statistics."""
     return "a statistic of 0", f"a statistic of {shift:g}"
 
 
@@ -49,11 +49,12 @@ def moment_neighbours(
     account: Accountant,
     draw: Draw,
 ) -> tuple[Neighbours, ...]:
-    """A record at all upper bounds, and one at the lower: farthest in L2. And the one between, which is so in L1.
+    """Two pairs of records for moment statistics: the farthest apart in L2 and the farthest apart in L1.
 
-    With all d numbers of a record at radius r and of the other at -ur, the moments are r d (1 + u) +
-    r^2 d ((d - 1) / 2 + square) (1 - u^2) apart in L1, most at u = 1 / (r (d - 1 + 2 square)). What the records in
-    common hold does not change the loss.
+    The first pair is a record at all upper bounds and one at all lower bounds. The second pair replaces the lower
+    record by one between the bounds: with all d numbers of one record at radius r and those of the other at -u r, the
+    moments are r d (1 + u) + r^2 d ((d - 1) / 2 + square) (1 - u^2) apart in L1, which is largest at u = 1 / (r (d - 1
+    + 2 square)). The common records do not change the loss.
     """
     moments, rest = model.moments, others_beside(group, n)
     low, high = np.array(moments.bounds).T

@@ -1,4 +1,4 @@
-"""A model's sufficient statistic released with noise once, and whatever is inferred from it at no further cost."""
+"""A model's sufficient statistic, released once with noise, and inference from it at no further cost."""
 
 import os
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.neighbours import moment_neighbours
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism, Sampled
@@ -34,13 +34,13 @@ from privsample.mechanisms.release import Release
 
 Sampler = Literal["numpy", "opendp"]
 _LARGEST = float(np.finfo(np.float64).max)
-_RARE = -710.0  # log of a chance below every delta that a double holds well
-_FURTHEST = 1e150  # ratio of noise and difference, whose square is a number
+_RARE = -710.0  # log of a probability below the smallest normal double
+_LARGEST_RATIO = 1e150  # largest ratio of noise to difference whose square does not overflow
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee, or use (discrete) Laplace noise"
 
 
 def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
-    """A model and the name of a noise, or None. Raises: TypeError."""
+    """Check a model and the name of a noise distribution or None. Raises TypeError."""
     if not isinstance(model, Model):
         raise TypeError(f"model must be one of privsample's models, got {type(model).__name__}")
     if not (noise is None or isinstance(noise, str)):
@@ -48,23 +48,59 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
     return model, noise
 
 
-def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
+def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
     reach = float(model.differences.vectors.max())
     discrete = noise.startswith("discrete") if noise else model.differences.whole
-    return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
+    return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
 @frozen_value
 class NoisyStatistics(ConjugateMechanism):
-    """`draws` noisy copies of the model's statistic of n records, n public.
+    """Noisy copies of a model's sufficient statistic of n records, under ReplaceOne(n).
 
-    `noise` is "laplace", "gaussian", "discrete laplace" or "discrete gaussian", `scale` its scale or standard
-    deviation, in the statistic's unit; left out, it is discrete Laplace for whole statistics and Laplace for others.
-    `sampler` "opendp" draws discrete noise in exact arithmetic, which takes IDEAL_REALS out of the account where
-    sums and noise stay below 2^53.
-    `release` takes the records in one column, and draws "statistic", shape (draws, ...). Wrap it in PrivateStatistics
-    to infer from it.
+    `release` takes the records in one column, and draws "statistic", shape (draws, ...). Wrap the release in
+    PrivateStatistics to infer from it.
+
+    Parameters
+    ----------
+    model : Model
+        The model, which defines the statistic, its sensitivity and the public rules for records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    scale : float
+        Scale of Laplace noise or standard deviation of Gaussian noise, finite and > 0, in the statistic's unit.
+    noise : {"laplace", "gaussian", "discrete laplace", "discrete gaussian"}, optional
+        Noise distribution. By default discrete Laplace for whole statistics and Laplace for others.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+    sampler : {"numpy", "opendp"}, default "numpy"
+        What draws the noise. "opendp" draws discrete noise in exact arithmetic; this removes IDEAL_REALS from the
+        account if sums and noise stay below 2^53.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or "opendp" is combined with continuous noise.
+    TypeError
+        If `model` is not a model of privsample or `noise` is not text.
+
+    Notes
+    -----
+    Foulds, Geumlek, Welling and Chaudhuri 2016 (Laplace noise on sufficient statistics); Canonne, Kamath and Steinke
+    2020 (discrete Gaussian noise). The account is computed from the differences that one record can cause. Kind: exact
+    or upper bound, as the account's own documentation states for each noise distribution.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=4, scale=2.0)
+    >>> mechanism.noise, round(float(mechanism.accountant.epsilon(0.0)), 6)
+    ('discrete laplace', 0.5)
+    >>> mechanism.release([0, 1, 1, 0])["statistic"].shape
+    (1,)
     """
 
     model: Model
@@ -74,7 +110,7 @@ class NoisyStatistics(ConjugateMechanism):
     draws: int = 1
     unit: str = "record"
     sampler: Sampler = "numpy"
-    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_reach, advice=_ADVICE),)
+    free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
     command = CommandLine(
         name="noisy",
         data=("column", "labelled rows"),
@@ -93,24 +129,24 @@ class NoisyStatistics(ConjugateMechanism):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
         if self.sampler == "opendp" and not self.distribution.whole:
             raise ValueError(f"sampler 'opendp' draws discrete noise only, got noise {self.noise!r}")
-        self._settle_draws()
+        self._check_draws()
         self.accountant  # noqa: B018 - building it checks the rest
 
     @cached
     def distribution(self) -> Noise:
-        """The distribution of the noise."""
+        """The distribution of the noise on each coordinate."""
         return noise_distribution(str(self.noise), positive(scale=self.scale))
 
     @property
     def parameter(self) -> str:
-        """The name under which the noisy statistic is released."""
+        """The name under which the noisy statistic is released, "statistic"."""
         return "statistic"
 
     @cached
     def accountant(self) -> Accountant:
-        """From the model's differences of records, under ReplaceOne(n)."""
+        """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
         reach = self.n * float(self.model.differences.vectors.max()) + self.distribution.reach(_RARE)
-        whole = reach < 2**53  # up to there a float holds sum and noise exactly
+        whole = reach < 2**53  # below 2^53 a float represents sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
             differences=self.model.differences,
@@ -123,29 +159,29 @@ class NoisyStatistics(ConjugateMechanism):
 
     @property
     def description(self) -> str:
-        """How much noise was added, and to what."""
+        """The noise distribution, its scale and the number of records, in one sentence."""
         return (
             f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the one summary of {self.n:,} records "
-            f"from which {self._about} is inferred; whatever is inferred from it costs nothing more."
+            f"from which {self._label} is inferred; whatever is inferred from it costs nothing more."
         )
 
     @property
     def quantity(self) -> str:
-        """A noisy statistic."""
+        """The label "statistic"."""
         return "statistic"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Each kind of noise, with too little of it."""
+        """Each noise distribution, with too little noise in the mutant."""
         model = BetaBernoulli(alpha=2, beta=3)
         each = {name: cls(model=model, n=20, noise=name, scale=2.0) for name in NAMES}
         return tuple(
-            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=QUIET)
+            Example.with_wrong_fields(f"{name.replace(' ', '-')}-statistics", example, scale=1.5, bug=TOO_LITTLE_NOISE)
             for name, example in each.items()
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The records that move the statistic farthest."""
+        """The records that change the statistic most."""
         group = positive_integer(group=group)
         if not isinstance(self.model, MomentModel):
             return ConjugateMechanism.worst_neighbours(self, group)
@@ -165,7 +201,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         draw = many_draws(self, self.parameter, outer)
-        if self.sampler == "opendp":  # it draws from its own source
+        if self.sampler == "opendp":  # OpenDP draws from its own entropy source
             return lambda data, count, rng: draw(data, count, None)  # type: ignore[arg-type]  # noqa: ARG005
         return draw
 
@@ -175,20 +211,20 @@ class NoisyStatistics(ConjugateMechanism):
                 raise ValueError("OpenDP draws from its own secure source: leave rng out, or use sampler='numpy'")
             opendp()
 
-    def _law(self, statistic: FloatArray) -> Sampled:
+    def _draw_distribution(self, statistic: FloatArray) -> Sampled:
         return _Noisy(statistic=statistic, noise=self.distribution, exact=self.sampler == "opendp")
 
 
 @frozen_value
 class _Noisy:
-    """What is released, given the statistic."""
+    """The distribution of the released statistic, given the true one."""
 
     statistic: FloatArray
     noise: Noise
     exact: bool
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Independent copies, shape (size, ...)."""
+        """Independent noisy copies, shape (size, ...)."""
         shape = (size, *self.statistic.shape)
         with np.errstate(over="ignore"):
             noise = exact_noise(self.noise, shape) if self.exact else self.noise.sample(shape, rng)
@@ -197,9 +233,28 @@ class _Noisy:
 
 @frozen_value
 class PrivateStatistics:
-    """What an analyst has: a release of NoisyStatistics, which is all that these inferences look at.
+    """Inference from a release of NoisyStatistics; the release is all that these methods read.
 
-    Everything here is post-processing: any number of priors and posteriors costs nothing further.
+    Every method is post-processing: any number of priors and posteriors adds no privacy cost.
+
+    Parameters
+    ----------
+    release : Release
+        A release of NoisyStatistics.
+
+    Raises
+    ------
+    TypeError
+        If the release was made by another mechanism.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> mechanism = ps.NoisyStatistics(model=ps.BetaBernoulli(alpha=1, beta=1), n=20, scale=2.0)
+    >>> release = mechanism.release([1] * 12 + [0] * 8, rng=np.random.default_rng(0))
+    >>> statistics = ps.PrivateStatistics(release=release)
+    >>> round(float(statistics.noise_aware().mean), 2), round(float(statistics.posterior().mean), 2)
+    (0.54, 0.55)
     """
 
     release: Release
@@ -216,17 +271,17 @@ class PrivateStatistics:
 
     @property
     def observed(self) -> FloatArray:
-        """The noisy copies, shape (draws, ...)."""
+        """The noisy copies of the statistic, shape (draws, ...)."""
         return self.release["statistic"]
 
     @property
     def statistic(self) -> FloatArray:
-        """The mean of the noisy copies, as released: it may be a statistic of no records."""
+        """The mean of the noisy copies, as released; no dataset need have this statistic."""
         return np.asarray(self.observed.mean(axis=0))
 
     @property
     def model(self) -> Model:
-        """The curator's model."""
+        """The curator's model, with its prior."""
         return self._mechanism.model
 
     @property
@@ -236,36 +291,63 @@ class PrivateStatistics:
 
     @property
     def n(self) -> int:
-        """The number of records."""
+        """The public number of records."""
         return self._mechanism.n
 
     @property
     def account(self) -> Accountant:
-        """What the release costs."""
+        """The account of the release."""
         return self.release.account
 
     def posterior(self, model: Model | None = None) -> PosteriorDistribution:
-        """The plug-in posterior: of the feasible statistic nearest to the released one, as if no record was changed.
+        """The plug-in posterior: that of the feasible statistic nearest to the released one.
 
-        It leaves out of account the noise, and that records were clipped to bounds: it takes the released statistic for
-        that of records which were never clipped. It is too narrow where the noise is no less than the spread of the
-        data, and in the wrong place where many records are clipped. `noise_aware` and `mcmc` model both.
+        It ignores the noise, and it ignores that records were clipped to bounds: the released statistic is treated as
+        that of records that were never clipped. The plug-in posterior is too narrow if the noise is as large as the
+        spread of the data, and misplaced if many records are clipped. `noise_aware` and `mcmc` model both.
 
-        Parameters: model, the curator's with any prior. Raises: ValueError, for a model that differs in more than its
-        prior.
+        Parameters
+        ----------
+        model : Model, optional
+            The curator's model with any prior. None uses the curator's prior.
+
+        Returns
+        -------
+        PosteriorDistribution
+            The posterior of the model's parameter.
+
+        Raises
+        ------
+        ValueError
+            If the model differs from the curator's in more than its prior.
         """
         chosen = self._with_prior(model)
         return chosen.posterior(chosen.feasible(self.statistic, self.n), self.n)
 
     def noise_aware(self, model: Model | None = None) -> PosteriorDistribution:
-        """The posterior that models the noise and the bounds: the likelihood is that of clipped records.
+        """The posterior that models the noise and the bounds: its likelihood is that of clipped records plus noise.
 
-        Exact for counts of two categories; for a sum of waiting times, of counts or of normal records of known variance
-        the likelihood of the clipped sum is computed at any number of records, and the posterior is tabulated
-        (docs/notes/clipping.md).
+        It is exact for counts of two categories. For a sum of waiting times, of counts, or of normal records with known
+        variance, the likelihood of the clipped sum is computed for any number of records, and the posterior is
+        tabulated (docs/notes/clipping.md).
 
-        Parameters and errors as `posterior`; TypeError, where it needs MCMC; ValueError, where noise is so faint that
-        the likelihood has no smooth form.
+        Parameters
+        ----------
+        model : Model, optional
+            The curator's model with any prior. None uses the curator's prior.
+
+        Returns
+        -------
+        PosteriorDistribution
+            The posterior of the model's parameter.
+
+        Raises
+        ------
+        TypeError
+            If the model needs MCMC; use `mcmc`.
+        ValueError
+            If the model differs from the curator's in more than its prior, or the noise is so small that the likelihood
+            has no smooth form.
         """
         return self._aware(model).distribution
 
@@ -277,9 +359,28 @@ class PrivateStatistics:
         plug_in: bool = False,
         rng: np.random.Generator | None = None,
     ) -> PosteriorDraws:
-        """Independent draws from the noise-aware posterior, or the plug-in one, with the account and the method.
+        """Independent draws from the noise-aware posterior, or from the plug-in posterior.
 
-        Parameters and errors as `noise_aware` or, with `plug_in`, as `posterior`.
+        Parameters
+        ----------
+        draws : int
+            Number of draws, >= 1. They cost no privacy.
+        model : Model, optional
+            The curator's model with any prior. None uses the curator's prior.
+        plug_in : bool, default False
+            Draw from `posterior` in place of `noise_aware`.
+        rng : numpy.random.Generator, optional
+            Random generator. None draws from the system's entropy.
+
+        Returns
+        -------
+        PosteriorDraws
+            The draws, with the account of the release and a description of the method.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As for `noise_aware`, or for `posterior` with `plug_in`.
         """
         source, size = generator(rng), positive_integer(draws=draws)
         check_memory(size * self.model.empty.size, lower="draws")
@@ -297,10 +398,32 @@ class PrivateStatistics:
         chains: int = 4,
         rng: np.random.Generator | None = None,
     ) -> PosteriorDraws:
-        """Draws from the noise-aware posterior of any model by NUTS in PyMC: `chains` chains of `draws` each.
+        """Draws from the noise-aware posterior of any model, by NUTS in PyMC.
 
-        `method` says what is exact, and how the chains fared. Raises: ImportError, PyMC is not installed; ValueError,
-        for a model that differs in more than its prior.
+        Parameters
+        ----------
+        draws : int, default 1000
+            Number of draws of each chain, >= 1. They cost no privacy.
+        model : Model, optional
+            The curator's model with any prior. None uses the curator's prior.
+        tune : int, default 1000
+            Number of tuning steps of each chain, which are discarded.
+        chains : int, default 4
+            Number of chains, >= 1.
+        rng : numpy.random.Generator, optional
+            Random generator. None draws from the system's entropy.
+
+        Returns
+        -------
+        PosteriorDraws
+            The draws of all chains, one chain after the other. `method` says what is exact, and gives the diagnostics.
+
+        Raises
+        ------
+        ImportError
+            If PyMC is not installed.
+        ValueError
+            If the model differs from the curator's in more than its prior.
         """
         source, chosen = generator(rng), self._with_prior(model)
         drawn, method = pymc.noise_aware(self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source)
@@ -317,10 +440,36 @@ class PrivateStatistics:
         return model
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write `.json` or `.nc`, as the release does."""
+        """Write the release to a `.json` or `.nc` file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write; its ending selects the format.
+        force : bool, default False
+            Replace an existing file.
+        """
         self.release.save(path, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` wrote. Raises: ValueError, for a file altered or of a newer format; TypeError, another's file."""
+        """Read a release of NoisyStatistics from a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A `.json` or `.nc` file that `save` or `Release.save` wrote.
+
+        Returns
+        -------
+        PrivateStatistics
+            The statistics, ready for inference.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, altered, or of a newer format.
+        TypeError
+            If another mechanism made the release.
+        """
         return cls(release=Release.load(path))

@@ -30,7 +30,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import (
     Dataset,
     Draw,
@@ -50,7 +50,7 @@ _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 class NoisySum(Mechanism):
-    """`draws` noisy sums of what the records contribute, under AddRemove or ReplaceOne."""
+    """Base class: `draws` noisy sums of what the records contribute, under AddRemove or ReplaceOne."""
 
     __slots__ = ()
     relation: Relation
@@ -59,24 +59,40 @@ class NoisySum(Mechanism):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The most that one neighbour moves the sum."""
+        """Largest change of the sum between neighbouring datasets, in the unit of the column or rows."""
 
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """Where the numbers that are added up live."""
+        """The interval in which the summed numbers lie, with the public rule for all other values."""
 
     @abstractmethod
     def records(self, data: Any) -> NDArray[Any]:
-        """The records as an array, one along the first axis. Raises: SchemaError."""
+        """Read the records as an array, one along the first axis.
+
+        Parameters
+        ----------
+        data : object
+            The records, as for `release`.
+
+        Returns
+        -------
+        numpy.ndarray
+            The records before the public rule, shape (k,) or (k, width).
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or type.
+        """
 
     @abstractmethod
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
-        """What each record adds, (k,) or (k, width): total on every value."""
+        """What each record adds to the sum, shape (k,) or (k, width), defined for every value."""
 
     @abstractmethod
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
-        """How many records the public rule changes, by reason."""
+        """The number of records that the public rule changes, by reason."""
 
     @property
     @abstractmethod
@@ -85,12 +101,12 @@ class NoisySum(Mechanism):
 
     @abstractmethod
     def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Independent noise."""
+        """Independent noise of this shape."""
 
     @property
     @abstractmethod
     def _extremes(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What the other records hold, and the two that move the sum most; under AddRemove only the first counts."""
+        """The common record, and the two records that change the sum most; AddRemove uses only the first of the two."""
 
     @property
     @abstractmethod
@@ -98,14 +114,14 @@ class NoisySum(Mechanism):
         """The record that adds least to the sum."""
 
     def extreme_records(self) -> NDArray[Any]:
-        """Those that move the sum most, and the one that adds least to it."""
+        """The records that change the sum most, and the record that adds least to it."""
         return np.unique(np.stack([*self._extremes, self._least_record]), axis=0)
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, "sum", outer)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Under ReplaceOne all records at one end and `group` of them at the other; else `group` records, and none."""
+        """Under ReplaceOne, all records at one extreme and `group` of them at the other; else `group` or none."""
         group = positive_integer(group=group)
         one: Any = replace(self, draws=1)  # type: ignore[type-var]
         size, (common, first, second) = public_size(self.relation), self._extremes
@@ -133,7 +149,7 @@ class NoisySum(Mechanism):
         )
 
     def for_size(self, size: int) -> "NoisySum":
-        """Under ReplaceOne the same sum of `size` records."""
+        """Under ReplaceOne, the same sum of `size` records; under AddRemove, the mechanism itself."""
         if not isinstance(self.relation, ReplaceOne):
             return self
         return replace(self, relation=replace(self.relation, n=size))  # type: ignore[type-var]
@@ -147,7 +163,7 @@ class NoisySum(Mechanism):
             return {"sum": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         records = self._checked(data)
         facts = {reason: count for reason, count in self._facts(records).items() if count}
         return CuratorNotes(title=f"{count_noun(len(records), 'record')} to add up", facts=facts)
@@ -185,20 +201,23 @@ def _scaled_by_row(ratio: float, fields: Mapping[str, Any]) -> float:
 
 
 class ColumnSum(NoisySum):
-    """The sum of a column of numbers, each first moved into `bounds`; a missing one counts as the number nearest 0."""
+    """Base class: the sum of a column of numbers, each clipped to `bounds`.
+
+    A missing value counts as the number nearest 0 within the bounds.
+    """
 
     __slots__ = ()
     bounds: tuple[float, float]
 
     @property
     def domain(self) -> Domain:
-        """The bounds."""
+        """The bounds, with the number nearest 0 for missing values."""
         low, high = self.bounds
         return Domain(low=low, high=high, missing=min(max(0.0, low), high))
 
     @property
     def sensitivity(self) -> float:
-        """The most that one neighbour moves the sum: the width of the bounds, or their larger size under AddRemove."""
+        """Largest change of the sum: the width of the bounds, or the larger absolute bound under AddRemove."""
         return _column_sensitivity(self.bounds, self.relation)
 
     @property
@@ -213,7 +232,7 @@ class ColumnSum(NoisySum):
         return np.asarray(self.domain.missing)
 
     def records(self, data: Any) -> NDArray[Any]:
-        """One column of numbers (array protocol or Arrow stream)."""
+        """Read one column of numbers (array protocol or Arrow stream)."""
         return np.concatenate([np.empty(0), *chunks(data)])
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
@@ -225,9 +244,39 @@ class ColumnSum(NoisySum):
 
 @frozen_value
 class GaussianSum(ColumnSum):
-    """The sum of a column within `bounds` with normal noise of deviation `noise_std`.
+    """The sum of a column clipped to bounds, with Gaussian noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,).
+    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
+    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+
+    Parameters
+    ----------
+    bounds : tuple of (float, float)
+        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+    noise_std : float
+        Standard deviation of the noise, finite and > 0, in the unit of the column.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or sums could exceed the exact range of floats.
+
+    Notes
+    -----
+    Balle and Wang 2018, Theorem 8. Kind: exact. The account assumes IDEAL_REALS.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.GaussianSum(bounds=(0, 10), noise_std=40)
+    >>> mechanism.sensitivity, round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (10.0, 1.061)
+    >>> mechanism.release([3.5, 7.0, 12.0])["sum"].shape
+    (1,)
     """
 
     bounds: tuple[float, float]
@@ -243,7 +292,7 @@ class GaussianSum(ColumnSum):
 
     @cached
     def accountant(self) -> Accountant:
-        """Exact."""
+        """The exact account of all draws."""
         one = GaussianAccountant(
             sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
         )
@@ -251,9 +300,11 @@ class GaussianSum(ColumnSum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A sum with too little noise."""
+        """A sum with too little noise in its mutant."""
         example = cls(bounds=(-1, 2), noise_std=2)
-        return (Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=QUIET, samples=20_000),)
+        return (
+            Example.with_wrong_fields("gaussian-sum", example, noise_std=1.6, bug=TOO_LITTLE_NOISE, samples=20_000),
+        )
 
     @property
     def _noise_distribution(self) -> Noise:
@@ -265,9 +316,37 @@ class GaussianSum(ColumnSum):
 
 @frozen_value
 class LaplaceSum(ColumnSum):
-    """The sum of a column within `bounds` with Laplace noise of scale `scale`.
+    """The sum of a column clipped to bounds, with Laplace noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,).
+    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
+    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+
+    Parameters
+    ----------
+    bounds : tuple of (float, float)
+        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+    scale : float
+        Scale b of the Laplace noise, finite and > 0, in the unit of the column; its variance is 2 b^2.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or sums could exceed the exact range of floats.
+
+    Notes
+    -----
+    Dwork, McSherry, Nissim and Smith 2006. Kind: exact. The account assumes IDEAL_REALS.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.LaplaceSum(bounds=(0, 10), scale=20)
+    >>> mechanism.sensitivity, round(float(mechanism.accountant.epsilon(0.0)), 6)
+    (10.0, 0.5)
     """
 
     bounds: tuple[float, float]
@@ -283,7 +362,7 @@ class LaplaceSum(ColumnSum):
 
     @cached
     def accountant(self) -> Accountant:
-        """Exact."""
+        """The exact account of all draws."""
         one = LaplaceAccountant(
             sensitivity=self.sensitivity, scale=self.scale, relation=self.relation, assumptions=_IDEAL
         )
@@ -291,9 +370,9 @@ class LaplaceSum(ColumnSum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A sum with too little noise."""
+        """A sum with too little noise in its mutant."""
         example = cls(bounds=(-1, 2), scale=3, relation=ReplaceOne(n=9))
-        return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=QUIET, samples=20_000),)
+        return (Example.with_wrong_fields("laplace-sum", example, scale=2.4, bug=TOO_LITTLE_NOISE, samples=20_000),)
 
     @property
     def _noise_distribution(self) -> Noise:
@@ -305,10 +384,42 @@ class LaplaceSum(ColumnSum):
 
 @frozen_value
 class ClippedSum(NoisySum):
-    """The sum of rows of `width` numbers, each first scaled down to L2 norm `norm`, with normal noise in each entry.
+    """The sum of rows clipped to an L2 norm, with Gaussian noise on each entry.
 
-    With Poisson sampling this is one step of private gradient descent. What is not a finite number counts as 0.
-    `release` takes an array of shape (k, width), and draws "sum", shape (draws, width).
+    With Poisson sampling it is one step of differentially private gradient descent. `release` takes an array of shape
+    (k, width), and draws "sum", shape (draws, width). An entry that is not a finite number counts as 0, and a row
+    longer than `norm` is scaled down to it.
+
+    Parameters
+    ----------
+    norm : float
+        Largest L2 norm of a row, finite and > 0. Longer rows are scaled down to it.
+    noise_std : float
+        Standard deviation of the noise on each entry, finite and > 0, in the unit of the rows.
+    width : int
+        How many numbers a row has, >= 1.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or sums could exceed the exact range of floats.
+
+    Notes
+    -----
+    Abadi et al. 2016, Algorithm 1 (one step). Kind: exact. The account assumes IDEAL_REALS.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.ClippedSum(norm=1, noise_std=4, width=2)
+    >>> mechanism.release([[3.0, 4.0], [0.1, 0.2]])["sum"].shape
+    (1, 2)
+    >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    1.061
     """
 
     norm: float
@@ -326,24 +437,24 @@ class ClippedSum(NoisySum):
 
     @property
     def domain(self) -> Domain:
-        """Of every entry of a row that was scaled down."""
+        """The interval that holds every entry of a clipped row."""
         return Domain(low=-self.norm, high=self.norm, missing=0.0)
 
     @property
     def sensitivity(self) -> float:
-        """The most that one neighbour moves the sum in L2: `norm`, twice that under ReplaceOne."""
+        """Largest change of the sum in L2: `norm` under AddRemove, twice `norm` under ReplaceOne."""
         return _row_sensitivity(self.norm, self.relation)
 
     @cached
     def accountant(self) -> Accountant:
-        """Exact."""
+        """The exact account of all draws."""
         one = GaussianAccountant(
             sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
         )
         return compose_draws(one, self.draws)
 
     def records(self, data: Any) -> NDArray[Any]:
-        """An array of shape (k, width)."""
+        """Read an array of shape (k, width)."""
         return table(data, self.width)
 
     def _contributions(self, records: NDArray[Any]) -> FloatArray:
@@ -363,7 +474,7 @@ class ClippedSum(NoisySum):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Rows that are scaled down too little."""
+        """Rows that are clipped too little in the mutant."""
         example = cls(norm=2, noise_std=2, width=3)
         bug = "rows are scaled down to a norm a quarter too large"
         return (Example.with_wrong_fields("clipped-sum", example, norm=2.5, bug=bug, samples=20_000),)

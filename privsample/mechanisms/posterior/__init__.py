@@ -1,1 +1,1 @@
-"""Draws from posteriors."""
+"""Mechanisms that draw from posteriors."""

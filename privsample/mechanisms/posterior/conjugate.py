@@ -1,4 +1,4 @@
-"""Draws from a conjugate posterior whose data were weighted down or whose prior was scaled up."""
+"""Draws from a conjugate posterior with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
-from privsample.mechanisms.examples import HEAVY, Example
+from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
@@ -44,14 +44,14 @@ _PRIOR_DIVISOR = FreeParameter(name="prior_divisor", advice=_ADVICE)
 
 
 class Sampled(Protocol):
-    """A distribution that can be drawn from."""
+    """A distribution that can be sampled."""
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Independent draws, the first axis of length `size`."""
+        """Independent draws; the first axis has length `size`."""
 
 
 class ConjugateMechanism(Mechanism):
-    """Draws of a model's parameter from the sufficient statistic of n records in one column.
+    """Base class: draws of a model's parameter, given the sufficient statistic of n records in one column.
 
     `release` takes the column (array protocol or Arrow stream), reads it once, and draws `parameter`, shape (draws,) or
     (draws, K).
@@ -70,44 +70,44 @@ class ConjugateMechanism(Mechanism):
 
     @property
     def domain(self) -> Domain:
-        """Where records live, and the public rule for all other values."""
+        """The set of valid records, with the public rule for all other values."""
         return self.model.domain
 
     @property
-    def _about(self) -> str:
-        """What the parameter is, in words."""
+    def _label(self) -> str:
+        """A description of the parameter."""
         return self.model.description
 
     @property
     def title(self) -> str:
-        """The class's name in words, and what it is about."""
-        return f"{class_in_words(type(self))} of {self._about}"
+        """The class name with spaces and the description of the parameter."""
+        return f"{class_in_words(type(self))} of {self._label}"
 
     @property
     def quantity(self) -> str:
-        """What the parameter is."""
-        return self._about.removeprefix("the ").replace("each category", "category")
+        """The description of the parameter, as a short label."""
+        return self._label.removeprefix("the ").replace("each category", "category")
 
     @abstractmethod
-    def _law(self, statistic: FloatArray) -> Sampled:
-        """What is drawn from, given the statistic."""
+    def _draw_distribution(self, statistic: FloatArray) -> Sampled:
+        """The distribution of one draw, given the statistic."""
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
-        return {self.parameter: self._law(statistic).sample(self.draws, rng)}
+        return {self.parameter: self._draw_distribution(statistic).sample(self.draws, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
         return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.words}", facts=facts)
 
     def extreme_records(self) -> FloatArray:
-        """Those of the model, as the column holds them."""
+        """The extreme records of the model, in the unit of the column."""
         own = [in_column(records, self.model.domain, self.domain) for records in self.model.extreme_records]
         return np.unique(own)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The model's records that lead to the most different statistics, or posteriors."""
+        """The records of the model that lead to the most different statistics or posteriors."""
         group = positive_integer(group=group)
         others_beside(group, self.n)
         return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
@@ -135,12 +135,12 @@ class ConjugateMechanism(Mechanism):
 
     @abstractmethod
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        """The log density of one draw, from draws (count, ...) to (count,), given the statistic."""
+        """The log density of one draw given the statistic, as a function of draws (count, ...) to (count,)."""
 
     def _many_draws(self, outer: Mechanism) -> Draw:
         return many_draws(self, self.parameter, outer)
 
-    def _settle_draws(self) -> None:
+    def _check_draws(self) -> None:
         self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
         set_fields(self, draws=positive_integer(draws=self.draws))
         check_memory(self.draws * self.model.empty.size, lower="draws")
@@ -158,9 +158,9 @@ class ConjugateMechanism(Mechanism):
 
 
 class PosteriorMechanism(ConjugateMechanism):
-    """`draws` independent, exact draws from the posterior of n records with data weight r and prior divisor m.
+    """Base class: independent exact draws from the posterior of n records with data weight r and prior divisor m.
 
-    Source: Geumlek, Song and Chaudhuri 2017, Algorithms 1-3: one implementation, three names.
+    One implementation serves Algorithms 1 to 3 of Geumlek, Song and Chaudhuri 2017.
     """
 
     __slots__ = ()
@@ -168,7 +168,7 @@ class PosteriorMechanism(ConjugateMechanism):
     @property
     @abstractmethod
     def _weights(self) -> tuple[float, float]:
-        """(data weight r, prior divisor m)."""
+        """The pair (data weight r, prior divisor m)."""
 
     @cached
     def accountant(self) -> Accountant:
@@ -180,42 +180,78 @@ class PosteriorMechanism(ConjugateMechanism):
 
     @property
     def description(self) -> str:
-        """What is drawn from."""
+        """The number of records and the posterior from which draws were released, in one sentence."""
         return f"The {self.n:,} records and a prior belief give {self._belief}; random draws from it were released."
 
     @property
     def _belief(self) -> str:
         match self._weights:
             case (weight, 1.0):
-                return f"a belief about {self._about} in which every record counts {100 * weight:.3g} % of a full one"
+                return f"a belief about {self._label} in which every record counts {100 * weight:.3g} % of a full one"
             case (1.0, divisor):
                 return (
-                    f"a belief about {self._about} in which the prior counts {1 / divisor:.3g} times as much as usual"
+                    f"a belief about {self._label} in which the prior counts {1 / divisor:.3g} times as much as usual"
                 )
-        return f"a weakened belief about {self._about}"
+        return f"a weakened belief about {self._label}"
 
     def for_size(self, size: int) -> "PosteriorMechanism":
-        """The posterior of `size` records."""
+        """The same mechanism for `size` records."""
         return replace(self, n=size)  # type: ignore[type-var]
 
-    def _law(self, statistic: FloatArray) -> PosteriorDistribution:
+    def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
         r, m = self._weights
         return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        distribution = self._law(statistic)
+        distribution = self._draw_distribution(statistic)
         return lambda drawn: distribution.log_density(drawn if np.ndim(distribution.mean) else drawn[:, 0])
 
 
 def _common(self: Any) -> None:
     set_fields(self, n=positive_integer(n=self.n))
     self.accountant  # noqa: B018 - building it checks the rest
-    self._settle_draws()
+    self._check_draws()
 
 
 @frozen_value
 class DirectPosterior(PosteriorMechanism):
-    """The posterior itself (Algorithm 1): private only below the order limit that the prior sets."""
+    """Draws from the posterior itself, with unchanged data weight and prior.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The account is finite only below an order limit
+    that the prior determines.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 1. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50)
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
+    >>> round(float(mechanism.accountant.rdp(2.0)), 3)
+    0.199
+    """
 
     model: Model
     n: int
@@ -229,7 +265,7 @@ class DirectPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A prior that is weaker than it is said to be."""
+        """A mutant with a weaker prior than stated."""
         return (
             Example(
                 name="direct-posterior",
@@ -246,12 +282,50 @@ class DirectPosterior(PosteriorMechanism):
 
     @property
     def _belief(self) -> str:
-        return f"what one should believe about {self._about} (the posterior)"
+        return f"what one should believe about {self._label} (the posterior)"
 
 
 @frozen_value
 class DiffusedPosterior(PosteriorMechanism):
-    """Every record counts `data_weight` times, in (0, 1] (Algorithm 2): wider than the posterior."""
+    """Draws from a power posterior (tempered likelihood): each record's likelihood counts `data_weight` times.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The distribution is wider than the posterior.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    data_weight : float
+        Weight r of each record's log likelihood, in (0, 1].
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 2. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> target = ps.RDP(order=2, epsilon=0.5)
+    >>> mechanism = ps.DiffusedPosterior.calibrate(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, target=target)
+    >>> round(mechanism.data_weight, 3)
+    0.519
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
+    """
 
     model: Model
     n: int
@@ -267,7 +341,7 @@ class DiffusedPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """One record of each model that counts more than it is said to."""
+        """For each model, a mutant in which records count more than stated."""
         sharp = cls(model=BetaBernoulli(alpha=0.6, beta=0.6), n=1, data_weight=0.5)
         bug = "every record counts 10 % too much"
         models = {
@@ -278,7 +352,10 @@ class DiffusedPosterior(PosteriorMechanism):
         heavy = [(name, cls(model=model, n=1, data_weight=0.5)) for name, model in models.items()]
         return (
             Example.with_wrong_fields("beta-posterior", sharp, data_weight=0.55, bug=bug, samples=150_000),
-            *(Example.with_wrong_fields(name, example, data_weight=0.7, bug=HEAVY) for name, example in heavy),
+            *(
+                Example.with_wrong_fields(name, example, data_weight=0.7, bug=TOO_MUCH_WEIGHT)
+                for name, example in heavy
+            ),
         )
 
     @property
@@ -288,7 +365,44 @@ class DiffusedPosterior(PosteriorMechanism):
 
 @frozen_value
 class ConcentratedPosterior(PosteriorMechanism):
-    """The prior's parameter is divided by `prior_divisor`, in (0, 1] (Algorithm 3): drawn towards the prior's mean."""
+    """Draws from a posterior with a strengthened prior: the prior's parameter is divided by `prior_divisor`.
+
+    `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
+    (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The draws move towards the prior's mean.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    prior_divisor : float
+        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Algorithm 3. Kind: exact for the Rényi curve. The privacy curve is exact, or
+    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_divisor=0.1)
+    >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
+    (1,)
+    >>> round(float(mechanism.accountant.rdp(2.0)), 3)
+    0.122
+    """
 
     model: Model
     n: int
@@ -304,13 +418,13 @@ class ConcentratedPosterior(PosteriorMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Priors that count less than they are said to."""
-        coin = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
-        waiting = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
+        """Mutants in which the prior counts less than stated."""
+        bernoulli = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
+        exponential = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
         bug = "the prior counts less than it is said to"
         return (
-            Example.with_wrong_fields("concentrated-posterior", coin, prior_divisor=1.0, bug=bug),
-            Example.with_wrong_fields("exponential-posterior", waiting, prior_divisor=1.0, bug=HEAVY),
+            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_divisor=1.0, bug=bug),
+            Example.with_wrong_fields("exponential-posterior", exponential, prior_divisor=1.0, bug=TOO_MUCH_WEIGHT),
         )
 
     @property
@@ -320,10 +434,49 @@ class ConcentratedPosterior(PosteriorMechanism):
 
 @frozen_value
 class BetaQuery(PosteriorMechanism):
-    """The mean of a bounded column as a Beta draw: phi(x) = (x - low)/(high - low), with a Beta(alpha, beta) prior.
+    """The mean of a bounded column, as a draw from a Beta posterior.
 
-    The draw `rho` lies in (0, 1); low + (high - low) rho is the column's mean.
-    Source: Geumlek 2020 (thesis), Algorithm 4.
+    Each value x is scaled to (x - low)/(high - low) in [0, 1] and enters a Beta-Bernoulli model as a fractional record.
+    `release` takes one column, and draws "rho", shape (draws,), in (0, 1); low + (high - low) rho is the mean of the
+    column. The guarantee holds under ReplaceOne(n).
+
+    Parameters
+    ----------
+    alpha : float
+        First parameter of the Beta prior, finite and > 0.
+    beta : float
+        Second parameter of the Beta prior, finite and > 0.
+    bounds : tuple of (float, float)
+        Lower and upper bound, finite, in the unit of the column. Values outside count as the nearer bound.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    data_weight : float, default 1.0
+        Weight r of each record's log likelihood, in (0, 1].
+    prior_divisor : float, default 1.0
+        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Geumlek 2020 (thesis), Algorithm 4. Kind: exact for the Rényi curve. The privacy curve is certified to lie at most a
+    relative 1e-9 above the exact one.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.BetaQuery(alpha=2, beta=3, bounds=(0, 100), n=4, data_weight=0.5)
+    >>> mechanism.release([20, 35, 40, 80])["rho"].shape
+    (1,)
+    >>> mechanism.with_public_data([0, 100]).alpha
+    3.0
     """
 
     alpha: float
@@ -363,14 +516,14 @@ class BetaQuery(PosteriorMechanism):
 
     @cached
     def model(self) -> Model:  # type: ignore[override]
-        """Beta-Bernoulli over [0, 1]; the query brings the column there."""
+        """The Beta-Bernoulli model of fractional records in [0, 1], to which the query scales the column."""
         return BetaBernoulli(alpha=self.alpha, beta=self.beta, fractional=True)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A record that counts more than it is said to."""
+        """A mutant in which a record counts more than stated."""
         example = cls(alpha=2, beta=3, bounds=(5, 30), n=1, data_weight=0.5)
-        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=HEAVY),)
+        return (Example.with_wrong_fields("beta-query", example, data_weight=0.7, bug=TOO_MUCH_WEIGHT),)
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -378,26 +531,26 @@ class BetaQuery(PosteriorMechanism):
 
     @property
     def title(self) -> str:
-        """What is drawn."""
+        """The fixed text "Mean of a bounded column"."""
         return "Mean of a bounded column"
 
     @property
     def quantity(self) -> str:
-        """What is drawn."""
+        """The label "mean of the column"."""
         return "mean of the column"
 
     @property
-    def _about(self) -> str:
+    def _label(self) -> str:
         return "the column's mean"
 
     @property
     def parameter(self) -> str:
-        """The mean of phi."""
+        """The name of the scaled mean, "rho"."""
         return "rho"
 
     @cached
     def domain(self) -> Domain:
-        """The bounds; a missing record counts as the lower one."""
+        """The bounds; a missing record counts as the lower bound."""
         low, high = self.bounds
         return Domain(low=low, high=high, missing=low)
 
@@ -415,7 +568,27 @@ class BetaQuery(PosteriorMechanism):
         return np.asarray(total), count
 
     def with_public_data(self, data: Any) -> Self:
-        """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError."""
+        """The same query with public records added to the prior, at no privacy cost.
+
+        Parameters
+        ----------
+        data : list, array or Arrow stream
+            Public records in one column, in the unit of the private column.
+
+        Returns
+        -------
+        BetaQuery
+            The query whose prior is the posterior of the public records.
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or type.
+
+        Notes
+        -----
+        Geumlek 2020 (thesis), section 5.3.1.
+        """
         distribution = self.model.posterior(*self._scaled_sum(data))
         assert isinstance(distribution, Beta)
         return replace(self, alpha=distribution.a, beta=distribution.b)

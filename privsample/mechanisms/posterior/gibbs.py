@@ -1,4 +1,4 @@
-"""A hidden Markov chain of categorical records, sampled in private: from noisy histograms, or by tempered updates."""
+"""Private Gibbs sampling for a hidden Markov chain of categorical records: noisy histograms or tempered updates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ from privsample.mechanisms.arguments import CommandLine, noise_argument
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
@@ -45,21 +45,66 @@ def _temperature(share: float, _: Mapping[str, Any]) -> float:
 
 @frozen_value
 class PrivateGibbsHMM(Mechanism):
-    """Hidden states of time steps that hold `entries` categorical records each, and what each state emits.
+    """A private Gibbs sampler for the hidden states of time steps and the emission probabilities of each state.
 
-    Records are rows of one code for each feature, in {0, ..., K-1} with K from `categories`, in the order of their
-    steps; how many each step holds, 0 for one left out, is public. Two ways to be private:
+    Each time step holds `entries` categorical records. The sampler is private in one of two ways:
 
-    - `scale`: noise of the distribution `noise` on every step's histograms, once; what comes out is projected to
-      counts, and
-      any number of sweeps is post-processing;
-    - `temperature` T >= 1: each update of each of the `sweeps` is drawn at T, shares of K categories held at
-      `truncation`/K or more. Every update is paid for, and no chain has to converge.
+    - `scale`: noise is added once to every step's histograms, which are then projected to counts; all sweeps are
+      post-processing.
+    - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
+      bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
 
-    With one state the model is naive Bayes; give it one step. `release` takes rows of shape (n, features) in the order
-    of their steps, and draws "states" (kept, steps), "emissions" (kept, states, cells) and "transitions" (kept, states,
-    states) of the last `kept` sweeps; by default the second half of them.
-    Source: Foulds, Geumlek, Welling and Chaudhuri 2016; Geumlek 2020, section 4.4; docs/notes/gibbs.md.
+    `release` takes rows of shape (n, features) in the order of their steps, and draws "states" (kept, steps),
+    "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code that is
+    missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one state
+    the model is naive Bayes; give it one step.
+
+    Parameters
+    ----------
+    states : int
+        Number of hidden states, >= 1.
+    categories : tuple of int
+        Number K of categories of each feature, >= 2; codes are 0, ..., K-1.
+    entries : tuple of int
+        Public number of records of each time step, >= 0; 0 for a step that is left out.
+    scale : float, optional
+        Scale or standard deviation of the noise on the histograms, finite and > 0. Give either `scale` or
+        `temperature`.
+    noise : str, default "discrete laplace"
+        Name of the noise distribution, as for `NoisyStatistics`; used with `scale`.
+    temperature : float, optional
+        Temperature T of each update, >= 1.
+    truncation : float, default 0.1
+        The shares of K categories are at least `truncation`/K, in (0, 1/2); used with `temperature`.
+    sweeps : int, default 200
+        Number of updates of all states, >= 1.
+    kept : int, optional
+        Number of last sweeps that are released, in 1, ..., `sweeps`. By default the second half.
+    emission_prior : float, default 1.0
+        Concentration of the symmetric Dirichlet prior of the emissions, > 0.
+    transition_prior : float, default 1.0
+        Concentration of the symmetric Dirichlet prior of the transitions, > 0.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or both or neither of `scale` and `temperature` are given.
+
+    Notes
+    -----
+    Foulds, Geumlek, Welling and Chaudhuri 2016; Geumlek 2020, section 4.4; docs/notes/gibbs.md. Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.PrivateGibbsHMM(states=2, categories=(2,), entries=(3, 3), scale=4.0, sweeps=4)
+    >>> release = mechanism.release([[0], [1], [1], [0], [0], [1]])
+    >>> release["states"].shape, release["emissions"].shape
+    ((2, 2), (2, 2, 2))
+    >>> mechanism.log_predictive(release, mechanism.histograms([[0], [1], [1], [0], [0], [1]])).shape
+    (2,)
     """
 
     states: int
@@ -123,7 +168,7 @@ class PrivateGibbsHMM(Mechanism):
 
     @cached
     def model(self) -> CategoricalHMM:
-        """The model without its privacy."""
+        """The model without privacy."""
         return CategoricalHMM(
             states=self.states,
             categories=self.categories,
@@ -139,17 +184,17 @@ class PrivateGibbsHMM(Mechanism):
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """The public number of records."""
         return sum(self.entries)
 
     @cached
     def distribution(self) -> Noise | None:
-        """The distribution of the noise on the histograms, if there is any."""
+        """The distribution of the noise on the histograms, or None with tempered updates."""
         return None if self.scale is None else noise_distribution(self.noise, self.scale)
 
     @cached
     def accountant(self) -> Accountant:
-        """Under ReplaceOne(n): the histograms' once, or every update's."""
+        """The account under ReplaceOne(n): of the noisy histograms, or of all tempered updates."""
         if (distribution := self.distribution) is not None:
             return histograms_account(features=len(self.categories), n=self.n, noise=distribution, unit=self.unit)
         assert self.temperature is not None
@@ -166,12 +211,12 @@ class PrivateGibbsHMM(Mechanism):
 
     @property
     def title(self) -> str:
-        """The model."""
+        """The fixed text "Hidden Markov chain of categorical records"."""
         return "Hidden Markov chain of categorical records"
 
     @property
     def description(self) -> str:
-        """Where the noise is."""
+        """Where the noise or the temperature enters, in one sentence."""
         if self.temperature is None:
             return (
                 f"Random noise ({self.noise}, scale {self.scale:.4g}) was added once to how often each category "
@@ -184,17 +229,17 @@ class PrivateGibbsHMM(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Noisy histograms, and tempered updates."""
+        """One example with noisy histograms and one with tempered updates."""
         small: dict[str, Any] = {"states": 1, "categories": (2,), "entries": (1,), "sweeps": 1, "kept": 1}
         noisy, tempered = cls(**small, scale=5.0), cls(**small, temperature=8.0, truncation=0.2)
         bug = "the updates are too cold"
         return (
-            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=QUIET, samples=1_500),
+            Example.with_wrong_fields("gibbs-histograms", noisy, scale=0.5, bug=TOO_LITTLE_NOISE, samples=1_500),
             Example.with_wrong_fields("gibbs-updates", tempered, temperature=1.0, bug=bug, samples=800),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Records of zeros only, and the first of them replaced by one of the last categories."""
+        """All records zero, and the same with the first `group` records in the last categories."""
         group = positive_integer(group=group)
         others_beside(group, self.n)
         cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
@@ -219,7 +264,20 @@ class PrivateGibbsHMM(Mechanism):
         )
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
-        """`release`, and how well its last sweep describes the records."""
+        """`release`, and the log likelihood of the records under the last sweep.
+
+        Parameters
+        ----------
+        data : array of shape (n, features)
+            The records, as for `release`.
+        rng : numpy.random.Generator, optional
+            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+
+        Returns
+        -------
+        tuple of (Release, CuratorNotes)
+            The release, and notes that depend on the data and are for the curator only.
+        """
         return self._release_with_notes(data, rng)
 
     def _statistic(self, data: Any) -> FloatArray:
@@ -233,14 +291,30 @@ class PrivateGibbsHMM(Mechanism):
         return DrawsWithNotes(draws=draws, notes=notes)
 
     def histograms(self, data: Any) -> FloatArray:
-        """Counts of every category in every step, (steps, cells), after the public rule. Raises: SchemaError."""
+        """Counts of every category in every step, after the public rule.
+
+        Parameters
+        ----------
+        data : array of shape (n, features)
+            The records in the order of their steps.
+
+        Returns
+        -------
+        numpy.ndarray of float
+            The counts, shape (steps, cells). They depend on the data and are not private.
+
+        Raises
+        ------
+        SchemaError
+            If the data have another shape or number of records.
+        """
         rows = self._rows(data)
         codes = [domain.clean(column) for domain, column in zip(self._domains, rows.T, strict=True)]
         steps = np.repeat(np.arange(len(self.entries)), self.entries)
         return self.model.histograms(steps, np.column_stack(codes).astype(np.int64), len(self.entries))
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
             facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
@@ -249,7 +323,20 @@ class PrivateGibbsHMM(Mechanism):
         )
 
     def log_predictive(self, release: Release, histograms: FloatArray) -> FloatArray:
-        """log likelihood of further histograms, (steps, cells), of steps that were left out; (steps,)."""
+        """The log likelihood of further histograms under a release, for example of steps that were left out.
+
+        Parameters
+        ----------
+        release : Release
+            A release of this mechanism.
+        histograms : numpy.ndarray of float
+            Counts of every category in every step, shape (steps, cells).
+
+        Returns
+        -------
+        numpy.ndarray of float
+            The log of each step's likelihood averaged over the kept sweeps, in nats, shape (steps,).
+        """
         return self.model.log_predictive(Chain(**release.draws), histograms)
 
     def _chain(self, histograms: FloatArray, source: np.random.Generator) -> Chain:
@@ -265,7 +352,7 @@ class PrivateGibbsHMM(Mechanism):
         return self.model.sample(self._noisy(histograms, source), self.sweeps, self._last_sweeps, source)
 
     def _noisy(self, histograms: FloatArray, source: np.random.Generator) -> FloatArray:
-        """Histograms with noise where there are records, brought back to counts of the public number of records."""
+        """Histograms with noise in the steps that hold records, projected to counts of the public number of records."""
         assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
         noisy = histograms + self.distribution.sample(histograms.shape, source)
@@ -274,7 +361,7 @@ class PrivateGibbsHMM(Mechanism):
 
     @property
     def _domains(self) -> list[Domain]:
-        """Of each feature; whatever is missing or outside counts as category 0."""
+        """The domain of each feature; values that are missing or out of range count as category 0."""
         return [
             Domain(low=0.0, high=count - 1.0, missing=0.0, whole=True, outside_is_missing=True)
             for count in self.categories
@@ -288,7 +375,7 @@ class PrivateGibbsHMM(Mechanism):
 
 
 def _entries(entries: Any) -> tuple[int, ...]:
-    """Whole numbers, one at least above zero. Raises: TypeError, ValueError."""
+    """Whole numbers >= 0, at least one of them > 0. Raises TypeError or ValueError."""
     counts = listed(entries=entries)
     found = tuple(whole_number(**{f"entries[{step}]": count}) for step, count in enumerate(counts))
     if not (min(found, default=0) >= 0 and any(found)):

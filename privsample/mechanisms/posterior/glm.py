@@ -1,4 +1,4 @@
-"""Draws from the posterior of a logistic regression, its data weighted down or its prior narrowed."""
+"""Draws from the posterior of a logistic regression with down-weighted data or a narrowed prior."""
 
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -25,12 +25,12 @@ from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, 
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
-_WORK = 1e9  # visits to a record: some 20 ns each
+_WORK = 1e9  # record visits, about 20 ns each
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _free(name: str) -> FreeParameter:
-    """Searched by the account of exact draws: the sampler changes nothing but the assumptions, and takes time."""
+    """A search that reads the account of exact draws: the sampler affects only the assumptions, and takes time."""
     return FreeParameter(
         name=name, trial={"sampler": "auto"}, account=lambda made: made._account_of_exact_draws, advice=_ADVICE
     )
@@ -38,21 +38,58 @@ def _free(name: str) -> FreeParameter:
 
 @frozen_value
 class LogisticPosterior(Mechanism):
-    """`draws` independent draws of the coefficients of n records, each a row of `features` numbers and a label.
+    """Independent draws of the coefficients of a logistic regression, under ReplaceOne(n).
 
-    The prior is N(0, prior_std^2) for each coefficient and N(0, intercept_std^2) for the intercept, which None leaves
-    out. Every record counts `data_weight` times (diffused); the prior's variances are multiplied by `prior_divisor`
-    (concentrated). Both lie in (0, 1]. The public rule: what is not a finite number counts as 0, a row longer than
-    `norm` in L2 is scaled down to it, a label is positive if it equals 1 and negative otherwise.
+    The prior is N(0, prior_std^2) for each coefficient and N(0, intercept_std^2) for the intercept. `release` takes a
+    pair (rows of shape (n, features), labels of shape (n,)), and draws "coefficients", shape (draws, features), and
+    "intercept", shape (draws,), unless it is left out. An entry that is not a finite number counts as 0, a row longer
+    than `norm` in L2 is scaled down to it, and a label is positive if it equals 1 and negative otherwise.
 
-    `release` takes a pair (rows of shape (n, features), labels of shape (n,)), and draws "coefficients", shape
-    (draws, features), and "intercept", shape (draws,), unless it is left out.
+    The account does not cover the running time of a release, which depends on the data: others must not measure it.
 
-    `sampler` is decided by public fields alone. "rejection" draws exactly, or is refused where the bound on its work,
-    which holds for all data, is too large. "nuts" runs one Markov chain of PyMC for each draw, and the account assumes
-    CONVERGED_CHAIN. "auto" takes the first where it can. The account says nothing of the time that a release takes,
-    which depends on the data with either: do not let others measure it.
-    Source: Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior divisor); docs/notes/glm.md.
+    Parameters
+    ----------
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    features : int
+        Number of features of a record, >= 1.
+    norm : float
+        Largest L2 norm of a row, finite and > 0. Longer rows are scaled down to it.
+    prior_std : float
+        Prior standard deviation of each coefficient, finite and > 0.
+    intercept_std : float, optional
+        Prior standard deviation of the intercept, finite and > 0. None leaves the intercept out.
+    data_weight : float, default 1.0
+        Weight of each record's log likelihood, in (0, 1] (power posterior).
+    prior_divisor : float, default 1.0
+        The m in (0, 1] by which the prior's variances are multiplied.
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+    sampler : {"auto", "rejection", "nuts"}, default "auto"
+        "rejection" draws exactly, and is refused if the bound on its work is too large; the bound holds for all data.
+        "nuts" runs one Markov chain of PyMC for each draw, and the account assumes CONVERGED_CHAIN. "auto" uses
+        rejection where the bound permits. The choice depends on public fields alone.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or "rejection" may take too long.
+
+    Notes
+    -----
+    Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior divisor); docs/notes/glm.md.
+    Kind: upper bound.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> mechanism = ps.LogisticPosterior(n=4, features=2, norm=1, prior_std=0.5)
+    >>> mechanism.exact, round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (True, 4.887)
+    >>> mechanism.release((np.eye(4, 2), np.array([0, 1, 1, 0])))["coefficients"].shape
+    (1, 2)
     """
 
     n: int
@@ -92,7 +129,7 @@ class LogisticPosterior(Mechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws together, under ReplaceOne(n)."""
+        """The account of all draws under ReplaceOne(n), with CONVERGED_CHAIN if draws come from Markov chains."""
         return (
             self._account_of_exact_draws
             if self.exact
@@ -101,12 +138,12 @@ class LogisticPosterior(Mechanism):
 
     @property
     def exact(self) -> bool:
-        """Whether draws are exact: by rejection, not from a Markov chain."""
+        """True if draws are made exactly by rejection, False if they come from Markov chains."""
         return self.sampler != "nuts" and bool(self._log_work <= np.log(_WORK))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A prior that is wider than it is said to be."""
+        """A mutant whose prior is wider than stated."""
         example = cls(n=1, features=1, norm=1, prior_std=1)
         return (
             Example.with_wrong_fields(
@@ -115,7 +152,7 @@ class LogisticPosterior(Mechanism):
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Extreme rows that mirror each other, found by quadrature."""
+        """Extreme rows that are mirror images of each other, found by quadrature."""
         group = positive_integer(group=group)
         return logistic_neighbours(self, group)
 
@@ -123,7 +160,21 @@ class LogisticPosterior(Mechanism):
         return partial(rows_drawn, self) if outer is self and self.draws == 1 else None
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
-        """`release`, and how the sampler fared: proposals, or R-hat, effective sample size and divergences."""
+        """`release`, and diagnostics of the sampler.
+
+        Parameters
+        ----------
+        data : tuple of (array, array)
+            Rows of shape (n, features) and labels of shape (n,), as for `release`.
+        rng : numpy.random.Generator, optional
+            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+
+        Returns
+        -------
+        tuple of (Release, CuratorNotes)
+            The release, and notes for the curator only: the number of proposals, or R-hat, effective sample size and
+            divergences. They depend on the data.
+        """
         return self._release_with_notes(data, rng)
 
     def _statistic(self, data: Any) -> LogisticPosteriorDensity:
@@ -140,7 +191,7 @@ class LogisticPosterior(Mechanism):
         return DrawsWithNotes(draws=draws, notes=notes)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         rows, labels = self._parts(data)
         odd = int((~np.isin(labels, (0.0, 1.0))).sum())
         facts = {reason: count for reason, count in moved_rows(rows, self.norm).items() if count}
@@ -166,33 +217,33 @@ class LogisticPosterior(Mechanism):
 
     @cached
     def _deviations(self) -> FloatArray:
-        """Of the prior that is drawn from, intercept last; shape (dimension,)."""
+        """Standard deviations of the prior that is drawn from, the intercept last, shape (dimension,)."""
         listed = [self.prior_std] * self.features
         if self.intercept_std is not None:
             listed.append(self.intercept_std)
         return np.array(listed) * np.sqrt(self.prior_divisor)
 
     @cached
-    def _shells(self) -> RejectionEnvelope:
+    def _envelope(self) -> RejectionEnvelope:
         return plan(
             weight=self.n * self.data_weight, reach=self._account_of_exact_draws.reach, dimension=len(self._deviations)
         )
 
     @cached
     def _log_work(self) -> float:
-        """log of the expected visits to a record by rejection, at most."""
-        return float(np.log(self.n) + np.log(self.draws)) + self._shells.log_proposals
+        """Upper bound on the log of the expected number of record visits by rejection."""
+        return float(np.log(self.n) + np.log(self.draws)) + self._envelope.log_proposals
 
     def _exactly(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
     ) -> tuple[FloatArray, CuratorNotes]:
-        drawn, proposals = distribution.sample(self.draws, self._shells, source)
+        drawn, proposals = distribution.sample(self.draws, self._envelope, source)
         return drawn, CuratorNotes(title="exact draws by rejection", facts={"proposals": proposals})
 
     def _by_chains(
         self, distribution: LogisticPosteriorDensity, source: np.random.Generator
     ) -> tuple[FloatArray, CuratorNotes]:
-        """The last state of one chain for each draw: states of one chain would not be independent."""
+        """The last state of one chain for each draw; states of the same chain would be dependent."""
         words = draw_with_entropy_check(source, lambda: source.integers(0, 1 << 32, size=8, dtype=np.uint32))
         chains, facts = pymc.logistic_chains(
             distribution.rows, distribution.weight, self.draws, np.random.default_rng(words)
@@ -200,12 +251,12 @@ class LogisticPosterior(Mechanism):
         return chains[: self.draws, -1], CuratorNotes(title="one Markov chain for each draw", facts=facts)
 
     def _design(self, rows: FloatArray) -> FloatArray:
-        """Rows after the public rule in units of the prior, with the intercept's column last; (n, dimension)."""
+        """Rows after the public rule in units of the prior, the intercept's column last, shape (n, dimension)."""
         columns = within_norm(rows, self.norm)
         if self.intercept_std is not None:
             columns = np.column_stack([columns, np.ones(len(columns))])
         return np.asarray(columns * self._deviations)
 
     def _parts(self, data: Any) -> tuple[FloatArray, FloatArray]:
-        """Rows and labels as floats. Raises: SchemaError."""
+        """Rows and labels as floats. Raises SchemaError."""
         return labelled(data, self.features, self.n)

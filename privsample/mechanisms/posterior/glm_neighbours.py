@@ -1,8 +1,8 @@
-"""Logistic regression: two extreme rows that mirror each other, and others that push the coefficients away from both.
+"""Worst neighbours of logistic regression: two extreme rows that are mirror images, among rows that push both margins.
 
-Both posteriors are mirror images, so their normalisers are equal and the loss is known. Rows z = (a, -b) and (-a, -b),
-times the sign of the label, move the gradient most where both margins are low: docs/notes/glm.md, section 2. How far
-the two are tilted against each other, and whether the others push, is tried by quadrature.
+The two posteriors are mirror images, so their normalizing constants are equal and the loss is known in closed form. The
+rows z = (a, -b) and (-a, -b), times the sign of the label, change the gradient most where both margins are low:
+docs/notes/glm.md, section 2. Quadrature selects the tilt b/a, and whether the common rows push the margins down.
 """
 
 from dataclasses import replace
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from privsample.mechanisms.posterior.glm import LogisticPosterior
 
 _TILTS = np.linspace(0.0, 0.45 * np.pi, 13)
-_GRID = np.linspace(-8.0, 8.0, 161)  # in deviations of the prior
+_GRID = np.linspace(-8.0, 8.0, 161)  # in standard deviations of the prior
 
 
 @frozen_value
 class _Rows:
-    """The rows that differ are (a, -b) and (-a, -b); of the others `pushing` are (0, push), the rest tell nothing."""
+    """The differing rows are (a, -b) and (-a, -b); `pushing` of the common rows are (0, push), the rest zero."""
 
     a: float
     b: float
@@ -34,14 +34,14 @@ class _Rows:
     pushing: int
 
     def loss(self, across: FloatArray, along: FloatArray, weight: float) -> FloatArray:
-        """The log ratio of both posteriors at coefficients in the two directions."""
+        """The log ratio of the two posteriors, in nats, at coefficients along the two directions."""
         return np.asarray(weight * (self._margin(across, along) - self._margin(-across, along)))
 
     def _margin(self, across: FloatArray, along: FloatArray) -> FloatArray:
         return np.asarray(log_expit(self.a * across - self.b * along))
 
     def curve(self, deviations: tuple[float, float], weight: float, group: int) -> FloatArray:
-        """The privacy curve at EPSILONS, nearly; the prior has these deviations across and along."""
+        """The approximate privacy curve at EPSILONS, given the prior's standard deviations in both directions."""
         across, along = deviations[0] * _GRID[:, None], deviations[1] * _GRID
         logs = -(_GRID[:, None] ** 2 + _GRID**2) / 2 + weight * (
             self.pushing * log_expit(self.push * along) + group * self._margin(across, along)
@@ -52,7 +52,7 @@ class _Rows:
 
 
 def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Neighbours, ...]:
-    """The two worst pairs of mirrored rows; with an intercept the worst, and a row with either label."""
+    """The two worst pairs of mirrored rows; with an intercept, the worst such pair and a row with either label."""
     rest, one = others_beside(group, mechanism.n), replace(mechanism, draws=1)
     if one.intercept_std is not None and rest == 0:
         return (_opposite(one, rest, group),)
@@ -65,7 +65,7 @@ def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Nei
 
 
 def _candidates(one: "LogisticPosterior", rest: int) -> list[_Rows]:
-    """With an intercept its column of ones is the second direction, and zeros with label 1 push."""
+    """Candidate rows; with an intercept the second direction is its column of ones, and zero rows with label 1 push."""
     if one.intercept_std is not None:
         return [_Rows(a=float(a), b=1.0, push=1.0, pushing=rest) for a in np.linspace(0.25, 1.0, 4) * one.norm]
     if one.features == 1:
@@ -78,7 +78,7 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
     weight, intercept = group * one.data_weight, one.intercept_std is not None
 
     def dataset(sign: float) -> Dataset:
-        """With an intercept the rows that differ have label 0: z is the row with its one, turned round."""
+        """With an intercept, the differing rows have label 0: z is the negative of the row and its column of ones."""
 
         def build() -> tuple[FloatArray, FloatArray]:
             table, labels = np.zeros((one.n, one.features)), np.ones(one.n)
@@ -108,7 +108,7 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
 
 
 def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
-    """The longest row with either label beside zeros; zeros of both labels alike leave the intercept where it is."""
+    """The longest row with either label, among zero rows; equal numbers of both labels keep the intercept centred."""
     weight, among = group * one.data_weight, f"{group:,} of {one.n:,} rows"
     label = np.asarray(np.arange(one.n) % 2, dtype=np.float64)
 
@@ -131,7 +131,7 @@ def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
 
 
 def rows_drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-    """`count` draws in rows, from as few releases as are exact."""
+    """`count` draws in rows, from as few releases as remain exact."""
     blocks = []
     while count:
         size = _at_once(one, count)
@@ -142,7 +142,7 @@ def rows_drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.G
 
 
 def _at_once(one: "LogisticPosterior", count: int) -> int:
-    """How many draws one release may make and be as exact as one draw."""
+    """The number of draws that one release may make and still be exact."""
     while count > 1 and one.exact and not replace(one, draws=count, sampler="auto").exact:
         count //= 2
     return count

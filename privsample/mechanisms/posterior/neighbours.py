@@ -1,4 +1,4 @@
-"""Neighbours of what is computed from one column: records that a model's posteriors or statistics tell apart best."""
+"""Worst neighbours of mechanisms on one column of records."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ LogDensity = Callable[[FloatArray], FloatArray]
 
 
 def in_column(records: Records, model: Domain, column: Domain) -> Records:
-    """Records of the model as a column holds them: a query over [0, 1] reads a column within its own bounds."""
+    """Records of the model in the unit of the column: a query on [0, 1] reads a column within its own bounds."""
     stretch = (column.high - column.low) / (model.high - model.low)
     common, first, second = (column.low + stretch * (record - model.low) for record in records)
     return common, first, second
@@ -32,10 +32,10 @@ def column_pair(
     log_density: Callable[[FloatArray], LogDensity] | None,
     raised: int = 0,
 ) -> Neighbours:
-    """Two columns of n records, `group` of which differ; the densities are of statistics that are worked out here.
+    """Two columns of n records that differ in `group` records.
 
-    log_density: of an output, by the statistic of the data; None where it has to be learned.
-    raised: how many of the others hold the last of `records` in place of the first.
+    log_density: maps the statistic of the data to the log density of an output; None if an audit must learn the score.
+    raised: number of common records that hold the last of `records` in place of the first.
     """
     rest = n - group
     shared, here, there = (model.statistic(np.array([x])) for x in records)

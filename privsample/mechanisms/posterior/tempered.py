@@ -1,4 +1,4 @@
-"""Draws from a posterior at a temperature of one or more, its parameter held inside bounds."""
+"""Draws from a tempered posterior with a truncated parameter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,18 +23,54 @@ from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensit
 _ADVICE = "narrow the truncation, or ask for fewer draws"
 
 
-def _inverse(share: float, _: Mapping[str, Any]) -> float:
+def _temperature_of_share(share: float, _: Mapping[str, Any]) -> float:
     return 1 / share
 
 
 @frozen_value
 class TemperedPosterior(ConjugateMechanism):
-    """`draws` independent, exact draws from the posterior at `temperature` T >= 1, the parameter inside `truncation`.
+    """Draws from the posterior at temperature T >= 1, with the parameter truncated to public bounds.
 
-    Prior and likelihood both count to the power 1/T, with respect to the model's own parameter. `truncation` is public:
-    the least share of any category, in (0, 1/2), for Beta-Bernoulli and Dirichlet-categorical (below 1/K for K
-    categories); an interval (low, high) for a rate or a mean. It bounds the loss: one draw is pure, whatever the data.
-    Source: Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md.
+    Prior and likelihood both have the power 1/T, as densities of the model's own parameter. The truncation bounds the
+    privacy loss, so each draw satisfies pure DP. `release` takes one column of records (array protocol or Arrow
+    stream), and draws the model's `parameter`, shape (draws,) or (draws, K). The guarantee holds under ReplaceOne(n).
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior, such as `BetaBernoulli(alpha=1, beta=1)`. It defines the public rules for
+        records.
+    n : int
+        Public number of records, >= 1. Data with another number of records are refused with SchemaError.
+    temperature : float
+        Temperature T, finite and >= 1. A higher one gives a flatter distribution.
+    truncation : float or tuple of (float, float)
+        Public bounds of the parameter. For Beta-Bernoulli and Dirichlet-categorical models: the least share of any
+        category, in (0, 1/2), below 1/K for K categories. For a rate or a mean: the interval (low, high).
+    draws : int, default 1
+        Number of independent draws in one release, >= 1. The account covers all of them together.
+    unit : str, default "record"
+        What one record is, for example "patient". The privacy statement uses this word.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Wang, Fienberg and Smola 2015 (one posterior sample); Geumlek 2020, section 4.3.1; docs/notes/tempered.md. Kind:
+    upper bound. The privacy curve of one draw is exact for Beta-Bernoulli models with whole records, n <= 100,000.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> model = ps.BetaBernoulli(alpha=1, beta=1)
+    >>> mechanism = ps.TemperedPosterior(model=model, n=5, temperature=4.0, truncation=0.1)
+    >>> mechanism.release([0, 1, 1, 0, 1])["theta"].shape
+    (1,)
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
+    1.099
     """
 
     model: Model
@@ -43,7 +79,7 @@ class TemperedPosterior(ConjugateMechanism):
     truncation: Truncation
     draws: int = 1
     unit: str = "record"
-    free_parameters = (FreeParameter(name="temperature", value=_inverse, advice=_ADVICE),)
+    free_parameters = (FreeParameter(name="temperature", value=_temperature_of_share, advice=_ADVICE),)
     command = CommandLine(
         name="tempered",
         data=("column",),
@@ -53,12 +89,14 @@ class TemperedPosterior(ConjugateMechanism):
     def __post_init__(self) -> None:
         account = self._single
         set_fields(self, n=account.n, temperature=account.temperature, truncation=account.truncation)
-        self._settle_draws()
-        self._law(self.model.empty)  # refuses what could not be drawn from, before there are data
+        self._check_draws()
+        self._draw_distribution(
+            self.model.empty
+        )  # raises an error before data are read if the distribution cannot be sampled
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all draws together, under ReplaceOne(n)."""
+        """The account of all draws, under ReplaceOne(n)."""
         return compose_draws(self._single, self.draws)
 
     @cached
@@ -69,48 +107,52 @@ class TemperedPosterior(ConjugateMechanism):
 
     @property
     def description(self) -> str:
-        """At which temperature was drawn, and from what."""
+        """The temperature and the number of records, in one sentence."""
         return (
-            f"What {self.n:,} records and a prior say about {self._about} was flattened by a temperature "
-            f"of {self.temperature:.4g} and held inside public bounds; random draws were released."
+            f"What {self.n:,} records and a prior say about {self._label} was flattened by a temperature "
+            f"of {self.temperature:.4g} and truncated to public bounds; random draws were released."
         )
 
-    def _law(self, statistic: FloatArray) -> TruncatedDistribution:
+    def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
         return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A posterior that is colder than it is said to be."""
+        """A mutant with a lower temperature than stated."""
         example = cls(model=BetaBernoulli(alpha=2, beta=3), n=2, temperature=2.0, truncation=0.1)
         return (Example.with_wrong_fields("tempered-posterior", example, temperature=1.0, bug="a third too cold"),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The density is known for one number; for several a score is learned."""
+        """Pairs with a known density for a single number; for several numbers the audit learns a score."""
         group = positive_integer(group=group)
         others_beside(group, self.n)
         if self.model.records_are_codes:
-            return self._worst_shares(group)
+            return self._worst_categories(group)
         _, *ends = self.model.extreme_records[0]
         records = (min(ends), min(ends), max(ends))
         places = self._worst_others(records, group)
         return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
 
     def _worst_others(self, records: Records, group: int) -> list[int]:
-        return worst_others(self._law, self.model, self.n, records, group)
+        return worst_others(self._draw_distribution, self.model, self.n, records, group)
 
-    def _worst_shares(self, group: int) -> tuple[Neighbours, ...]:
-        """Two shares among others that stay at the bound are nearly the chances of a coin; and all others elsewhere."""
+    def _worst_categories(self, group: int) -> tuple[Neighbours, ...]:
+        """Worst pairs for several categories.
+
+        If the other shares stay at the bound, two shares behave nearly like the two probabilities of a Beta-Bernoulli
+        model.
+        """
         (other, i, j), *_ = self.model.extreme_records
-        coin = TemperedPosterior(
+        two_categories = TemperedPosterior(
             model=self.model.two_categories(int(j), int(i)),
             n=self.n,
             temperature=self.temperature,
             truncation=self.truncation,
         )
         elsewhere = [self._pair((other, i, j), group, None)] if other != i else []
-        places = coin._worst_others((0.0, 0.0, 1.0), group)
+        places = two_categories._worst_others((0.0, 0.0, 1.0), group)
         return *elsewhere, *(self._pair((i, i, j), group, None, raised=k) for k in places)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
-        distribution = IntegratedDensity.of(self._law(statistic))
+        distribution = IntegratedDensity.of(self._draw_distribution(statistic))
         return lambda drawn: distribution.log_density(drawn[:, 0])

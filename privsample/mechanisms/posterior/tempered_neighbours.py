@@ -1,7 +1,7 @@
-"""The neighbours that draws from a truncated posterior tell apart best, whatever the other records hold.
+"""Worst neighbours of draws from a truncated posterior, over all values of the other records.
 
-Bounds cut off the tails that make one-sided data the worst for a whole posterior: the worst others lead it near a
-bound, or to where it is widest. They are found by quadrature.
+The bounds cut off the tails that make one-sided data the worst case of an untruncated posterior. The worst common
+records move the posterior near a bound, or to where it is widest. They are found by quadrature.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Posterior = Callable[[FloatArray], Any]  # from a statistic to a truncated poste
 
 
 def worst_others(posterior: Posterior, model: Model, n: int, records: Records, group: int) -> list[int]:
-    """How many of the others hold the higher record, at worst: in total variation, and farther out on the curve."""
+    """The worst numbers of common records with the higher value: in total variation, and at larger epsilon."""
     rest = n - group
     low, high = (model.statistic(np.array([record])) for record in records[1:])
 
@@ -37,7 +37,7 @@ def worst_others(posterior: Posterior, model: Model, n: int, records: Records, g
 
 
 def _largest(worth: Callable[[int], float], most: int) -> int:
-    """A whole number up to `most` where `worth` is largest, if it rises to its largest value and falls from there."""
+    """The whole number up to `most` with the largest `worth`, which must be unimodal."""
     low, high = 0, most
     while True:
         places = np.unique(np.rint(np.linspace(low, high, _PLACES)).astype(int))
@@ -50,7 +50,7 @@ def _largest(worth: Callable[[int], float], most: int) -> int:
 
 @frozen_value
 class IntegratedDensity:
-    """A distribution of one number whose log density is known up to a constant, and a rule of quadrature for it."""
+    """A univariate distribution with a quadrature rule that normalizes its density."""
 
     distribution: TruncatedUnivariate
     at: FloatArray
@@ -59,7 +59,7 @@ class IntegratedDensity:
 
     @classmethod
     def of(cls, distribution: Any) -> "IntegratedDensity":
-        """Panels that double in width away from the bounds and from the median, eight nodes on each."""
+        """Panels whose widths double away from the bounds and the median, with eight Gauss-Legendre nodes each."""
         quarter, middle, most = np.quantile(distribution.sample(1_001, np.random.default_rng(0)), [0.25, 0.5, 0.75])
         halves, steps = 2.0 ** -np.arange(60.0), (most - quarter) * 2.0 ** np.arange(-3.0, 60.0)
         ends = [
@@ -77,5 +77,5 @@ class IntegratedDensity:
         return cls(distribution=distribution, at=at, cells=cells, log_total=total)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Shape (...) to (...)."""
+        """The normalized log density, elementwise."""
         return np.asarray(self.distribution.log_density(x) - self.log_total)

@@ -1,1 +1,1 @@
-"""Random steps after a release."""
+"""Random post-processing of releases."""

@@ -1,4 +1,4 @@
-"""Binary draws from chances that a private mechanism released; only the draws leave."""
+"""Bernoulli draws whose probabilities a private mechanism releases; only the draws are released."""
 
 from collections.abc import Mapping
 from math import prod
@@ -32,15 +32,46 @@ def _margin(room: float, _: Mapping[str, Any]) -> float:
 
 @frozen_value
 class BernoulliSampling(Wrapper):
-    """`draws` vectors of coins whose chances are what `base` releases, moved into [margin, 1 - margin].
+    """Bernoulli draws whose success probabilities are the output of `base`, clipped to [margin, 1 - margin].
 
-    The base must release one array; all its numbers together are the d chances, d = `dimension`. It is worked out
-    for mechanisms whose public fields say it and must be given for others. The chances themselves stay secret, and so
-    does whether there were any: what is no number, and a base that releases no draws, makes the coins fair. At margin 0
-    nothing is clipped but to [0, 1], and nothing is gained.
-    `release` takes the base's data, and draws "bits", 0 or 1, shape (draws, dimension). It raises ValueError where the
-    base does not release `dimension` numbers.
-    Source: Imola and Chaudhuri 2021; docs/notes/bernoulli.md.
+    The base releases one array of d = `dimension` numbers, which are the probabilities of the d entries of each vector.
+    The probabilities stay secret. A NaN, and every entry if the base releases no draws, has probability 1/2. With
+    margin 0 the probabilities are clipped only to [0, 1], and the step does not amplify privacy. `release` takes the
+    base's data, and draws "bits", 0 or 1, shape (draws, dimension). It raises ValueError if the base does not release
+    `dimension` numbers.
+
+    Parameters
+    ----------
+    base : Mechanism
+        The inner mechanism, whose data `release` takes.
+    margin : float
+        Probabilities are clipped to [margin, 1 - margin], in [0, 1/2).
+    draws : int, default 1
+        Number of vectors, drawn independently given the same secret probabilities, >= 1. The account covers all of
+        them.
+    dimension : int, optional
+        Number d of numbers that the base releases, >= 1. None derives it from the public fields of the base.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or `dimension` must be given for this base.
+    TypeError
+        If the base is not a mechanism.
+
+    Notes
+    -----
+    Imola and Chaudhuri 2021; docs/notes/bernoulli.md. Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=3)
+    >>> mechanism = ps.BernoulliSampling(base=base, margin=0.2, draws=4)
+    >>> mechanism.release([0, 1, 1])["bits"].shape
+    (4, 1)
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
+    5.545
     """
 
     base: Mechanism
@@ -50,8 +81,8 @@ class BernoulliSampling(Wrapper):
     free_parameters = (FreeParameter(name="margin", upper=0.5, value=_margin, advice=_ADVICE),)
     command = CommandLine(
         help={
-            "margin": "chances are moved into [margin, 1 - margin]",
-            "dimension": "how many numbers the base releases, where its fields do not say it",
+            "margin": "probabilities are clipped to [margin, 1 - margin]",
+            "dimension": "number of numbers that the base releases, if its fields do not determine it",
         }
     )
 
@@ -64,7 +95,7 @@ class BernoulliSampling(Wrapper):
 
     @cached
     def accountant(self) -> BernoulliAccountant:
-        """The base's account, seen through the coins: an upper bound."""
+        """The account of the Bernoulli draws, an upper bound derived from the base's account."""
         assert self.dimension is not None
         return BernoulliAccountant(
             base=self.base.accountant, margin=self.margin, draws=self.draws, dimension=self.dimension
@@ -72,13 +103,13 @@ class BernoulliSampling(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Draws whose chances come too near to 0 and 1."""
+        """A mutant whose probabilities come too near to 0 and 1."""
         base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
-        example, bug = cls(base=base, margin=0.45, draws=4), "the coins' chances are not moved inside"
+        example, bug = cls(base=base, margin=0.45, draws=4), "the probabilities are not clipped"
         return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The base's pairs, seen through the draws."""
+        """The base's worst neighbours, observed through the Bernoulli draws."""
         group = positive_integer(group=group)
         assert self.dimension is not None
         width = self.draws * self.dimension + 1
@@ -95,7 +126,7 @@ class BernoulliSampling(Wrapper):
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         chances = self._chances(self.base._draw_checked(statistic, rng).draws)
-        return {"bits": draw_with_entropy_check(rng, lambda: self._tossed(chances, rng))}
+        return {"bits": draw_with_entropy_check(rng, lambda: self._bernoulli_draws(chances, rng))}
 
     def _chances(self, draws: Draws) -> FloatArray:
         arrays = [np.asarray(array) for array in draws.values()] or [np.full(self.dimension or 0, np.nan)]
@@ -105,18 +136,18 @@ class BernoulliSampling(Wrapper):
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)
 
-    def _tossed(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-        """By the chance of the rarer side, as doubles next to one would lose a small margin."""
+    def _bernoulli_draws(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Bernoulli draws by the probability of the rarer outcome: rounding 1 - margin would lose a small margin."""
         rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
         seldom = rng.random((self.draws, len(chances))) < rarer
         return (seldom != (chances > 0.5)).astype(np.int64)
 
 
 def _width(base: Mechanism) -> int:
-    """How many numbers the base releases, by its public fields. Raises: ValueError."""
+    """Number of numbers that the base releases, derived from its public fields. Raises ValueError."""
     shape, model = getattr(base, "shape", None), getattr(base, "model", None)
     if isinstance(model, Model):
-        shape = model.empty.shape  # a parameter has as many numbers as the statistic that it is learned from
+        shape = model.empty.shape  # the parameter has the shape of its sufficient statistic
     if shape is None or not hasattr(base, "draws"):
         raise ValueError("dimension must be given: this base's fields do not say how many numbers it releases")
     return int(base.draws) * prod(shape)

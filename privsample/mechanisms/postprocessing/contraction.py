@@ -1,4 +1,4 @@
-"""A chain of Lipschitz maps with noise and projections after a Gaussian release."""
+"""A chain of Lipschitz maps, noise and projections after a Gaussian release (amplification by iteration)."""
 
 from math import prod
 from typing import Any
@@ -22,10 +22,35 @@ from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noi
 
 @frozen_value
 class NoisyStep:
-    """x -> onto(map(x) + noise): `noise_std` may be zero, `onto` a projection onto a convex set or None.
+    """One step x -> P(map(x) + noise) of a chain, with a Lipschitz map and an optional projection P.
 
-    constant: what the map is Lipschitz with; left out, what is derived from the map. A constant above one is allowed:
-    such a step brings no contraction, its noise counts still.
+    Parameters
+    ----------
+    map : LipschitzMap
+        The map: `Affine`, `Scaling`, `Ball`, `Box`, or `StatedMap` around a function of the caller.
+    noise_std : float
+        Standard deviation of the Gaussian noise on each coordinate, finite and >= 0.
+    onto : Ball or Box, optional
+        The convex set onto which P projects. None omits the projection.
+    constant : float, optional
+        Lipschitz constant of the map in L2, at least the constant derived from the map, which is the default. A
+        constant above 1 is allowed: the step then does not contract, but its noise still counts.
+
+    Raises
+    ------
+    TypeError
+        If `map` or `onto` is of another type.
+    ValueError
+        If a number lies outside its range, or `constant` is below the derived one.
+
+    Examples
+    --------
+    >>> import numpy as np, privsample as ps
+    >>> step = ps.NoisyStep(map=ps.Scaling(factor=0.8), noise_std=0.0, onto=ps.Ball(radius=1.0))
+    >>> step.constant
+    0.8
+    >>> step(np.array([[0.5], [5.0]]), np.random.default_rng(0)).round(3).tolist()
+    [[0.4], [1.0]]
     """
 
     map: LipschitzMap
@@ -50,19 +75,48 @@ class NoisyStep:
         set_fields(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
 
     def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
-        """One step on from x, (draws, ...)."""
+        """One step from the states x, shape (draws, ...)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = np.nan_to_num(self.map(x))  # numbers near the largest may leave the range of a double
+            moved = np.nan_to_num(self.map(x))  # values near the largest double may overflow
             noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
             return noisy if self.onto is None else np.nan_to_num(self.onto(noisy))
 
 
 @frozen_value
 class NoisyContraction(PostProcessing):
-    """`steps` after a Gaussian release, of which only the last state leaves: amplification by iteration.
+    """A chain of noisy steps after a Gaussian release; only the last state is released.
 
-    base: a GaussianMechanism, or another chain. The maps act on the last axis of its statistic; a number is a vector
-    of one, and comes out as a number where one is left.
+    The noise of every step amplifies the privacy of the release (amplification by iteration). The maps act on the last
+    axis of the statistic; a single number is treated as a vector of length 1. `release` takes the base's data, and
+    draws the base's names.
+
+    Parameters
+    ----------
+    base : Mechanism
+        A GaussianMechanism, or another NoisyContraction.
+    steps : tuple of NoisyStep
+        The steps in the order in which they are applied, at least one.
+
+    Raises
+    ------
+    TypeError
+        If the base or a step is of another type.
+    ValueError
+        If the maps do not fit the shape of the statistic.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, equation (2); Bok, Su and Altschuler 2024; docs/notes/contraction.md.
+    Kind: exact for the worst maps with these constants.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=2)
+    >>> step = ps.NoisyStep(map=ps.Scaling(factor=0.8), noise_std=1.0)
+    >>> mechanism = ps.NoisyContraction(base=base, steps=(step, step))
+    >>> round(float(base.accountant.epsilon(1e-6)), 3), round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (2.254, 1.543)
     """
 
     base: Mechanism
@@ -83,7 +137,7 @@ class NoisyContraction(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A step towards zero after too little noise."""
+        """A contraction after too little noise in the mutant."""
         step = NoisyStep(map=Scaling(factor=0.8), noise_std=1.0)
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
         quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)
@@ -91,13 +145,13 @@ class NoisyContraction(PostProcessing):
         return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Those of the noise that all began with."""
+        """The worst neighbours of the first noise in the chain."""
         group = positive_integer(group=group)
         return neighbours_after_noise(self, group, width=prod(self.shape), loss=lambda account, shift: None)  # noqa: ARG005
 
     @cached
     def shape(self) -> tuple[int, ...]:
-        """Of the statistic that the chain begins with."""
+        """Shape of the statistic at the start of the chain."""
         match self.base:
             case NoisyContraction():
                 return self.base._end
@@ -107,7 +161,7 @@ class NoisyContraction(PostProcessing):
 
     @cached
     def _end(self) -> tuple[int, ...]:
-        """The shape of the last state."""
+        """Shape of the last state."""
         x = self._vectors(np.zeros((1, *self.shape)))
         for step in self.steps:
             x = step.map(x)
@@ -122,7 +176,7 @@ class NoisyContraction(PostProcessing):
 
     @cached
     def accountant(self) -> Accountant:
-        """The base's account through the steps, at the best path; exact for the worst maps."""
+        """The base's account after all steps, minimized over the paths of the shift; exact for the worst maps."""
         noise_stds = tuple(step.noise_std for step in self.steps)
         return contracted(self.base.accountant, noise_stds, tuple(float(step.constant or 0.0) for step in self.steps))
 

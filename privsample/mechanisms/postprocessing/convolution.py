@@ -1,4 +1,4 @@
-"""Random steps after a private output, with no new look at the data."""
+"""Random steps after a private release, without new access to the data."""
 
 from abc import abstractmethod
 from math import prod
@@ -18,7 +18,7 @@ from privsample.distributions.noise import GaussianNoise
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, Wrapper, account_of
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.examples import QUIET, Example
+from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.noise.additive import AdditiveNoise, GaussianMechanism, LaplaceMechanism
 from privsample.mechanisms.noise.neighbours import shifted_loss
@@ -29,8 +29,9 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 class PostProcessing(Wrapper):
-    """A random step after `base`: released at once by `release`, or by `of` from a release of the base alone.
+    """Base class: a random step after `base`.
 
+    `release` draws from the base and makes the step at once; `of` makes the step from an existing release of the base.
     `release` takes the base's data, and draws the base's names.
     """
 
@@ -38,7 +39,7 @@ class PostProcessing(Wrapper):
 
     @abstractmethod
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """The base's draws, one step on."""
+        """The draws after one step from the base's draws."""
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         before = self.base._draw_checked(statistic, rng).draws
@@ -48,10 +49,30 @@ class PostProcessing(Wrapper):
         return self.base._many_draws(outer)
 
     def of(self, release: Release, *, rng: np.random.Generator | None = None) -> Release:
-        """The step after a release of the base: no new look at the data. Whoever sees the first pays for the first.
+        """The step from an existing release of the base, without new access to the data.
 
-        Together both cost what the base costs, and so do several steps after one release: they share its noise, and
-        may tell more than their accounts added. Raises: ValueError, where another mechanism made the release.
+        An observer of both releases is charged for the base's release only. The same holds for several steps from one
+        release: they share its noise, so together they may reveal more than the sum of their accounts, but never more
+        than the base.
+
+        Parameters
+        ----------
+        release : Release
+            A release of `base`.
+        rng : numpy.random.Generator, optional
+            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+
+        Returns
+        -------
+        Release
+            The release of this mechanism.
+
+        Raises
+        ------
+        ValueError
+            If another mechanism made the release.
+        TypeError
+            If it is not a Release.
         """
         source, account = generator(rng), account_of_step(self, self.base, release, rng)
         moved = draw_with_entropy_check(source, lambda: self._step(release.draws, source))
@@ -61,7 +82,7 @@ class PostProcessing(Wrapper):
 def account_of_step(
     mechanism: Mechanism, base: Mechanism, release: Release, rng: np.random.Generator | None
 ) -> Accountant:
-    """The account of a step after a release of `base`. Raises: TypeError, ValueError, for any other release."""
+    """The account of a step after a release of `base`. Raises TypeError or ValueError for any other release."""
     if not isinstance(release, Release):
         raise TypeError(f"a step follows a Release, got {type(release).__name__}")
     if release.mechanism != base:
@@ -75,9 +96,38 @@ def account_of_step(
 
 @frozen_value
 class PostNoise(PostProcessing):
-    """More noise of the base's kind on every number that it releases: deviation or scale `noise`.
+    """Further noise on every number that `base` releases, of the same distribution as the base's noise.
 
-    base: a GaussianMechanism or a LaplaceMechanism; after Gaussian noise, any number of times.
+    `release` takes the base's data, and draws "statistic".
+
+    Parameters
+    ----------
+    base : Mechanism
+        A GaussianMechanism or a LaplaceMechanism; after Gaussian noise also another PostNoise.
+    noise : float
+        Standard deviation (Gaussian) or scale (Laplace) of the further noise, finite and > 0.
+
+    Raises
+    ------
+    TypeError
+        If the base adds no Gaussian or Laplace noise.
+    ValueError
+        If `noise` lies outside its range.
+
+    Notes
+    -----
+    docs/notes/diffusion.md (Gaussian); Balle, Barthe, Gaboardi and Geumlek 2019, Example 2 (Laplace).
+    Kind: exact, except for Laplace noise on several numbers: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=3)
+    >>> mechanism = ps.PostNoise(base=base, noise=4.0)
+    >>> round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    0.834
+    >>> mechanism.of(base.release(2.0))["statistic"].shape
+    (1,)
     """
 
     base: Mechanism
@@ -96,22 +146,22 @@ class PostNoise(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """More noise after each kind, and too little of it."""
+        """Further noise of each distribution, with too little of it in the mutants."""
         gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
         laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
         return (
-            Example.with_wrong_fields("gaussian-after", gaussian, noise=0.5, bug=QUIET),
-            Example.with_wrong_fields("laplace-after", laplace, noise=0.3, bug=QUIET),
+            Example.with_wrong_fields("gaussian-post-noise", gaussian, noise=0.5, bug=TOO_LITTLE_NOISE),
+            Example.with_wrong_fields("laplace-post-noise", laplace, noise=0.3, bug=TOO_LITTLE_NOISE),
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Those of the noise that all began with; after Gaussian noise the density is known."""
+        """The worst neighbours of the first noise; after Gaussian noise the density is known."""
         group = positive_integer(group=group)
         return neighbours_after_noise(self, group, width=prod(self._additive.shape), loss=_loss_after_noise)
 
     @property
     def _additive(self) -> AdditiveNoise:
-        """What the noise began with. Raises: TypeError."""
+        """The mechanism that adds the first noise. Raises TypeError."""
         match self.base:
             case PostNoise():
                 return self.base._additive
@@ -121,7 +171,7 @@ class PostNoise(PostProcessing):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of the two noises together."""
+        """The account of the sum of the two noises."""
         coordinates = int(np.prod(self._additive.shape))
         return noise_after(self.base.accountant, self.noise, coordinates=max(coordinates, 1))
 

@@ -1,4 +1,4 @@
-"""Statistics that diffuse: a release goes on to more private tiers with no new look at the data."""
+"""Diffusions of a statistic: a release can move to more private noise levels without new access to the data."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def _scaled_by_square(ratio: float, fields: Mapping[str, Any]) -> float:
 
 
 class DiffusionMechanism(Mechanism):
-    """A statistic of public shape, diffused for `time`; what is not a finite number counts as 0.
+    """Base class: a statistic of public shape, diffused for `time`; entries that are not finite count as 0.
 
     `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
     """
@@ -53,9 +53,9 @@ class DiffusionMechanism(Mechanism):
     @property
     @abstractmethod
     def distribution(self) -> Diffusion:
-        """How it diffuses."""
+        """The transition distribution of the diffusion."""
 
-    def _settle(self) -> None:
+    def _check_fields(self) -> None:
         shape = tuple(positive_integer(**{f"shape[{i}]": size}) for i, size in enumerate(listed(shape=self.shape)))
         set_fields(self, time=positive(time=self.time), sensitivity=positive(sensitivity=self.sensitivity), shape=shape)
         check_memory(prod(shape), lower="shape")
@@ -63,12 +63,12 @@ class DiffusionMechanism(Mechanism):
 
     @cached
     def accountant(self) -> GaussianAccountant:
-        """Exact."""
+        """The exact account at `time`."""
         return diffused(self.distribution, self.time, self.sensitivity, self.relation)
 
     @cached
     def _before_shrinking(self) -> GaussianMechanism:
-        """The Gaussian mechanism that differs by the factor `distribution.shrink(time)` alone."""
+        """The Gaussian mechanism whose output is this one's, except for the factor `distribution.shrink(time)`."""
         noise_std = self.accountant.noise_std
         return GaussianMechanism(
             sensitivity=self.sensitivity, noise_std=noise_std, relation=self.relation, shape=self.shape
@@ -82,18 +82,18 @@ class DiffusionMechanism(Mechanism):
         return {"statistic": self.distribution.shrink(self.time) * noisy}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """How many entries are not finite and would count as 0, for the curator's eyes. Raises: SchemaError."""
+        """Count the entries that are not finite and would count as 0, for the curator only. Raises SchemaError."""
         return self._before_shrinking.validate(data)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """A statistic of zero, and one whose first coordinate is moved as far as `group` units may move it."""
+        """A statistic of 0, and one whose first coordinate is moved by `group` times the sensitivity."""
         group = positive_integer(group=group)
-        return (self._neighbours(group, lambda base: base, self.accountant, tiers=1),)
+        return (self._neighbours(group, lambda base: base, self.accountant, levels=1),)
 
     def _neighbours(
-        self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, tiers: int
+        self, group: int, around: Callable[[Self], Mechanism], account: Accountant, *, levels: int
     ) -> Neighbours:
-        """The first tier says all that later ones do."""
+        """The pair for `levels` noise levels; the first determines the loss, the others are post-processing."""
         shift, deviation = group * self.sensitivity, float(np.sqrt(self.distribution.variance(self.time)))
         loss = shifted_loss(GaussianNoise(noise_std=deviation), 0.0, self.distribution.shrink(self.time) * shift)
 
@@ -103,7 +103,7 @@ class DiffusionMechanism(Mechanism):
             datasets=moved_statistic(self.shape, shift),
             draw=self._paths(around),
             loss=lambda path: loss(path[:, :1]),
-            width=tiers * self._dimension,
+            width=levels * self._dimension,
         )
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
@@ -117,32 +117,64 @@ class DiffusionMechanism(Mechanism):
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             shape = (count, *self.shape)
             many = around(replace(self, shape=shape))  # type: ignore[type-var]
-            entries = self._before_shrinking._entries(data)  # refuses data of another shape before they are repeated
+            entries = self._before_shrinking._entries(data)  # raises SchemaError before they are repeated
             path = many.release(np.broadcast_to(entries, shape), rng=rng)["statistic"]
             return np.asarray(np.moveaxis(path, 0, 1))
 
         return draw
 
     def at(self, time: float) -> Self:
-        """The same diffusion after another time."""
+        """The same diffusion after another time.
+
+        Parameters
+        ----------
+        time : float
+            The time, finite and > 0.
+
+        Returns
+        -------
+        DiffusionMechanism
+            The diffusion at that time, of the same class.
+        """
         return replace(self, time=time)  # type: ignore[type-var]
 
     def diffuse(self, release: Release, *, time: float, rng: np.random.Generator | None = None) -> Release:
-        """This diffusion's release gone on to a later time: a more private one, and no new look at the data.
+        """Continue a release of this diffusion to a later time, without new access to the data.
 
-        Whoever sees both has what the earlier one costs, and no more; so has whoever sees several later ones, which
-        share its noise: that may be more than their accounts added. Raises: ValueError, where the time is not later,
-        or the release is not this diffusion's at any time: it was processed elsewhere; TypeError.
+        The result is more private. An observer of both releases is charged for the earlier one only. The same holds for
+        several later releases: they share its noise, so together they may reveal more than the sum of their accounts,
+        but never more than the earlier release.
+
+        Parameters
+        ----------
+        release : Release
+            A release of this diffusion, at any time.
+        time : float
+            The later time, finite and greater than the time of the release.
+        rng : numpy.random.Generator, optional
+            Random generator, for simulations: the account then assumes RNG_FRESH. None draws from the system's entropy.
+
+        Returns
+        -------
+        Release
+            The release at the later time, with its own account.
+
+        Raises
+        ------
+        ValueError
+            If the time is not later, or the release is not one of this diffusion, for example because it was processed.
+        TypeError
+            If it is not a Release.
         """
         began = getattr(release, "mechanism", None)
         start = began if isinstance(began, DiffusionMechanism) and began.at(self.time) == self else self
         source, account = generator(rng), account_of_step(start.at(time), start, release, rng)
-        gone = _forward(start.time, time)
+        gone = _time_between(start.time, time)
         moved = draw_with_entropy_check(source, lambda: self._move(release["statistic"], gone, source))
         return Release(mechanism=self.at(time), draws={"statistic": moved}, account=account)
 
     def _move(self, state: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
-        """The state after so much more time."""
+        """The state after a further `time`."""
         with np.errstate(over="ignore"):
             return np.clip(self.distribution.step(state, time, rng), -LARGEST, LARGEST)
 
@@ -151,15 +183,30 @@ class DiffusionMechanism(Mechanism):
         return int(np.prod(self.shape)) if self.shape else 1
 
     def mean_squared_error(self, norm: float) -> float:
-        """E|release - statistic|^2 for a statistic of this Euclidean norm (Balle et al. 2019, equation (4))."""
+        """The expected squared L2 error of a release, E|release - statistic|^2.
+
+        Parameters
+        ----------
+        norm : float
+            L2 norm of the statistic, >= 0, in its unit.
+
+        Returns
+        -------
+        float
+            The error: squared bias plus total variance.
+
+        Notes
+        -----
+        Balle, Barthe, Gaboardi and Geumlek 2019, equation (4). Kind: exact.
+        """
         kept = self.distribution.shrink(self.time)
         return float(
             ((1.0 - kept) * norm) * ((1.0 - kept) * norm) + self._dimension * self.distribution.variance(self.time)
         )
 
 
-def _forward(start: float, end: float) -> float:
-    """The time between. Raises: ValueError, where it does not run forward."""
+def _time_between(start: float, end: float) -> float:
+    """The time between two times. Raises ValueError if the second is not later."""
     if not positive(time=end) > start:
         raise ValueError(f"times must run forward: from {start:g} a release cannot diffuse to {end:g}")
     return end - start
@@ -167,7 +214,41 @@ def _forward(start: float, end: float) -> float:
 
 @frozen_value
 class BrownianMotion(DiffusionMechanism):
-    """The statistic and noise of variance 2 `time`; `sensitivity` is the most a neighbour moves it in L2."""
+    """Brownian motion from a statistic: Gaussian noise of variance 2 `time` on each entry.
+
+    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape). `diffuse`
+    continues a release to a later time.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 distance between the statistics of two neighbouring datasets, finite and > 0, in the statistic's
+        unit.
+    time : float
+        Time of the diffusion dX = sqrt(2) dW, finite and > 0, in squared units of the statistic.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    shape : tuple of int, default ()
+        Public shape of the statistic; () is a single number.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, section 5. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.BrownianMotion(sensitivity=1, time=10)
+    >>> release = mechanism.release(212.0)
+    >>> later = mechanism.diffuse(release, time=40)
+    >>> round(float(release.account.epsilon(1e-6)), 3), round(float(later.account.epsilon(1e-6)), 3)
+    (0.941, 0.447)
+    """
 
     sensitivity: float
     time: float
@@ -184,23 +265,59 @@ class BrownianMotion(DiffusionMechanism):
     command = CommandLine(data=("statistic",), help={"time": "how long it diffuses: the noise has variance 2 time"})
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A path that is stopped too early."""
+        """A mutant that stops too early."""
         example = cls(sensitivity=1, time=0.5, shape=(2,))
         return (Example.with_wrong_fields("brownian-motion", example, time=0.35, bug="stopped too early"),)
 
     @property
     def distribution(self) -> BrownianDiffusion:
-        """Brownian motion with dX = sqrt(2) dW."""
+        """Brownian motion, dX = sqrt(2) dW."""
         return BrownianDiffusion()
 
 
 @frozen_value
 class OrnsteinUhlenbeck(DiffusionMechanism):
-    """e^(-theta time) times the statistic, and noise of variance rho^2/theta (1 - e^(-2 theta time))."""
+    """An Ornstein-Uhlenbeck process from a statistic, which shrinks it towards 0 and adds Gaussian noise.
+
+    The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
+    each entry. `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 distance between the statistics of two neighbouring datasets, finite and > 0, in the statistic's
+        unit.
+    theta : float
+        Rate of mean reversion, finite and > 0, per unit of time.
+    rho : float
+        Diffusion rate of the noise, finite and > 0.
+    time : float
+        Time of the diffusion, finite and > 0.
+    relation : Relation, default AddRemove()
+        The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+    shape : tuple of int, default ()
+        Public shape of the statistic; () is a single number.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, section 5. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.OrnsteinUhlenbeck.optimal(sensitivity=1, radius=10, zcdp=0.1)
+    >>> round(float(mechanism.accountant.epsilon(1e-6)), 3), round(mechanism.mean_squared_error(10), 3)
+    (1.995, 4.762)
+    """
 
     sensitivity: float
     theta: float
@@ -215,17 +332,17 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
     def __post_init__(self) -> None:
         set_fields(self, theta=self.distribution.theta, rho=self.distribution.rho)
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A path that is stopped too early."""
+        """A mutant that stops too early."""
         example = cls(sensitivity=1, theta=1, rho=1, time=0.5)
         return (Example.with_wrong_fields("ornstein-uhlenbeck", example, time=0.35, bug="stopped too early"),)
 
     @property
     def distribution(self) -> OrnsteinUhlenbeckDiffusion:
-        """Mean reversion of rate theta and noise of rate rho."""
+        """The Ornstein-Uhlenbeck process with mean reversion `theta` and noise rate `rho`."""
         return OrnsteinUhlenbeckDiffusion(theta=self.theta, rho=self.rho)
 
     @classmethod
@@ -238,30 +355,82 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
         relation: Relation = _DEFAULT,
         shape: tuple[int, ...] = (),
     ) -> Self:
-        """At time 1, the least worst-case squared error of all with rdp(a) <= a zcdp, for statistics of norm <= radius.
+        """The process at time 1 with the least worst-case squared error under a zCDP guarantee.
 
-        That error is d s^2 R^2/(2 zcdp R^2 + d s^2). Source: Balle et al. 2019, Theorem 8; docs/notes/diffusion.md.
+        The worst case is over statistics of norm at most `radius` = R. The least error is d s^2 R^2/(2 zcdp R^2 + d
+        s^2), for d numbers and sensitivity s.
+
+        Parameters
+        ----------
+        sensitivity : float
+            Largest L2 distance s between the statistics of two neighbouring datasets, finite and > 0, in the
+            statistic's unit.
+        radius : float
+            Bound R on the L2 norm of the statistic, finite and > 0, in its unit.
+        zcdp : float
+            The zCDP parameter, finite and > 0: rdp(a) <= a zcdp, in nats.
+        relation : Relation, default AddRemove()
+            The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
+        shape : tuple of int, default ()
+            Public shape of the statistic; () is a single number.
+
+        Returns
+        -------
+        OrnsteinUhlenbeck
+            The mechanism; rounding stays on the safe side of the guarantee.
+
+        Notes
+        -----
+        Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 8; docs/notes/diffusion.md.
         """
         rate = positive(zcdp=zcdp)
         spread = max(int(np.prod(shape)), 1) * positive(sensitivity=sensitivity) ** 2 / 2 / rate
         theta = float(np.log1p(spread / positive(radius=radius) ** 2))
         rho = float(sensitivity * np.sqrt(theta / (2 * rate * np.expm1(2 * theta))))
-        rho *= 1 + (32 + 16 * theta) * np.finfo(float).eps  # on the safe side of zcdp
+        rho *= (
+            1 + (32 + 16 * theta) * np.finfo(float).eps
+        )  # more than the rounding error of rho, so that the account is at most zcdp
         return cls(sensitivity=sensitivity, theta=theta, rho=rho, time=1.0, relation=relation, shape=shape)
 
 
 @frozen_value
 class MultilevelRelease(Wrapper):
-    """One path of a diffusion, released at `base.time` and at each of the later `times`.
+    """One path of a diffusion, released at several noise levels: at `base.time` and at each of the later `times`.
 
-    All tiers together cost what the first costs, since the others are made from it; each tier alone costs less:
-    `tiers` takes them apart, for readers of whom each sees one.
-    `release` takes the base's statistic, and draws "statistic", shape (tiers, *shape), the least private first.
+    All levels together cost what the first level costs, because the others are post-processing of it. Each level alone
+    costs less; `split_levels` separates them, for readers who each see a single level. `release` takes the base's
+    statistic, and draws "statistic", shape (levels, *shape), the least noisy level first.
+
+    Parameters
+    ----------
+    base : DiffusionMechanism
+        The diffusion, a BrownianMotion or OrnsteinUhlenbeck, at the time of the least noisy level.
+    times : tuple of float
+        The later times, increasing, finite and greater than `base.time`.
+
+    Raises
+    ------
+    TypeError
+        If the base is not a diffusion.
+    ValueError
+        If the times do not increase.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, section 5; docs/notes/diffusion.md. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.MultilevelRelease(base=ps.BrownianMotion(sensitivity=1, time=10), times=(40, 160))
+    >>> release = mechanism.release(212.0)
+    >>> [round(float(level.account.epsilon(1e-6)), 3) for level in mechanism.split_levels(release)]
+    [0.941, 0.447, 0.213]
     """
 
     base: DiffusionMechanism
     times: tuple[float, ...]
-    _checks_entropy = False  # nothing but draws happens between the draws
+    _checks_entropy = False  # there is no long work between the draws
     command = CommandLine(
         help={"base": 'the diffusion, e.g. "brownian-motion sensitivity=1 time=0.5"', "times": "the later times"}
     )
@@ -273,17 +442,17 @@ class MultilevelRelease(Wrapper):
             self, times=tuple(positive(**{f"times[{i}]": time}) for i, time in enumerate(listed(times=self.times)))
         )
         for start, end in pairwise((self.base.time, *self.times)):
-            _forward(start, end)
+            _time_between(start, end)
 
     @cached
     def accountant(self) -> GaussianAccountant:
-        """The least private tier's."""
+        """The account of the least noisy level, which covers all levels."""
         return self.base.accountant
 
     def _draw(self, statistic: FloatArray, rng: np.random.Generator) -> Draws:
         path = [self.base._draw(statistic, rng)["statistic"]]
         for start, end in pairwise((self.base.time, *self.times)):
-            path.append(self.base._move(path[-1], _forward(start, end), rng))
+            path.append(self.base._move(path[-1], _time_between(start, end), rng))
         return {"statistic": np.concatenate(path)}
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
@@ -291,19 +460,31 @@ class MultilevelRelease(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A path whose first tier is released too early."""
+        """A mutant whose first level is released too early."""
         motion = BrownianMotion(sensitivity=1, time=0.5)
-        example, bug = cls(base=motion, times=(1.0, 2.0)), "its first tier comes too early"
-        return (Example.with_wrong_fields("hierarchy", example, base=motion.at(0.35), bug=bug),)
+        example, bug = cls(base=motion, times=(1.0, 2.0)), "the first noise level is released too early"
+        return (Example.with_wrong_fields("multilevel-release", example, base=motion.at(0.35), bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The base's, of which all tiers are released."""
+        """The base's worst neighbours, with all levels released."""
         group = positive_integer(group=group)
-        tiers = 1 + len(self.times)
-        return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, tiers=tiers),)
+        levels = 1 + len(self.times)
+        return (self.base._neighbours(group, lambda base: replace(self, base=base), self.accountant, levels=levels),)
 
-    def tiers(self, release: Release) -> tuple[Release, ...]:
-        """Each tier of a release of this hierarchy as a release of its own, with its own account."""
+    def split_levels(self, release: Release) -> tuple[Release, ...]:
+        """Each noise level as a release of its own, with its own account.
+
+        Parameters
+        ----------
+        release : Release
+            A release of this mechanism.
+
+        Returns
+        -------
+        tuple of Release
+            One release for each level, the least noisy first. An observer of several levels is charged for the least
+            noisy one.
+        """
         account = account_of_step(self, self, release, None)
         fresh = account.assumptions - self.accountant.assumptions
         found = []

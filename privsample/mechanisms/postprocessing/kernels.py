@@ -31,11 +31,41 @@ def _iterated(steps: float, fields: Mapping[str, Any]) -> FloatArray:
 
 @frozen_value
 class MarkovKernel(PostProcessing):
-    """Every code that `base` releases goes to an outcome by its row of `matrix`, (codes, outcomes), independently.
+    """A Markov kernel on the codes that `base` releases: each code moves independently by its row of `matrix`.
 
-    The base releases codes 0, ..., K-1 of which a neighbour changes one, and says how many by `code_count`:
-    RandomizedResponse, a mechanism for profiles, another kernel. What samples the records goes outside:
-    Subsampled(base=MarkovKernel(...), ...).
+    The base releases codes 0, ..., K-1, of which a neighbour changes one, and its `code_count` is K:
+    RandomizedResponse, a mechanism for profiles, or another kernel. A mechanism that samples records goes outside:
+    `Subsampled(base=MarkovKernel(...), ...)`. `release` takes the base's data, and draws the base's names. `calibrate`
+    finds the least number of steps of the kernel `matrix` that meets the target.
+
+    Parameters
+    ----------
+    base : Mechanism
+        The inner mechanism, whose data `release` takes.
+    matrix : numpy.ndarray of float
+        Transition probabilities, shape (K, outcomes), >= 0, each row with sum 1.
+
+    Raises
+    ------
+    TypeError
+        If the base does not release codes.
+    ValueError
+        If the matrix is not stochastic, or does not have K rows.
+
+    Notes
+    -----
+    Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 1 (mixing). Kind: exact if the base's distributions are known,
+    else upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.RandomizedResponse(log_odds=2.0, relation=ps.ReplaceOne(n=3))
+    >>> mechanism = ps.MarkovKernel(base=base, matrix=[[0.7, 0.3], [0.2, 0.8]])
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
+    0.903
+    >>> round(float(mechanism.after(2).accountant.epsilon(0.0)), 3)
+    0.456
     """
 
     base: Mechanism
@@ -66,7 +96,7 @@ class MarkovKernel(PostProcessing):
 
     @property
     def accountant(self) -> KernelAccountant:
-        """The account of the base, behind the kernel."""
+        """The account of the codes after the kernel."""
         return self._account
 
     @property
@@ -75,30 +105,41 @@ class MarkovKernel(PostProcessing):
         return self._account.constants
 
     def code_count(self) -> int:
-        """The outcomes."""
+        """The number of outcomes."""
         return int(self.matrix.shape[1])
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A kernel that moves codes less often than is said."""
+        """A mutant that moves codes half as often as stated."""
         matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
         example = cls(base=RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=1)), matrix=matrix)
         bug = "it moves half as often as it is said to"
         return (Example.with_wrong_fields("markov-kernel", example, matrix=(matrix + np.eye(2)) / 2, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Those of the innermost base, whichever the kernels leave most different."""
+        """The innermost base's pair that the kernels leave most different."""
         group = positive_integer(group=group)
         return self.worst_neighbours_through(self, (), group)
 
     def worst_neighbours_through(
         self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
     ) -> tuple[Neighbours, ...]:
-        """The base's, through this kernel first."""
+        """The base's worst neighbours, with this kernel applied first."""
         return self.base.worst_neighbours_through(outer, (self.matrix, *kernels), group)
 
     def after(self, steps: int) -> Self:
-        """The same with `steps` steps of the kernel in place of one."""
+        """The same mechanism with several steps of the kernel in place of one.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps, >= 1; the matrix must be square.
+
+        Returns
+        -------
+        MarkovKernel
+            The mechanism whose matrix is the power `matrix`^`steps`.
+        """
         return replace(self, matrix=iterated(self.matrix, steps))
 
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:

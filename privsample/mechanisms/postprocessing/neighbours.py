@@ -1,4 +1,4 @@
-"""Neighbours of what follows on noise: more noise, chains of noisy steps, and diffusions."""
+"""Worst neighbours of post-processed noise: further noise, chains of noisy steps, and diffusions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,9 +13,9 @@ from privsample.mechanisms.noise.additive import AdditiveNoise
 def neighbours_after_noise(
     mechanism: Mechanism, group: int, *, width: int, loss: Callable[[Accountant, float], Loss | None]
 ) -> tuple[Neighbours, ...]:
-    """The pairs of the noise that all began with.
+    """The worst neighbours of the first noise in a chain of wrappers.
 
-    loss: of outputs, from the account of one draw and how far the first coordinate of the statistic is moved.
+    loss: the loss of outputs, from the account of one draw and the shift of the statistic's first coordinate.
     """
     one = _with_draws(mechanism, 1)
     first = _first_noise(one)
@@ -37,7 +37,7 @@ def _first_noise(mechanism: Any) -> AdditiveNoise:
 
 
 def _with_draws(mechanism: Any, draws: int) -> Mechanism:
-    """The same after `draws` copies of the first noise."""
+    """The same mechanism after `draws` copies of the first noise."""
     if isinstance(mechanism, AdditiveNoise):
         return replace(mechanism, draws=draws)  # type: ignore[type-var]
     return replace(mechanism, base=_with_draws(mechanism.base, draws))

@@ -1,1 +1,1 @@
-"""Profile-based privacy."""
+"""Mechanisms for profile-based privacy."""

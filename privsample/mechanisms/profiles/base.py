@@ -1,4 +1,4 @@
-"""What all profile-based mechanisms share: solve part by part, check every edge, release, save and load."""
+"""Shared code of profile-based mechanisms: solve each component, check every edge, release, save and load."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
-from privsample.mechanisms.codes import code_loss, through, worst_rows
+from privsample.mechanisms.codes import after_kernels, code_loss, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.neighbours import Dataset, Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
@@ -33,24 +33,24 @@ from privsample.mechanisms.profiles.program import Program, Unsolved, joined, pr
 from privsample.mechanisms.profiles.repair import kept, repaired
 from privsample.relations import ProfileEdge
 
-_MOST = 50.0  # where calibration starts: randomized response would then change nothing in a double
-_NOTHING = 1e-12  # what a mechanism may change more than randomized response does, which is always at hand
+_MOST = 50.0  # upper end of the search: randomized response changes nothing there in doubles
+_NOTHING = 1e-12  # rounding tolerance when a mechanism is compared with randomized response
 _PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
-_LEAST = 1e-9  # below it doubles cannot hold two distributions that are as close as promised and not equal
+_LEAST = 1e-9  # below it two different distributions in doubles cannot be this close
 
 
 class ProfileMechanism(Mechanism):
-    """Each observation is exchanged by the matrix of its profile, solved for once and kept in `matrices`.
+    """Base class: each observation is replaced by a draw from its row of the profile's matrix.
 
-    matrices: (profiles, d, d); entry [i, x, y] is the probability of releasing y for x observed under profile i, a
-    whole multiple of 2^-53, drawn exactly so. Given matrices, as by a file, are checked in place of solving: every edge
-    on the stored doubles. observations: how many one profile may be behind; independent, or nothing is promised.
-    missing: the symbol that stands for every observation out of range.
+    The matrices are computed once and kept in `matrices`, shape (profiles, d, d); entry [i, x, y] is the probability of
+    releasing y for x observed under profile i. Every entry is a whole multiple of 2^-53 and is drawn exactly. Matrices
+    that are given, for example by a file, are not computed again: every edge is checked on the stored doubles.
 
-    `release` takes anything with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
-    mapping, a pandas, polars or Arrow table. With names that are text, whole numbers count profiles from 0. Rows are
-    taken for different sources, alike in profile or not; up to `observations` of them may be of one source. It draws
-    "symbols", whole numbers of shape (1, n), in the order given; n is public.
+    `release` takes any data with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
+    mapping, or a pandas, polars or Arrow table. If the names are text, whole numbers count profiles from 0. Each row
+    may come from a different source, with the same profile or another; up to `observations` rows may come from one
+    source. The observations of a source must be independent, else the account does not hold. The draws are "symbols",
+    whole numbers of shape (1, n), in the order given; n is public.
     """
 
     __slots__ = ()
@@ -63,13 +63,13 @@ class ProfileMechanism(Mechanism):
         FreeParameter(name="epsilon", upper=_MOST, advice="a smaller epsilon cannot be kept in doubles"),
     )
 
-    _even: ClassVar[bool] = True  # whether all mending is by the uniform distribution, so that flips stay flips
+    _uniform_repair: ClassVar[bool] = True  # repair by the uniform distribution, which keeps flips symmetric
 
-    _together: ClassVar[bool] = False  # whether one program may hold several components, each with its own optimum
+    _solves_jointly: ClassVar[bool] = False  # one program for several components, each with its own optimum
     command = CommandLine(
         help={
             "graph": 'a JSON file, e.g. {"profiles": {"a": [0.2, 0.8], "b": [0.6, 0.4]}, "edges": [["a", "b"]]}',
-            "epsilon": "what every edge keeps",
+            "epsilon": "the guarantee of every edge",
             "weights": "one weight for each profile (default: ones)",
             "cost": "the cost of releasing each symbol for each other, e.g. 0,1;1,0",
             "observations": "how many observations one source may give (default: 1)",
@@ -80,10 +80,10 @@ class ProfileMechanism(Mechanism):
 
     @abstractmethod
     def _part(self, program: Program) -> FloatArray:
-        """Matrices (m, d, d) for one connected component, or for several that are solved together."""
+        """Matrices (m, d, d) for one connected component, or for several components that are solved together."""
 
-    def _settle(self) -> None:
-        """Check the fields; solve, or check the matrices that were given."""
+    def _check_fields(self) -> None:
+        """Check the fields, and compute the matrices or check the given ones."""
         if not isinstance(self.graph, ProfileGraph):
             raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
         epsilon = positive(epsilon=self.epsilon)
@@ -104,43 +104,43 @@ class ProfileMechanism(Mechanism):
         self.accountant  # noqa: B018 - building it checks every edge
 
     @property
-    def _asis(self) -> bool:
-        """Whether the aim is the least change: observations are released as they are where that keeps every edge."""
+    def _minimizes_change(self) -> bool:
+        """True if observations are released unchanged wherever that protects every edge."""
         return True
 
     def _check(self) -> None:
-        """What the class asks of its own fields."""
+        """Check the fields that only this class has."""
 
     def _solved(self) -> FloatArray:
-        """Every connected component apart, repaired."""
-        graph, aim = self.graph, self._asis
+        """The repaired matrices of all connected components."""
+        graph, aim = self.graph, self._minimizes_change
         result = np.tile(np.eye(graph.symbols), (len(graph), 1, 1))
         todo = [
             each
             for each in programs(graph, self.epsilon)
             if not (aim and kept(each.distributions, each.ends, each.epsilon))
         ]
-        for program in [joined(todo)] if self._together and todo else todo:
-            result[program.members] = self._tried(self._part, program)
+        for program in [joined(todo)] if self._solves_jointly and todo else todo:
+            result[program.members] = self._solve_or_fail(self._part, program)
         for program in todo:
-            result[program.members] = self._tried(self._mended, program, result[program.members])
+            result[program.members] = self._solve_or_fail(self._repaired_or_response, program, result[program.members])
         return result
 
-    def _tried(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
+    def _solve_or_fail(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
         try:
             return step(program, *more)
         except Unsolved as error:
             raise NumericalFailure(self._failure(program, error)) from None
 
-    def _mended(self, program: Program, raw: FloatArray) -> FloatArray:
-        """Matrices that keep every edge: these, or randomized response where that changes less."""
-        mended = repaired(program, raw, even=self._even)
-        if not self._asis or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
+    def _repaired_or_response(self, program: Program, raw: FloatArray) -> FloatArray:
+        """Matrices that protect every edge: the repaired ones, or randomized response if it changes less."""
+        mended = repaired(program, raw, even=self._uniform_repair)
+        if not self._minimizes_change or _largest(program.distributions, mended) <= self.baseline + _NOTHING:
             return mended
-        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._even)
+        return repaired(program, response(len(raw), self.graph.symbols, self.epsilon), even=self._uniform_repair)
 
     def _failure(self, program: Program, error: Exception) -> str:
-        """The solver's own message, and the edge that asks most of it."""
+        """The solver's own message, and the edge that is hardest to protect."""
         distributions, ends = program.distributions, program.ends
         if not len(ends):
             return f"the solver failed: {error}"
@@ -158,9 +158,7 @@ class ProfileMechanism(Mechanism):
 
     @cached
     def accountant(self) -> Accountant:
-        """The account of all observations of one profile: exact, from the distributions that come out of the
-        matrices.
-        """
+        """The exact account of all observations of one source, from the output distributions of the matrices."""
         single = self._single
         return single if self.observations == 1 else single.independent_observations(self.observations)
 
@@ -172,55 +170,55 @@ class ProfileMechanism(Mechanism):
 
     @cached
     def distributions(self) -> FloatArray:
-        """What comes out for each profile, (profiles, d)."""
+        """The output distribution of each profile, shape (profiles, d)."""
         return output_distributions(self.graph.distributions, self.matrices)
 
     @property
     def largest_change(self) -> float:
-        """The largest probability, over profiles and symbols observed, of releasing one other symbol for it."""
+        """The largest probability, over profiles and observed symbols, of releasing one particular other symbol."""
         return _largest(self.graph.distributions, self.matrices)
 
     @property
     def distortion(self) -> FloatArray:
-        """For each profile the probability that the symbol released is not the one observed, (profiles,)."""
+        """For each profile, the probability of releasing another symbol than the observed one, (profiles,)."""
         moved = self.matrices * ~np.eye(self.graph.symbols, dtype=bool)
         return np.asarray(np.einsum("kx,kxy->k", self.graph.distributions, moved))
 
     @property
     def baseline(self) -> float:
-        """`largest_change` of randomized response at the same epsilon, which hides every observation.
+        """The `largest_change` of randomized response at the same epsilon, which hides every observation.
 
-        Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
+        Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
         """
         return response_change(self.graph.symbols, self.epsilon)
 
     @cached
     def domain(self) -> Domain:
-        """{0, ..., d-1}; whatever is missing or outside counts as `missing`."""
+        """The symbols {0, ..., d-1}; values that are missing or outside count as `missing`."""
         high = self.graph.symbols - 1.0
         return Domain(low=0.0, high=high, missing=float(self.missing), whole=True, outside_is_missing=True)
 
     def code_count(self) -> int:
-        """The symbols, where each source is observed once."""
+        """The number of symbols, if each source is observed once. Raises ValueError otherwise."""
         if self.observations != 1:
             raise ValueError(f"a kernel takes one observation of each source, got observations={self.observations}")
         return self.graph.symbols
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The ends of the edges, or for a group of that many edges, that differ most."""
+        """The most different pairs of profiles within `group` edges of each other."""
         group = positive_integer(group=group)
         return self.worst_neighbours_through(self, (), group)
 
     def worst_neighbours_through(
         self, outer: Mechanism, kernels: tuple[FloatArray, ...], group: int
     ) -> tuple[Neighbours, ...]:
-        """The ends of the edges, or for a group of that many edges, that differ most behind the kernels.
+        """The pairs of profiles within `group` edges of each other that the kernels leave most different.
 
-        A dataset names a profile. Its symbols are only examples: each draw observes the profile afresh.
+        A dataset names a profile. Its symbols are only examples: each draw observes the profile again.
         """
-        graph, distributions = self.graph.within(group), through(self.distributions, kernels)
+        graph, distributions = self.graph.within(group), after_kernels(self.distributions, kernels)
         if not len(graph.ends):
-            raise ValueError("the graph must have an edge: without one nothing is promised")
+            raise ValueError("the graph must have an edge: without edges there is no guarantee to audit")
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             distribution = graph.distributions[graph.names.index(data["profile"])]
@@ -244,10 +242,10 @@ class ProfileMechanism(Mechanism):
         return tuple(pair(*found) for found in worst_rows(distributions, graph.ends))
 
     def _many_draws(self, outer: Mechanism) -> Draw:
-        """Observations are released independently of each other."""
+        """One release of many copies of the data, because observations are released independently of each other."""
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
-            self._columns(data)  # refuses data of another form before they are repeated
+            self._columns(data)  # raises SchemaError before they are repeated
             names, symbols = np.asarray(data["profile"]), read_column(data["symbol"])
             many = {
                 "profile": np.tile(names, count) if names.ndim else data["profile"],
@@ -268,7 +266,7 @@ class ProfileMechanism(Mechanism):
         return Sampler(self.matrices)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
+        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         profile, _ = self._columns(data)
         counts = np.bincount(profile, minlength=len(self.graph))
         silent = int((counts == 0).sum())
@@ -293,13 +291,13 @@ class ProfileMechanism(Mechanism):
 
 
 def _largest(distributions: FloatArray, matrices: FloatArray) -> float:
-    """The largest entry off the diagonals in rows of symbols that occur."""
+    """The largest off-diagonal entry in the rows of symbols that occur."""
     occurring = np.where((distributions > 0)[:, :, None], matrices, 0.0)
     return float((occurring * ~np.eye(distributions.shape[1], dtype=bool)).max())
 
 
 def positions(names: tuple[Name, ...], sources: Any) -> IntArray:
-    """Where each source stands among the names: one name gives shape (), a column (n,). Raises: SchemaError."""
+    """Position of each source among the names: shape () for one name, (n,) for a column. Raises SchemaError."""
     unknown = SchemaError("the profile column holds something that is not a profile of the graph")
     known = {name: k for k, name in enumerate(names)}
     try:

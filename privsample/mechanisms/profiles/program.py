@@ -1,6 +1,4 @@
-"""Linear programs over the profiles of connected components: what is added to their distributions must keep every
-edge.
-"""
+"""Linear programs over the profiles of connected components, with one privacy constraint for each edge."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,17 +11,17 @@ from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray, ProfileGraph
 
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-# HiGHS gives up on some programs, or calls them infeasible wrongly: without presolve, then by its own wider tolerances
+# HiGHS fails on some programs or wrongly reports infeasibility: retry without presolve, then with its own tolerances
 _OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {})
 _INFEASIBLE = 2
 
 
 class Unsolved(Exception):
-    """The solver gave no answer; the message says why."""
+    """The solver returned no solution; the message says why."""
 
 
 def sparse(rows: ArrayLike, columns: ArrayLike, values: ArrayLike, shape: tuple[int, int]) -> Any:
-    """A sparse matrix with these values at these places, broadcast together; values at one place add up."""
+    """A sparse matrix of these values, broadcast against their positions; values at the same position are added."""
     from scipy.sparse import csr_array
 
     at, across, held = np.broadcast_arrays(rows, columns, np.asarray(values, dtype=np.float64))
@@ -31,7 +29,7 @@ def sparse(rows: ArrayLike, columns: ArrayLike, values: ArrayLike, shape: tuple[
 
 
 def stacked(blocks: list[list[Any]]) -> Any:
-    """One sparse matrix of blocks; None stands for zeros."""
+    """One sparse matrix of blocks; None is a block of zeros."""
     from scipy.sparse import block_array
 
     return block_array(blocks, format="csr")
@@ -39,9 +37,9 @@ def stacked(blocks: list[list[Any]]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """distributions (m, d) of profiles with the edges `ends` (edges, 2) to be kept up to epsilon.
+    """Profiles with distributions (m, d), and the edges `ends` (edges, 2) to be protected up to epsilon.
 
-    members (m,): where the profiles stand in their graph.
+    members (m,): positions of the profiles in their graph.
     """
 
     distributions: FloatArray
@@ -51,10 +49,12 @@ class Program:
 
     @cached_property
     def private(self) -> Any:
-        """Rows <= 0 in the output distributions, flattened, that keep every edge both ways.
+        """Sparse constraints, rows <= 0, on the flattened output distributions, which protect every edge.
 
-        Where every two profiles are joined, all distributions must lie between one envelope and e^eps times it: d more
-        unknowns in place of a row for each pair.
+        Each edge is protected in both directions.
+
+        If every two profiles are joined by an edge, all distributions must lie between one envelope and e^epsilon times
+        it: d additional unknowns replace one row for each pair.
         """
         size, symbols = self.distributions.shape
         each, outputs = np.arange(symbols), np.arange(self.distributions.size)
@@ -79,12 +79,11 @@ class Program:
         limits: FloatArray | None = None,
         feasible: bool = False,
     ) -> FloatArray | None:
-        """The z of least cost @ z with 0 <= z <= upper, rows @ z <= limits, and private output distributions P + moves
-        @ z.
+        """The z that minimizes cost @ z with private output distributions P + moves @ z, or None if there is none.
 
-        cost, upper: (v,); moves: sparse (m d, v); rows: sparse (r, v). Returns None where there is no such z; with
-        `feasible` there is one, and the solver is asked in further ways before it is believed.
-        Raises: Unsolved, where the solver gives up.
+        The constraints are 0 <= z <= upper and rows @ z <= limits. cost, upper: (v,); moves: sparse (m d, v); rows:
+        sparse (r, v). With `feasible` a solution is known to exist, and an answer of infeasibility is not accepted
+        until further solver options have been tried. Raises Unsolved if the solver fails.
         """
         from scipy.optimize import linprog
 
@@ -116,7 +115,7 @@ class Program:
             return None
         if found.status != 0:
             raise Unsolved(found.message)
-        return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver keeps to its bounds up to 1e-10 only
+        return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver satisfies its bounds only up to 1e-10
 
 
 def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
@@ -142,7 +141,7 @@ def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
 
 
 def joined(parts: list[Program]) -> Program:
-    """Several programs as one, no edge between them."""
+    """Several programs as one, without edges between them."""
     starts = np.cumsum([0, *(len(part.distributions) for part in parts)])
     return Program(
         distributions=np.concatenate([part.distributions for part in parts]),

@@ -1,4 +1,4 @@
-"""From a solver's matrices to matrices that keep every edge on the doubles that are stored: docs/notes/profiles.md."""
+"""Repair of a solver's matrices, so that the stored doubles protect every edge: docs/notes/profiles.md."""
 
 import numpy as np
 
@@ -9,15 +9,16 @@ from privsample.mechanisms.profiles.program import Program, Unsolved
 
 
 def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArray:
-    """Matrices (m, d, d) in whole units of 2^-53 whose output distributions keep every edge, with a margin for all
-    rounding.
+    """Matrices (m, d, d) in multiples of 2^-53 whose output distributions protect every edge.
 
-    Every row is mixed with the least share of one common distribution that mends the worst edge at each symbol: c(y) =
-    max [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1) over the edges, both ways, with r = e^epsilon less the
-    margin and a the rounding to whole units; the share is C = sum of c and the distribution c / C. Rows of symbols that
-    never occur stay as they are. With `even` the distribution is uniform and mixed into all rows, so that a flip stays
-    a flip.
-    Raises: Unsolved, where the solver's answer was so far off that no share mends it.
+    A margin covers all rounding.
+
+    Every row is mixed with the least share of one common distribution that repairs the worst edge at each symbol: c(y)
+    = max [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1), the maximum over the edges in both directions, with r =
+    e^epsilon reduced by the margin and a the rounding error of whole units. The share is C = sum of c, and the
+    distribution is c / C. Rows of symbols that never occur are not changed. With `even` the distribution is uniform and
+    is mixed into all rows, so that a symmetric flip stays symmetric. Raises Unsolved if the solver's answer is so
+    inaccurate that no share repairs it.
     """
     distributions, ends, epsilon = program.distributions, program.ends, program.epsilon
     plain = whole_units(matrices)
@@ -25,9 +26,7 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
         return plain
     symbols = distributions.shape[1]
     output = output_distributions(distributions, matrices)
-    possible = (output + distributions).max(
-        axis=0
-    ) > 0.0  # rounding leaves a little on the diagonal even of unused symbols
+    possible = (output + distributions).max(axis=0) > 0.0  # rounding leaves small diagonal entries of unused symbols
     needed = np.where(possible, _missing(output, ends, epsilon, (symbols + 1) * UNIT), 0.0)
     if even:
         needed = np.full(symbols, needed.max())
@@ -39,15 +38,15 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
 
 
 def kept(output: FloatArray, ends: IndexArray, epsilon: float) -> bool:
-    """Whether output distributions (m, d) keep every edge, with the margin."""
+    """True if the output distributions (m, d) protect every edge with the margin."""
     return not len(ends) or not _missing(output, ends, epsilon, 0.0).any()
 
 
 def _missing(output: FloatArray, ends: IndexArray, epsilon: float, rounding: float) -> FloatArray:
-    """c(y) of each symbol: how much of it must be mixed in."""
+    """The c(y) of each symbol: the amount of it that must be mixed in."""
     symbols = output.shape[1]
     margin = 1e-13 + 16 * symbols * np.finfo(np.float64).eps
-    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # beyond, a double ends
+    ratio_less_one = np.expm1(min(epsilon - margin, 700.0))  # the exponential overflows beyond 709
     a, b = ends.T
     gap = np.maximum(output[a], output[b]) - np.minimum(output[a], output[b]) * (1.0 + ratio_less_one)
     return np.asarray(np.maximum(gap.max(axis=0), 0.0) / ratio_less_one + rounding * (1.0 + 2.0 / ratio_less_one))

@@ -1,4 +1,4 @@
-"""Profile-based privacy: release observations so that their source is hidden and the rest is kept."""
+"""Profile-based privacy: release observations so that their source profile is hidden and the rest is preserved."""
 
 from dataclasses import field
 from typing import ClassVar
@@ -14,7 +14,7 @@ from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
 from privsample.mechanisms.profiles.solver import cheapest_matrices, least_flips, least_matrices
 
-_BOLD = "solved at a larger epsilon"
+_LARGER_EPSILON = "solved at a larger epsilon"
 
 
 def _two_bits() -> ProfileGraph:
@@ -33,9 +33,9 @@ def _roles() -> ProfileGraph:
 
 
 def edge_flips(program: Program) -> FloatArray:
-    """The least flip that hides each edge of two-symbol profiles, (edges,): D/(2D + e^eps - 1), D = [p - e^eps q]_+.
+    """The least flip that protects each edge of two-symbol profiles, (edges,): D/(2D + e^eps - 1), D = [p - e^eps q]_+.
 
-    Source: Geumlek 2020, Observation 10, with the positive parts that it lacks (docs/notes/profiles.md).
+    Geumlek 2020, Observation 10, with the positive parts that it omits (docs/notes/profiles.md).
     """
     p, q = program.distributions[program.ends[:, 0]], program.distributions[program.ends[:, 1]]
     gap = np.maximum(np.maximum(p, q) * np.exp(-program.epsilon) - np.minimum(p, q), 0.0).max(axis=1)
@@ -48,7 +48,7 @@ def _flipping(flips: FloatArray) -> FloatArray:
 
 
 def _one_flip(program: Program) -> FloatArray:
-    """The flip that the worst edge needs, for all."""
+    """The flip that the worst edge needs, for all profiles."""
     return _flipping(np.full(len(program.distributions), edge_flips(program).max()))
 
 
@@ -58,7 +58,7 @@ def _two_symbols(graph: ProfileGraph) -> None:
 
 
 def _weights(weights: FloatArray, graph: ProfileGraph) -> FloatArray:
-    """One weight for each profile; ones where none are given."""
+    """One weight for each profile; ones if none are given."""
     found = real_array(weights=weights).copy() if np.size(weights) else np.ones(len(graph))
     if found.shape != (len(graph),) or not np.all((found >= 0) & (found < np.inf)):
         raise ValueError(f"weights must be finite and >= 0, one for each of {len(graph)} profiles")
@@ -68,9 +68,46 @@ def _weights(weights: FloatArray, graph: ProfileGraph) -> FloatArray:
 
 @frozen_value
 class OneBit(ProfileMechanism):
-    """Two profiles of one bit and one flip for both, in closed form.
+    """Profile-based privacy for two profiles of one bit: both profiles use the same flip probability, in closed form.
 
-    Source: Geumlek 2020, Algorithm 6 (single-bit two-profile mechanism).
+    `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or
+    one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is public.
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        Two profiles over two symbols, joined by an edge.
+    epsilon : float
+        The guarantee of every edge for one observation, in nats, >= 1e-9.
+    observations : int, default 1
+        Largest number of independent observations of one source, >= 1. The account covers all of them.
+    missing : int, default 0
+        The symbol, in {0, ..., d-1}, that replaces every observation that is missing or out of range.
+    matrices : numpy.ndarray of float, optional
+        Transition matrices, shape (profiles, d, d); entry [i, x, y] is the probability of releasing y for x under
+        profile i. By default they are computed. Given matrices must be whole multiples of 2^-53, and every edge is
+        checked on them.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or given matrices are not valid.
+    NumericalFailure
+        If the solver fails; the message names the edge that is hardest to protect.
+
+    Notes
+    -----
+    Geumlek 2020, Algorithm 6 (single-bit two-profile mechanism). Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+    >>> mechanism = ps.OneBit(graph=graph, epsilon=0.3)
+    >>> round(float(mechanism.largest_change), 3)
+    0.327
+    >>> mechanism.release({"profile": "a", "symbol": [1, 1, 0]})["symbols"].shape
+    (1, 3)
     """
 
     graph: ProfileGraph
@@ -80,13 +117,13 @@ class OneBit(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Solved at a larger epsilon than is said."""
+        """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_two_bits(), epsilon=epsilon) for epsilon in (0.3, 0.6))
-        return (Example(name="one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="one-bit", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -99,9 +136,45 @@ class OneBit(ProfileMechanism):
 
 @frozen_value
 class OneBitCluster(ProfileMechanism):
-    """Profiles of one bit; each connected component flips with the probability that its worst edge needs.
+    """Profile-based privacy for profiles of one bit: one flip probability for each connected component, in closed form.
 
-    Source: Geumlek 2020, Algorithm 7 and Theorem 23.
+    The flip is the one that the worst edge of the component needs. `release` takes a mapping, or a pandas, polars or
+    Arrow table, with the columns "profile" (names of the graph, or one name for all) and "symbol", and draws "symbols",
+    whole numbers of shape (1, n) in the order given; n is public.
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        Profiles over two symbols, and the edges between profiles that must be indistinguishable.
+    epsilon : float
+        The guarantee of every edge for one observation, in nats, >= 1e-9.
+    observations : int, default 1
+        Largest number of independent observations of one source, >= 1. The account covers all of them.
+    missing : int, default 0
+        The symbol, in {0, ..., d-1}, that replaces every observation that is missing or out of range.
+    matrices : numpy.ndarray of float, optional
+        Transition matrices, shape (profiles, d, d); entry [i, x, y] is the probability of releasing y for x under
+        profile i. By default they are computed. Given matrices must be whole multiples of 2^-53, and every edge is
+        checked on them.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or given matrices are not valid.
+    NumericalFailure
+        If the solver fails; the message names the edge that is hardest to protect.
+
+    Notes
+    -----
+    Geumlek 2020, Algorithm 7 and Theorem 23. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.9, "b": 0.6, "c": 0.2}, edges=[("a", "b"), ("b", "c")])
+    >>> mechanism = ps.OneBitCluster(graph=graph, epsilon=0.3)
+    >>> round(float(mechanism.largest_change), 3)
+    0.327
     """
 
     graph: ProfileGraph
@@ -111,13 +184,13 @@ class OneBitCluster(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Solved at a larger epsilon than is said."""
+        """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
-        return (Example(name="one-bit-cluster", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="one-bit-cluster", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -128,10 +201,47 @@ class OneBitCluster(ProfileMechanism):
 
 @frozen_value
 class SmoothOneBit(ProfileMechanism):
-    """Profiles of one bit, each with its own flip; the largest of a component is the least possible.
+    """Profile-based privacy for profiles of one bit, with a flip probability for each profile.
 
-    Among such flips those with the least sum of weights times flips are taken.
-    Source: Geumlek 2020, program (7.6), Algorithm 8 and Theorem 24.
+    The largest flip of a component is minimal; among such flips, those with the least weighted sum are used. `release`
+    takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph, or one name for
+    all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is public.
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        Profiles over two symbols, and the edges between profiles that must be indistinguishable.
+    epsilon : float
+        The guarantee of every edge for one observation, in nats, >= 1e-9.
+    weights : numpy.ndarray of float, optional
+        Weights of the profiles in the objective, shape (profiles,), finite and >= 0. By default ones.
+    observations : int, default 1
+        Largest number of independent observations of one source, >= 1. The account covers all of them.
+    missing : int, default 0
+        The symbol, in {0, ..., d-1}, that replaces every observation that is missing or out of range.
+    matrices : numpy.ndarray of float, optional
+        Transition matrices, shape (profiles, d, d); entry [i, x, y] is the probability of releasing y for x under
+        profile i. By default they are computed. Given matrices must be whole multiples of 2^-53, and every edge is
+        checked on them.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or given matrices are not valid.
+    NumericalFailure
+        If the solver fails; the message names the edge that is hardest to protect.
+
+    Notes
+    -----
+    Geumlek 2020, program (7.6), Algorithm 8 and Theorem 24. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.9, "b": 0.6, "c": 0.2}, edges=[("a", "b"), ("b", "c")])
+    >>> mechanism = ps.SmoothOneBit(graph=graph, epsilon=0.3)
+    >>> mechanism.distortion.round(3).tolist()
+    [0.306, 0.327, 0.327]
     """
 
     graph: ProfileGraph
@@ -140,16 +250,16 @@ class SmoothOneBit(ProfileMechanism):
     observations: int = 1
     missing: int = 0
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    _together: ClassVar[bool] = True
+    _solves_jointly: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Solved at a larger epsilon than is said."""
+        """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_chain_of_bits(), epsilon=epsilon) for epsilon in (0.3, 0.45))
-        return (Example(name="smooth-one-bit", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="smooth-one-bit", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     def _check(self) -> None:
         _two_symbols(self.graph)
@@ -161,12 +271,52 @@ class SmoothOneBit(ProfileMechanism):
 
 @frozen_value
 class SmoothCategorical(ProfileMechanism):
-    """Profiles of any number of symbols, each with its own matrix.
+    """Profile-based privacy for profiles of any number of symbols, with a matrix for each profile.
 
-    The largest entry off the diagonals of a component is the least possible and, among such matrices, the weighted
-    expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]). With `cost`, (d, d) or (profiles, d, d), the weighted
-    expected cost of releasing y for x takes the place of the largest entry.
-    Source: Geumlek 2020, program (7.7), Algorithm 9 and Theorem 25; docs/notes/profiles.md.
+    The largest off-diagonal entry of a component is minimal; among such matrices, those with the least weighted
+    expected distortion, sum of weights_i P_i(x) (1 - A_i[x, x]), are used. With `cost`, the weighted expected cost is
+    minimized in place of the largest entry. `release` takes a mapping, or a pandas, polars or Arrow table, with the
+    columns "profile" (names of the graph, or one name for all) and "symbol", and draws "symbols", whole numbers of
+    shape (1, n) in the order given; n is public.
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        The profiles (distributions over d symbols) and the edges between profiles that must be indistinguishable.
+    epsilon : float
+        The guarantee of every edge for one observation, in nats, >= 1e-9.
+    weights : numpy.ndarray of float, optional
+        Weights of the profiles in the objective, shape (profiles,), finite and >= 0. By default ones.
+    cost : numpy.ndarray of float, optional
+        Cost of releasing y for x, shape (d, d) or (profiles, d, d), finite. By default the largest entry is minimized.
+    observations : int, default 1
+        Largest number of independent observations of one source, >= 1. The account covers all of them.
+    missing : int, default 0
+        The symbol, in {0, ..., d-1}, that replaces every observation that is missing or out of range.
+    matrices : numpy.ndarray of float, optional
+        Transition matrices, shape (profiles, d, d); entry [i, x, y] is the probability of releasing y for x under
+        profile i. By default they are computed. Given matrices must be whole multiples of 2^-53, and every edge is
+        checked on them.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or given matrices are not valid.
+    NumericalFailure
+        If the solver fails; the message names the edge that is hardest to protect.
+
+    Notes
+    -----
+    Geumlek 2020, program (7.7), Algorithm 9 and Theorem 25; docs/notes/profiles.md. Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> profiles = {"nurse": (0.7, 0.2, 0.1), "doctor": (0.2, 0.5, 0.3)}
+    >>> graph = ps.ProfileGraph(profiles=profiles, edges=[("nurse", "doctor")])
+    >>> mechanism = ps.SmoothCategorical(graph=graph, epsilon=0.5)
+    >>> round(float(mechanism.largest_change), 3), round(float(mechanism.baseline), 3)
+    (0.136, 0.274)
     """
 
     graph: ProfileGraph
@@ -176,14 +326,14 @@ class SmoothCategorical(ProfileMechanism):
     observations: int = 1
     missing: int = 0
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
-    _even: ClassVar[bool] = False
+    _uniform_repair: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Solved at a larger epsilon than is said."""
+        """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (0.4, 0.44))
         return (
             Example(
@@ -204,7 +354,7 @@ class SmoothCategorical(ProfileMechanism):
         set_fields(self, cost=cost)
 
     @property
-    def _asis(self) -> bool:
+    def _minimizes_change(self) -> bool:
         return not self.cost.size
 
     def _part(self, program: Program) -> FloatArray:
@@ -217,11 +367,47 @@ class SmoothCategorical(ProfileMechanism):
 
 @frozen_value
 class LocalResponse(ProfileMechanism):
-    """The baseline: randomized response over all symbols, one matrix for all profiles, whatever the graph.
+    """Randomized response over all symbols, the baseline: one matrix for all profiles, whatever the graph.
 
-    It hides every observation, so it hides every profile too (Geumlek 2020, Theorem 26); the account
-    says how little of epsilon the profiles then need.
-    Source: Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
+    It hides every observation, hence also every profile; the account states how little of epsilon the profiles then
+    need. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph,
+    or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is
+    public.
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        The profiles (distributions over d symbols) and the edges between profiles that must be indistinguishable.
+    epsilon : float
+        The guarantee of every edge for one observation, in nats, >= 1e-9.
+    observations : int, default 1
+        Largest number of independent observations of one source, >= 1. The account covers all of them.
+    missing : int, default 0
+        The symbol, in {0, ..., d-1}, that replaces every observation that is missing or out of range.
+    matrices : numpy.ndarray of float, optional
+        Transition matrices, shape (profiles, d, d); entry [i, x, y] is the probability of releasing y for x under
+        profile i. By default they are computed. Given matrices must be whole multiples of 2^-53, and every edge is
+        checked on them.
+
+    Raises
+    ------
+    ValueError
+        If a field lies outside its range, or given matrices are not valid.
+    NumericalFailure
+        If the solver fails; the message names the edge that is hardest to protect.
+
+    Notes
+    -----
+    Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more); Geumlek 2020, Theorem 26. Kind:
+    exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+    >>> mechanism = ps.LocalResponse(graph=graph, epsilon=1.0)
+    >>> round(float(mechanism.accountant.epsilon(0.0)), 3)
+    0.413
     """
 
     graph: ProfileGraph
@@ -231,16 +417,16 @@ class LocalResponse(ProfileMechanism):
     matrices: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
-        self._settle()
+        self._check_fields()
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Solved at a larger epsilon than is said."""
+        """A mutant computed for a larger epsilon than stated."""
         example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (1.0, 1.3))
-        return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_BOLD),)
+        return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     @property
-    def _asis(self) -> bool:
+    def _minimizes_change(self) -> bool:
         return False
 
     def _part(self, program: Program) -> FloatArray:

@@ -1,7 +1,7 @@
-"""Which matrices to release by: the least changes that keep every edge of a connected component of profiles.
+"""Computation of the matrices: the least changes that protect every edge of a connected component of profiles.
 
-Each answer is an optimum and, among the optima, one that distorts least: a second solve with the first one's value as
-a limit. Source: Geumlek 2020, programs (7.6) and (7.7); the cuts: docs/notes/profiles.md.
+Each answer is an optimum and, among the optima, one with the least distortion: a second program is solved with the
+first optimum as a constraint. Geumlek 2020, programs (7.6) and (7.7); the cuts: docs/notes/profiles.md.
 """
 
 import numpy as np
@@ -12,17 +12,17 @@ from privsample.distributions.profile_graph import IndexArray, connected
 from privsample.distributions.steps.channels import response_change
 from privsample.mechanisms.profiles.program import Program, Unsolved, sparse, stacked
 
-_SLACK = 1e-9  # by which the second solve may exceed the first one's value: solvers are exact to 1e-10 only
+_SLACK = 1e-9  # slack of the second program on the first optimum; the solver's tolerance is 1e-10
 _TIES = 1e-7
 
 
 def _ceiling(program: Program, least: float) -> float:
-    """What the second solve may use of a largest entry: the least, with slack, and no more than randomized response."""
+    """Upper bound on the largest entry in the second program: the optimum with slack, at most randomized response's."""
     return min(least + _SLACK, max(response_change(program.distributions.shape[1], program.epsilon), least))
 
 
 def least_flips(program: Program, weights: FloatArray) -> FloatArray:
-    """For two symbols: flips (m,), each profile's for both symbols; each component's largest is the least possible."""
+    """For two symbols, the flip probability (m,) of each profile; the largest one in each component is minimal."""
     size = len(program.distributions)
     part = connected(size, program.ends)
     parts, each, gap = int(part.max()) + 1, np.arange(size), program.distributions[:, 0] - program.distributions[:, 1]
@@ -41,12 +41,12 @@ def least_flips(program: Program, weights: FloatArray) -> FloatArray:
 
 
 def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
-    """Matrices (m, d, d) whose largest entry off the diagonal is the least possible."""
+    """Matrices (m, d, d) whose largest off-diagonal entry is minimal."""
     entries, cuts, bound = _Entries(program), _Cuts(program), -1.0
     while True:
         before = bound
         bound, more = cuts.tightened()
-        if bound - before <= _SLACK or not more:  # it may be the optimum, which the second solve decides
+        if bound - before <= _SLACK or not more:  # possibly the optimum; the second program decides
             found = entries.least(
                 entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound), feasible=not more
             )
@@ -57,7 +57,7 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
 
 
 def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
-    """Matrices (m, d, d) of least expected cost; cost[i, x, y] is that of releasing y for x under profile i."""
+    """Matrices (m, d, d) of least expected cost; cost[i, x, y] is the cost of releasing y for x under profile i."""
     entries = _Entries(program)
     own = entries.expected(weights, cost)
     own = own / max(float(np.abs(own).max(initial=0.0)), np.finfo(np.float64).tiny)
@@ -70,7 +70,7 @@ def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -
 
 
 class _Entries:
-    """The entries off the diagonal as unknowns; those in rows of symbols that never occur are left at zero."""
+    """The off-diagonal entries as unknowns; entries in rows of symbols that never occur stay zero."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -83,20 +83,23 @@ class _Entries:
         self._sums = sparse(self._row, column, 1.0, shape)
 
     def distortion(self, weights: FloatArray) -> FloatArray:
-        """What each entry adds to the weighted probability that another symbol is released than was observed."""
+        """The coefficient of each entry in the weighted probability of changing the observed symbol."""
         return np.asarray(weights[self._places[0]] * self._mass)
 
     @property
     def preference(self) -> FloatArray:
-        """Factors within 1e-7 of one that settle ties: from symbols that the profile has more of than others do to
-        those that it has less of, so that symbols which tell nothing are left alone."""
+        """Factors within 1e-7 of one that resolve ties.
+
+        They favour moves from symbols that the profile has more often than others do to symbols that it has less often,
+        so that symbols which reveal nothing stay unchanged.
+        """
         distributions = self._program.distributions
         ratio = distributions / np.maximum(distributions.mean(axis=0), 1e-300) / len(distributions)  # in [0, 1]
         i, x, y = self._places
         return np.asarray(1.0 + _TIES * (ratio[i, y] - ratio[i, x]))
 
     def expected(self, weights: FloatArray, cost: FloatArray) -> FloatArray:
-        """What each entry adds to the weighted expectation of `cost` (m, d, d)."""
+        """The coefficient of each entry in the weighted expectation of `cost` (m, d, d)."""
         i, x, y = self._places
         return np.asarray(self.distortion(weights) * (cost[i, x, y] - cost[i, x, x]))
 
@@ -109,9 +112,9 @@ class _Entries:
         limit: float = 0.0,
         feasible: bool = False,
     ) -> FloatArray | None:
-        """Entries up to `upper` of least cost that keep every edge, and row @ entries <= limit if a row is given."""
+        """The cheapest entries up to `upper` that protect every edge, with row @ entries <= limit if a row is given."""
         rows, limits = self._sums[:0], np.empty(0)
-        if upper * (self._program.distributions.shape[1] - 1) > 1.0:  # else no row of a matrix can be overdrawn
+        if upper * (self._program.distributions.shape[1] - 1) > 1.0:  # otherwise no row sum can exceed one
             rows, limits = self._sums, np.ones(self._sums.shape[0])
         if row is not None:
             rows = stacked([[rows], [sparse(0, np.arange(len(row)), row, (1, len(row)))]])
@@ -119,7 +122,7 @@ class _Entries:
         return self._program.least(cost, np.full(len(cost), min(upper, 1.0)), self._moves, rows, limits, feasible)
 
     def matrices(self, entries: FloatArray) -> FloatArray:
-        """The entries in their places, (m, d, d); the diagonal keeps what they leave."""
+        """The entries in their positions, (m, d, d); the diagonal holds the remaining probability."""
         symbols = self._program.distributions.shape[1]
         result = np.zeros((*self._program.distributions.shape, symbols))
         result[self._places] = entries
@@ -129,10 +132,10 @@ class _Entries:
 
 
 class _Cuts:
-    """Which output distributions Q matrices with entries up to t off the diagonal can give.
+    """The output distributions Q that matrices with off-diagonal entries up to t can give.
 
-    Exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts of a
-    flow from P to Q. Of these inequalities only single symbols and the ones that an answer violated are held.
+    They are exactly those with Q(S) <= P(S) + (1 - P(S)) |S| t for every profile and every set S of symbols: the cuts
+    of a flow from P to Q. Only the inequalities for single symbols, and those that an answer violated, are kept.
     """
 
     def __init__(self, program: Program) -> None:
@@ -142,8 +145,9 @@ class _Cuts:
         self._sets = np.tile(np.eye(symbols, dtype=bool), (size, 1))
 
     def tightened(self) -> tuple[float, int]:
-        """The least t for which private distributions keep the cuts, a lower bound on the largest entry; and how many
-        further cuts these distributions violate, which are kept from now on.
+        """The least t for which private distributions satisfy the kept cuts, and the number of violated cuts.
+
+        The t is a lower bound on the largest entry. The violated cuts are added to the kept ones.
         """
         output, bound = self._least()
         found = [self._violated(output, size, bound) for size in range(1, output.shape[1]) if size * bound < 1]
@@ -152,7 +156,7 @@ class _Cuts:
         return bound, sum(len(profile) for profile, _ in found)
 
     def _violated(self, output: FloatArray, size: int, bound: float) -> tuple[IndexArray, NDArray[np.bool_]]:
-        """Each profile's worst set of one size, where it is violated: profiles and sets."""
+        """Each profile's worst set of one size, if it is violated: profiles and sets."""
         distributions = self._program.distributions
         excess = output - (1 - size * bound) * distributions
         worst = np.argsort(-excess, axis=1)[:, :size]
@@ -162,9 +166,7 @@ class _Cuts:
         return bad, sets
 
     def _least(self) -> tuple[FloatArray, float]:
-        """Output distributions (m, d) and t. Unknowns: what is added to the distributions, what is taken from them, and
-        t.
-        """
+        """Output distributions (m, d) and t; the unknowns are the additions to P, the subtractions from P, and t."""
         distributions, count = self._program.distributions, self._program.distributions.size
         size, symbols = distributions.shape
         output, last = np.tile(np.arange(count), 2), 2 * count

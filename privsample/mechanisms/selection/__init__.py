@@ -1,1 +1,1 @@
-"""The best of several private runs."""
+"""Private selection among repeated runs of a mechanism."""

@@ -1,4 +1,4 @@
-"""A selection that is broken on purpose, where no wrong parameter would do."""
+"""A deliberately broken selection, for which wrong parameter values alone would not do."""
 
 from dataclasses import replace
 
@@ -20,22 +20,22 @@ from privsample.relations import ReplaceOne
 
 @frozen_value
 class SelectionWithCount(Wrapper):
-    """The highest of K answers to one record, and K: its account holds only while K stays secret.
+    """The highest of K answers to one record, together with K; its account holds only if K stays secret.
 
     It draws "answers" and "runs".
     """
 
     base: RandomizedResponse
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     _checks_entropy = False
 
     @property
     def accountant(self) -> SelectionAccountant:
-        """As if K were secret."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+        """The account of a selection that keeps K secret."""
+        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
-        runs = self.runs.sample(rng)
+        runs = self.repetitions.sample(rng)
         answers = self._asked(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
         return {"answers": answers.max(axis=1), "runs": np.array([runs])}
 
@@ -43,7 +43,7 @@ class SelectionWithCount(Wrapper):
         return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The two records, with the loss of the answer and the number of runs together."""
+        """The two records, with the joint loss of the answer and the number of runs."""
         group = positive_integer(group=group)
         del group
         log_p, log_q = log_expit(self.base.log_odds), log_expit(-self.base.log_odds)

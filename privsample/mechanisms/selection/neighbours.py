@@ -1,4 +1,7 @@
-"""Choices among runs by the scores that attain most, tried on draws whose losses are known: docs/notes/selection.md."""
+"""Worst neighbours of selections: scores that nearly attain the account, tested on draws with known losses.
+
+The construction is in docs/notes/selection.md.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,15 +18,17 @@ from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.privacy_curves import excess, two_worst
 from privsample.mechanisms.release import Release
 
-_PILOT = 2_000  # draws from each side, on which scores are tried
+_PILOT = 2_000  # draws from each dataset, on which scores are compared
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 
 Place = Callable[[FloatArray], FloatArray]  # from losses to scores
-Chosen = Callable[[FloatArray, FloatArray], FloatArray]  # from scores and chances to the chances of being released
+Chosen = Callable[
+    [FloatArray, FloatArray], FloatArray
+]  # from scores and probabilities to the probabilities of being released
 
 
 def best_of_runs(runs: RepetitionDistribution) -> Chosen:
-    """The chances that the best of so many runs has."""
+    """The probability that each output is the best of the runs."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
         _, place = np.unique(-scores, return_inverse=True)
@@ -34,30 +39,32 @@ def best_of_runs(runs: RepetitionDistribution) -> Chosen:
     return chosen
 
 
-def low_on_top(losses: FloatArray) -> list[Place]:
-    """Low losses on top, and then falling losses; or the same turned round."""
+def low_losses_first(losses: FloatArray) -> list[Place]:
+    """Scores that rank low losses highest and then decrease with the loss, and their mirror images."""
     cuts = np.quantile(losses, _SHARES, method="higher")
     falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
     return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
 
 
-def first_accepted(accept: float, floor: float) -> Chosen:
-    """The chances that the first accepted run has, and last that of none."""
+def first_accepted(threshold: float, stop_probability: float) -> Chosen:
+    """The probability that each output is the first accepted one; the last entry is the probability of no output."""
 
     def chosen(scores: FloatArray, chances: FloatArray) -> FloatArray:
-        kept = np.where(scores >= accept, chances, 0.0)
-        return np.append((1.0 - floor) * kept, floor) / (floor + (1.0 - floor) * kept.sum())
+        kept = np.where(scores >= threshold, chances, 0.0)
+        return np.append((1.0 - stop_probability) * kept, stop_probability) / (
+            stop_probability + (1.0 - stop_probability) * kept.sum()
+        )
 
     return chosen
 
 
-def ends_accepted(accept: float) -> Callable[[FloatArray], list[Place]]:
-    """Accepted are the lowest losses, which makes a run stop sooner on one side, and the highest."""
+def accept_extremes(threshold: float) -> Callable[[FloatArray], list[Place]]:
+    """Scores that accept the lowest losses, which makes one dataset stop earlier, and the highest losses."""
 
     def places(losses: FloatArray) -> list[Place]:
         cuts = [-np.inf, *np.quantile(losses, _SHARES, method="higher"), np.inf]
         ends = [(low, high) for low in cuts for high in cuts if low < high]
-        return [partial(_accepted, low=float(low), high=float(high), accept=accept) for low, high in ends]
+        return [partial(_accepted, low=float(low), high=float(high), threshold=threshold) for low, high in ends]
 
     return places
 
@@ -66,32 +73,33 @@ def _on_top(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
     return np.where(sign * losses <= cut, 1e300, sign * losses)
 
 
-def _accepted(losses: FloatArray, *, low: float, high: float, accept: float) -> FloatArray:
-    return np.where((losses <= low) | (losses >= high), accept, accept - 1.0 - abs(accept))
+def _accepted(losses: FloatArray, *, low: float, high: float, threshold: float) -> FloatArray:
+    return np.where((losses <= low) | (losses >= high), threshold, threshold - 1.0 - abs(threshold))
 
 
 def neighbours_by_score(
     mechanism: Any, group: int, places: Callable[[FloatArray], list[Place]], chosen: Chosen
 ) -> tuple[Neighbours, ...]:
-    """The base's pairs with the scores that differ most.
+    """The base's pairs of datasets, with the scores under which outputs differ most.
 
-    The account holds for every score, so the worst are taken; the mechanism's own where no loss is known.
+    The account holds for every score, so the worst scores are used; if no loss is known, the mechanism's own score is
+    used.
     """
     base = one_draw(mechanism.base)
     cases = base.worst_neighbours(group)
-    tried: list[tuple[Neighbours, Any, FloatArray]] = []
+    candidates: list[tuple[Neighbours, Any, FloatArray]] = []
     for case in cases:
         if case.loss is not None:
             losses, p, q = _pilot(case)
-            tried += [
+            candidates += [
                 (case, place, excess(chosen(place(losses), p), chosen(place(losses), q))) for place in places(losses)
             ]
     found: list[tuple[Neighbours, Any]] = [(case, replace(mechanism, base=base)) for case in cases]
-    if tried:
-        table = np.array([curve for *_, curve in tried])
+    if candidates:
+        table = np.array([curve for *_, curve in candidates])
         found = [
             (case, replace(mechanism, base=base, score=_score(case.loss, place)))
-            for case, place, _ in (tried[at] for at in two_worst(table))
+            for case, place, _ in (candidates[at] for at in two_worst(table))
             if case.loss is not None
         ]
     return tuple(
@@ -107,9 +115,7 @@ def neighbours_by_score(
 
 
 def _pilot(case: Neighbours) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Losses of outputs drawn from both distributions, and the chances of these outputs under the first and the
-    second.
-    """
+    """Losses of outputs drawn from both distributions, and their probabilities under the first and the second."""
     assert case.loss is not None
     rng = np.random.default_rng(0)
     draws = np.concatenate([case.draw(data(), _PILOT, rng).reshape(_PILOT, -1) for data in case.datasets])
@@ -123,7 +129,7 @@ def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
-    """Releases in rows of `width` numbers, whether there were draws the last; zeros where there were none."""
+    """Releases as rows of `width` numbers, zeros without draws; the last number says whether there are draws."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))

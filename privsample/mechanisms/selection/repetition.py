@@ -1,4 +1,7 @@
-"""The best of a random number of runs, and runs until one is good enough. The number of runs is never revealed."""
+"""Selection of the best of a random number of runs, or of the first run above a threshold.
+
+The number of runs is never revealed.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,10 +30,10 @@ from privsample.mechanisms.randomized import RandomizedResponse
 from privsample.mechanisms.release import Release
 from privsample.mechanisms.selection.mutants import SelectionWithCount
 from privsample.mechanisms.selection.neighbours import (
+    accept_extremes,
     best_of_runs,
-    ends_accepted,
     first_accepted,
-    low_on_top,
+    low_losses_first,
     neighbours_by_score,
 )
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
@@ -52,24 +55,52 @@ def _account_of_one_run(fields: Mapping[str, Any]) -> Accountant:
 
 @frozen_value
 class RepeatedSelection(Wrapper):
-    """The draws of the best of K runs of `base`, K drawn from `runs`; no draws at all where no run was made.
+    """The best of K runs of `base`, where the random number K has the distribution `repetitions`.
 
-    The best has the highest `score`: the name of a draw that is one number, None for the only draw, or a function of
-    the base's Release alone. A function must be fixed beforehand and public; it may not look at the data, and a
-    mechanism with a function cannot be saved. NaN, and a score that raises, rank last; below them rank runs that
-    failed numerically, whose release has no draws either: the base's account must cover that a run fails. The first
-    of equals wins. `release` takes the base's data, which are read once, and draws the base's names.
+    `release` takes the base's data, which are read once, and draws the base's names. If K is 0, or every run failed, no
+    draws are released. Of several runs with the highest score the first is selected. NaN, and a score that raises an
+    error, rank below every number; runs that failed numerically rank lowest. The base's account must cover such
+    failures. `calibrate` finds the largest mean number of runs for a truncated negative binomial distribution; it also
+    accepts that distribution's `eta`, 0 by default.
 
-    `calibrate` finds the most runs on average by a truncated negative binomial distribution, whose `eta`, 0 if left
-    out, it takes beside the fields.
+    Parameters
+    ----------
+    base : Mechanism
+        The inner mechanism, whose data `release` takes.
+    repetitions : RepetitionDistribution
+        Distribution of the number K of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`.
+    score : str or function of Release, optional
+        What is maximized: the name of a draw that is one number, or a function of the base's Release that is public,
+        fixed beforehand, and does not read the data. None uses the only draw. A mechanism with a function cannot be
+        saved.
+
+    Raises
+    ------
+    TypeError
+        If the base is not a mechanism, or `repetitions` is a fixed number.
+
+    Notes
+    -----
+    Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2. Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=5)
+    >>> repetitions = ps.TruncatedNegativeBinomial.logarithmic(mean=10)
+    >>> mechanism = ps.RepeatedSelection(base=base, repetitions=repetitions)
+    >>> round(float(base.accountant.epsilon(1e-6)), 3), round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (0.834, 1.164)
+    >>> mechanism.release(3.0)["statistic"].shape
+    (1,)
     """
 
     base: Mechanism
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     score: Score = None
     free_parameters = (
         FreeParameter(
-            name="runs",
+            name="repetitions",
             upper=_MOST_MEAN,
             value=_negative_binomial,
             options={"eta": 0.0},
@@ -78,35 +109,38 @@ class RepeatedSelection(Wrapper):
         ),
     )
     command = CommandLine(
-        help={"runs": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'}
+        help={
+            "repetitions": 'the distribution of the number of runs, e.g. "truncated-negative-binomial eta=0 gamma=0.2"'
+        }
     )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
-        set_fields(self, runs=check_repetition_distribution(self.runs), score=_checked_score(self.score))
+        repetitions = check_repetition_distribution(self.repetitions, "repetitions")
+        set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
 
     @cached
     def accountant(self) -> SelectionAccountant:
-        """The base's account, seen through the choice: an upper bound."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.runs)
+        """The account of the selection, an upper bound derived from the base's account."""
+        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A selection that reveals the number of runs."""
+        """A mutant that reveals the number of runs."""
         base = RandomizedResponse(log_odds=1.5, relation=ReplaceOne(n=1))
-        runs = TruncatedNegativeBinomial.geometric(mean=4)
-        mutant, bug = SelectionWithCount(base=base, runs=runs), "it reveals the number of runs"
-        name, example = "repeated-selection", cls(base=base, runs=runs)
+        repetitions = TruncatedNegativeBinomial.geometric(mean=4)
+        mutant, bug = SelectionWithCount(base=base, repetitions=repetitions), "it reveals the number of runs"
+        name, example = "repeated-selection", cls(base=base, repetitions=repetitions)
         return (Example(name=name, mechanism=example, mutant=mutant, bug=bug, samples=9_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The base's, with the scores that attain most."""
+        """The base's worst neighbours, with the scores that attain most."""
         group = positive_integer(group=group)
-        return neighbours_by_score(self, group, low_on_top, best_of_runs(self.runs))
+        return neighbours_by_score(self, group, low_losses_first, best_of_runs(self.repetitions))
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
         best: tuple[Rank, Draws] = (FAILED, {})
-        for _ in range(draw_with_entropy_check(rng, lambda: self.runs.sample(rng))):
+        for _ in range(draw_with_entropy_check(rng, lambda: self.repetitions.sample(rng))):
             found = _one_run(self.base, self.score, statistic, rng)
             if found[0] > best[0]:
                 best = found
@@ -115,61 +149,95 @@ class RepeatedSelection(Wrapper):
 
 @frozen_value
 class ConditionalSelection(Wrapper):
-    """Runs of `base` until one has a `score` of at least `accept`, its draws released; or none, by chance.
+    """Runs of `base` until one has a score of at least `threshold`, or until a random stop.
 
-    Before each run it stops with probability `floor` and releases no draws. So it stops in each round with at least
-    this probability whatever the data are, and no guess about them is taken on trust; it makes at most 1/floor runs
-    on average. Scores as for RepeatedSelection; NaN and failed runs are never good enough.
-    Source: Papernot and Steinke 2022, Appendix C and its footnote on long running times.
+    Before each run the mechanism stops with probability `stop_probability` and releases no draws. Thus every round
+    stops with at least this probability whatever the data are, the account needs no assumption about the data, and the
+    mean number of runs is at most 1/stop_probability. `release` takes the base's data, and draws the base's names. NaN
+    scores and failed runs never reach the threshold.
+
+    Parameters
+    ----------
+    base : Mechanism
+        The inner mechanism, whose data `release` takes.
+    threshold : float
+        The least score that is released, finite, in the unit of the score.
+    stop_probability : float
+        Probability of stopping before each run, in (0, 1]. It must exceed the base's infinity mass.
+    score : str or function of Release, optional
+        The score, as for `RepeatedSelection`.
+
+    Raises
+    ------
+    TypeError
+        If the base is not a mechanism.
+    ValueError
+        If a field lies outside its range.
+
+    Notes
+    -----
+    Papernot and Steinke 2022, Appendix C and its footnote on long running times; docs/notes/selection.md, section 5.
+    Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.GaussianMechanism(sensitivity=1, noise_std=5)
+    >>> mechanism = ps.ConditionalSelection(base=base, threshold=2.0, stop_probability=0.1)
+    >>> round(float(base.accountant.epsilon(1e-6)), 3), round(float(mechanism.accountant.epsilon(1e-6)), 3)
+    (0.834, 1.107)
     """
 
     base: Mechanism
-    accept: float
-    floor: float
+    threshold: float
+    stop_probability: float
     score: Score = None
     command = CommandLine(
-        help={"accept": "the least score that is released", "floor": "the probability to stop before each run"}
+        help={
+            "threshold": "the least score that is released",
+            "stop_probability": "the probability to stop before each run",
+        }
     )
 
     def __post_init__(self) -> None:
         checked_mechanism(self.base)
         set_fields(
             self,
-            accept=finite(accept=self.accept),
-            floor=open_unit_interval(floor=self.floor),
+            threshold=finite(threshold=self.threshold),
+            stop_probability=open_unit_interval(stop_probability=self.stop_probability),
             score=_checked_score(self.score),
         )
-        self.accountant  # noqa: B018 - building it checks the floor against the base
+        self.accountant  # noqa: B018 - building it checks the stop probability against the base
 
     @cached
     def accountant(self) -> ConditionalAccountant:
-        """The base's account, given that a round stops or is good enough: an upper bound."""
-        return ConditionalAccountant(base=self.base.accountant, floor=self.floor, stops=True)
+        """The account of one round, given that the round stops: an upper bound derived from the base's account."""
+        return ConditionalAccountant(base=self.base.accountant, floor=self.stop_probability, stops=True)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Runs with too little noise."""
-        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), accept=0.0, floor=0.5)
+        """Runs with too little noise in the mutant."""
+        example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5)
         quiet = GaussianMechanism(sensitivity=1, noise_std=1)
         bug = "the noise of a run is smaller than it is said to be"
         return (Example.with_wrong_fields("conditional-selection", example, base=quiet, bug=bug, samples=5_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The base's, with the scores that attain most."""
+        """The base's worst neighbours, with the scores that attain most."""
         group = positive_integer(group=group)
-        places, chosen = ends_accepted(self.accept), first_accepted(self.accept, self.floor)
+        places, chosen = accept_extremes(self.threshold), first_accepted(self.threshold, self.stop_probability)
         return neighbours_by_score(self, group, places, chosen)
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        while draw_with_entropy_check(rng, rng.random) >= self.floor:
+        while draw_with_entropy_check(rng, rng.random) >= self.stop_probability:
             rank, found = _one_run(self.base, self.score, statistic, rng)
-            if rank >= rank_of(self.accept):
+            if rank >= rank_of(self.threshold):
                 return found
         return {}
 
 
 def _one_run(base: Mechanism, score: Score, statistic: Any, rng: np.random.Generator) -> tuple[Rank, Draws]:
-    """The rank of one run and its draws."""
+    """The rank of one run, and its draws."""
     with silent():
         try:
             draws = base._draw_checked(statistic, rng).draws
@@ -183,7 +251,7 @@ def _one_run(base: Mechanism, score: Score, statistic: Any, rng: np.random.Gener
 
 
 def _score_of(release: Release, score: Score) -> float:
-    """The score, NaN where a function gives no number. Raises: ValueError, for a draw that is not one number."""
+    """The score; NaN if a function returns no number. Raises ValueError if the draw is not one number."""
     if callable(score):
         try:
             return as_float(score(release))
@@ -201,7 +269,7 @@ def _score_of(release: Release, score: Score) -> float:
 
 
 def checked_mechanism(base: Any) -> Mechanism:
-    """The base, if it is a mechanism. Raises: TypeError."""
+    """The base, if it is a mechanism. Raises TypeError."""
     if not isinstance(base, Mechanism):
         raise TypeError(
             f"base must be a mechanism, whose accountant says what one run costs, got {type(base).__name__}; what has "
