@@ -28,6 +28,7 @@ RENAMED: dict[str, str] = {
     "TruncatedRuns": "TruncatedRepetitions",
 }
 UPGRADES: dict[tuple[str, int], Step] = {
+    ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("NoisyScore", 1): _fields(law="distribution"),
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),

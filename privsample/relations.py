@@ -106,7 +106,7 @@ class ReplaceOne(Relation):
         return ReplaceOne(n=self.n, unit=self.unit, members=self.members * positive_integer(size=size))
 
 
-def of_single_records(relation: object) -> AddRemove | ReplaceOne:
+def check_single_record_relation(relation: object) -> AddRemove | ReplaceOne:
     """The relation, if neighbours differ in one record. Raises: ValueError."""
     if not isinstance(relation, (AddRemove, ReplaceOne)):
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")

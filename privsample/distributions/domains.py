@@ -53,7 +53,7 @@ class Domain:
             return f"{self.low:g} or {self.high:g}"
         return f"{'whole numbers' if self.whole else 'numbers'} from {self.low:g} to {self.high:g}"
 
-    def summable(self, count: int, moved: float) -> None:
+    def check_summable(self, count: int, moved: float) -> None:
         """Refuse sums of `count` numbers that overflow, or lie so far from 0 that a float does not tell records apart.
 
         moved: how far one record can move the sum. Raises: ValueError.
@@ -82,7 +82,7 @@ class Domain:
             chunk = np.clip(np.where(np.isnan(chunk), self.missing, chunk), self.low, self.high)
         return np.rint(chunk) if self.whole and chunk.dtype.kind == "f" else chunk
 
-    def counted(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
+    def count_problems(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
         """The problems of all chunks together; only those that occur."""
         total: dict[str, int] = {}
         for chunk in chunks:

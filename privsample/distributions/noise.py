@@ -278,20 +278,20 @@ class DiscreteGaussianNoise(Noise):
         return drawn.reshape(shape)
 
 
-_LAWS: dict[str, Callable[[float], Noise]] = {
+_DISTRIBUTIONS: dict[str, Callable[[float], Noise]] = {
     "laplace": lambda spread: LaplaceNoise(scale=spread),
     "gaussian": lambda spread: GaussianNoise(noise_std=spread),
     "discrete laplace": lambda spread: DiscreteLaplaceNoise(scale=spread),
     "discrete gaussian": lambda spread: DiscreteGaussianNoise(noise_std=spread),
 }
-NAMES = tuple(_LAWS)
+NAMES = tuple(_DISTRIBUTIONS)
 
 
 def noise_distribution(name: str, spread: float) -> Noise:
     """The distribution of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
-    if not one_of(name, _LAWS):
+    if not one_of(name, _DISTRIBUTIONS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
-    return _LAWS[name](spread)
+    return _DISTRIBUTIONS[name](spread)
 
 
 def _within(**named: float) -> float:

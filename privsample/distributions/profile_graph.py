@@ -37,7 +37,9 @@ class ProfileGraph:
     ends: IndexArray = field(init=False, compare=False, repr=False)  # (edges, 2), positions of the edges' profiles
 
     def __post_init__(self) -> None:
-        profiles = tuple((_name(name), _law(name, distribution)) for name, distribution in _items(self.profiles))
+        profiles = tuple(
+            (_name(name), _probabilities(name, distribution)) for name, distribution in _items(self.profiles)
+        )
         position = {name: k for k, (name, _) in enumerate(profiles)}
         if not profiles:
             raise ValueError("profiles must hold at least one distribution")
@@ -95,7 +97,7 @@ class ProfileGraph:
         return ProfileGraph(profiles=self.profiles, edges=pairs)
 
     @classmethod
-    def estimated(
+    def from_public_data(
         cls, sources: ArrayLike, observed: ArrayLike, *, symbols: int, edges: Any = (), smoothing: float = 1.0
     ) -> Self:
         """Laws from PUBLIC data: the counts of each source's symbols plus `smoothing`, as shares.
@@ -158,7 +160,7 @@ def _name(name: Any) -> Name:
     return name
 
 
-def _law(name: Any, distribution: Any) -> tuple[float, ...]:
+def _probabilities(name: Any, distribution: Any) -> tuple[float, ...]:
     try:
         array = np.asarray(distribution, dtype=np.float64)
     except (TypeError, ValueError):

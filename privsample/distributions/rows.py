@@ -74,7 +74,7 @@ def within_norm(rows: FloatArray, norm: float) -> FloatArray:
     return np.where(too_long, scaled / np.maximum(length, 1.0) * limit, finite)
 
 
-def moved_rows(rows: FloatArray, norm: float) -> dict[str, int]:
+def count_clipped_rows(rows: FloatArray, norm: float) -> dict[str, int]:
     """How many rows the rule changes, by reason, beyond what rounding does. For the curator's eyes only.
 
     A row counts as scaled down if it was longer than `norm` by more than one part in a million: data that were

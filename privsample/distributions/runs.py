@@ -60,7 +60,7 @@ class RepetitionDistribution(ABC):
         """One draw, exact but for the rounding of real numbers."""
 
     @property
-    def log_none(self) -> float:
+    def log_zero_probability(self) -> float:
         """log P(K = 0)."""
         return float(log1mexp(np.minimum(self.log_rank_probability(np.ones(())), 0.0)))
 
@@ -96,7 +96,7 @@ class RepetitionDistribution(ABC):
         return 0.0
 
     @abstractmethod
-    def thinned(self, keep: float) -> "RepetitionDistribution":
+    def tilted(self, keep: float) -> "RepetitionDistribution":
         """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""
 
 
@@ -223,7 +223,7 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         rate = rng.standard_gamma(1.0 + self.eta) * np.expm1(max(length - t, 0.0))
         return 1 + int(rng.poisson(rate))
 
-    def thinned(self, keep: float) -> "TruncatedNegativeBinomial":
+    def tilted(self, keep: float) -> "TruncatedNegativeBinomial":
         """gamma' = gamma + (1 - gamma)(1 - keep)."""
         gamma = self.gamma + (1.0 - self.gamma) * (1.0 - keep)
         return TruncatedNegativeBinomial(eta=self.eta, gamma=min(gamma, 1.0 - 2.0**-53))
@@ -294,7 +294,7 @@ class Poisson(RepetitionDistribution):
         """numpy's."""
         return int(rng.poisson(self.mean))
 
-    def thinned(self, keep: float) -> "Poisson":
+    def tilted(self, keep: float) -> "Poisson":
         """Poisson(keep mean)."""
         return Poisson(mean=keep * self.mean)
 
@@ -344,6 +344,6 @@ class Binomial(RepetitionDistribution):
         """numpy's."""
         return int(rng.binomial(self.maximum, self.rate))
 
-    def thinned(self, keep: float) -> "Binomial":
+    def tilted(self, keep: float) -> "Binomial":
         """rate' = keep rate/(1 - (1 - keep) rate)."""
         return Binomial(maximum=self.maximum, rate=keep * self.rate / (1.0 - (1.0 - keep) * self.rate))

@@ -67,9 +67,9 @@ class _Listed(RepetitionDistribution):
         k, log_mass = self._support
         return _log_sum(log_mass, k, np.asarray(log_x))
 
-    def thinned(self, keep: float) -> RepetitionDistribution:
+    def tilted(self, keep: float) -> RepetitionDistribution:
         """The distribution whose masses are multiplied by keep^k and scaled."""
-        return Thinned(distribution=self, keep=keep)
+        return TiltedRepetitions(distribution=self, keep=keep)
 
 
 @frozen_value
@@ -138,13 +138,13 @@ class TruncatedRepetitions(_Listed):
             pass
         return drawn
 
-    def thinned(self, keep: float) -> "TruncatedRepetitions":
+    def tilted(self, keep: float) -> "TruncatedRepetitions":
         """The thinned distribution, truncated."""
-        return TruncatedRepetitions(distribution=self.distribution.thinned(keep), maximum=self.maximum)
+        return TruncatedRepetitions(distribution=self.distribution.tilted(keep), maximum=self.maximum)
 
 
 @frozen_value
-class Thinned(_Listed):
+class TiltedRepetitions(_Listed):
     """A listed distribution whose masses are multiplied by keep^k and scaled."""
 
     distribution: RepetitionDistribution

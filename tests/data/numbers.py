@@ -14,7 +14,7 @@ def account_numbers(account):
         "delta": account.delta(EPSILONS),
         "rdp": account.rdp(ORDERS),
         "failure": [account.failure],
-        "max_divergence": [account.max_divergence],
+        "max_loss": [account.max_divergence],
     }
     numbers = {
         name: [x if np.isfinite(x) else str(x) for x in np.asarray(view).tolist()] for name, view in views.items()

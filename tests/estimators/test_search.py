@@ -54,7 +54,7 @@ class WithoutReplacement(RepetitionDistribution):
     """The twin: once all candidates were drawn, a search ends, as scikit-learn's own sampler would have it."""
 
     mean, maximum = 4.0, 6
-    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
+    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = tilted = None
 
     def __init__(self, left):
         self.left = left

@@ -10,7 +10,7 @@ from privsample.distributions.clipping.kernels import noise_kernel
 from privsample.distributions.clipping.records import ClippedRecord
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.tabulated import TabulatedLaw, tabulate
+from privsample.distributions.parametric.tabulated import TabulatedDistribution, tabulate
 
 _REACH = 60.0  # e^-60 of the prior may be left out
 
@@ -23,7 +23,7 @@ def clipped_posterior(
     observed: FloatArray,
     *,
     positive: bool,
-) -> TabulatedLaw:
+) -> TabulatedDistribution:
     """The posterior, with the exact likelihood of the clipped sum.
 
     Parameters

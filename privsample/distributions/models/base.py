@@ -104,12 +104,13 @@ class Model(Memo, ABC):
     def statistic(self, chunk: NDArray[Any]) -> FloatArray:
         """Sum of the sufficient statistics of a chunk of records, after the public rule of `domain`.
 
-        By default, of the records themselves. One that sums something else replaces `differences` and `feasible`, too.
+        By default, the sum of the records. A model with another statistic also overrides `record_sensitivity` and
+        `feasible`.
         """
         return np.asarray(self.domain.clean(chunk).sum(dtype=np.float64))
 
     @cached
-    def differences(self) -> RecordSensitivity:
+    def record_sensitivity(self) -> RecordSensitivity:
         """How far one record replaced by another can move the statistic; here, one number from end to end."""
         return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
 
@@ -137,7 +138,7 @@ class Model(Memo, ABC):
                 count += len(chunk)
                 yield chunk
 
-        return (domain or self.domain).counted(counting()), count
+        return (domain or self.domain).count_problems(counting()), count
 
     # Prior and posterior
 
@@ -233,7 +234,7 @@ class Model(Memo, ABC):
             "neighbouring_posteriors"
         )
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """Whether `neighbouring_posteriors` holds for k records replaced, with steps k times as long; by default, not.
 
         prior_divisor: what divides the prior's parameters, in (0, 1].
@@ -256,7 +257,7 @@ class Model(Memo, ABC):
 
     # A posterior at a temperature, its parameter inside public bounds
 
-    def checked_truncation(self, truncation: object) -> Truncation:
+    def check_truncation(self, truncation: object) -> Truncation:
         """The bounds after their checks; by default, (low, high). Raises: ValueError, TypeError."""
         return interval_truncation(truncation)
 

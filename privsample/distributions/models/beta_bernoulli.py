@@ -9,12 +9,12 @@ from privsample._checks import FloatArray, flag, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, hidden_successes
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import BetaShifts
 
 
@@ -68,7 +68,7 @@ class BetaBernoulli(Model):
                 "fractional records have no likelihood to be aware of: use .posterior(), which takes the released sum "
                 "for the true one"
             )
-        return NoiseAware(*hidden_successes(self.alpha, self.beta, n, noise, observed))
+        return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Zeros and ones."""
@@ -96,12 +96,12 @@ class BetaBernoulli(Model):
         """Any sum of the others. Proof: docs/notes/posterior.md."""
         return (BetaShifts(a=self.alpha, b=self.beta, whole=not self.fractional),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
-    def checked_truncation(self, truncation: object) -> Truncation:
+    def check_truncation(self, truncation: object) -> Truncation:
         """The least share of zeros or ones."""
         return share_truncation(truncation, 2)
 
@@ -112,7 +112,7 @@ class BetaBernoulli(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the logit."""
-        (low, high), distribution = bounds, heated(self.prior, temperature)
+        (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Beta)
         weight = n / temperature
         return LogRatio(2.0 * log_ratio(low, high), 1.0, (distribution.a + distribution.b + weight) * low * high)

@@ -11,13 +11,13 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.geometry import ONE_HOT, RecordSensitivity
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
-from privsample.distributions.models.mixtures import TwoShares
-from privsample.distributions.models.noise_aware import NoiseAware, hidden_successes
+from privsample.distributions.models.mixtures import TwoCategoryDistribution
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
 
 
@@ -51,7 +51,7 @@ class DirichletCategorical(Model):
         return "theta"
 
     @property
-    def differences(self) -> RecordSensitivity:
+    def record_sensitivity(self) -> RecordSensitivity:
         """One count less, another one more."""
         return ONE_HOT
 
@@ -92,8 +92,8 @@ class DirichletCategorical(Model):
             )
         seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
         first, second = self.alpha
-        distribution, method = hidden_successes(first, second, n, noise, seen)
-        return NoiseAware(TwoShares(share=distribution), method)
+        distribution, method = noisy_count_posterior(first, second, n, noise, seen)
+        return NoiseAware(TwoCategoryDistribution(share=distribution), method)
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Codes of categories."""
@@ -125,7 +125,7 @@ class DirichletCategorical(Model):
             return (BetaShifts(a=first, b=second, whole=True),)
         return (BetaShift(a=first, b=second),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """Not where one of three or more priors is below one (docs/notes/posterior.md, Lemma 3)."""
         return len(self.alpha) == 2 or min(self.alpha) >= prior_divisor
 
@@ -134,7 +134,7 @@ class DirichletCategorical(Model):
         """All."""
         return self.alpha
 
-    def checked_truncation(self, truncation: object) -> Truncation:
+    def check_truncation(self, truncation: object) -> Truncation:
         """The least share of any category."""
         return share_truncation(truncation, len(self.alpha))
 
@@ -145,7 +145,7 @@ class DirichletCategorical(Model):
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y holds the logs of shares."""
-        (low, high), distribution = bounds, heated(self.prior, temperature)
+        (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Dirichlet)
         least = low * high if len(distribution.alpha) == 2 else low / 2.0
         return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(distribution.alpha) + n / temperature) * least)

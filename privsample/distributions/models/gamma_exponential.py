@@ -11,7 +11,7 @@ from privsample.distributions.clipping.moments import NUMPY, exponential_moments
 from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
@@ -61,7 +61,7 @@ class GammaExponential(Model):
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """From the likelihood of the sum of clipped times, by its transform."""
-        return summed(
+        return noisy_sum_posterior(
             self.prior, lambda rate: ClippedExponential(rate=rate, upper=self.upper), n, noise, observed, positive=True
         )
 
@@ -93,12 +93,12 @@ class GammaExponential(Model):
         """From 0 to `upper`, all others 0: these only raise the rate (docs/notes/posterior.md)."""
         return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
-    def checked_truncation(self, truncation: object) -> Truncation:
+    def check_truncation(self, truncation: object) -> Truncation:
         """(low, high) inside (0, inf)."""
         return interval_truncation(truncation, positive=True)
 

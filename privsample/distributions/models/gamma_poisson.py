@@ -11,12 +11,12 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.records import ClippedPoisson
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import GammaShapeShift
 
 
@@ -61,7 +61,7 @@ class GammaPoisson(Model):
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """From the likelihood of the sum of clipped counts, by its transform."""
-        return summed(
+        return noisy_sum_posterior(
             self.prior, lambda rate: ClippedPoisson(mean=rate, upper=self.upper), n, noise, observed, positive=True
         )
 
@@ -101,18 +101,18 @@ class GammaPoisson(Model):
         """From 0 to `upper`, all others 0: these only raise the shape, which is post-processing."""
         return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
-    def checked_truncation(self, truncation: object) -> Truncation:
+    def check_truncation(self, truncation: object) -> Truncation:
         """(low, high) inside (0, inf)."""
         return interval_truncation(truncation, positive=True)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the log of the mean."""
-        (low, high), distribution = bounds, heated(self.prior, temperature)
+        (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Gamma)
         weight = n / temperature
         return LogRatio(self.upper * log_ratio(low, high), float(self.upper), (distribution.rate + weight) * low)

@@ -13,8 +13,8 @@ from scipy import special
 
 from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.parametric.rejection import held_shares
-from privsample.distributions.parametric.truncated import heated_shape
+from privsample.distributions.parametric.rejection import sample_truncated_dirichlet
+from privsample.distributions.parametric.truncated import tempered_shape
 
 States = NDArray[np.int64]
 _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
@@ -105,19 +105,19 @@ class CategoricalHMM:
         """Logs of the emission probabilities given the states z, (states, cells)."""
         chosen = np.zeros((self.states, len(z)))
         chosen[z, np.arange(len(z))] = 1.0
-        weights = heated_shape(self.emission_prior + chosen @ histograms, temperature)
+        weights = tempered_shape(self.emission_prior + chosen @ histograms, temperature)
         if truncation is not None:
-            return np.log(self._held(weights, truncation, rng))
+            return np.log(self._sample_truncated(weights, truncation, rng))
         log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
         return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
 
-    def _held(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
+    def _sample_truncated(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
         """Dirichlet draws with shares of at least truncation / K, all features of all states at once."""
         padded = np.zeros((len(weights), len(self.categories), max(self.categories)))
         places = np.array([f < k for k in self.categories for f in range(max(self.categories))])
         padded.reshape(len(weights), -1)[:, places] = weights
         least = np.tile(truncation / np.array(self.categories), len(weights))
-        drawn = held_shares(padded.reshape(len(least), -1), least, rng)
+        drawn = sample_truncated_dirichlet(padded.reshape(len(least), -1), least, rng)
         return drawn.reshape(len(weights), -1)[:, places]
 
     def _sweep(

@@ -83,7 +83,7 @@ class ConjugateMixture(PosteriorDistribution):
         set_fields(self, first=arrays[0], second=arrays[1], log_weights=log_weights)
 
     @property
-    def _laws(self) -> Family:
+    def _family(self) -> Family:
         return FAMILIES[self.family]
 
     @property
@@ -94,12 +94,12 @@ class ConjugateMixture(PosteriorDistribution):
     @property
     def mean(self) -> FloatArray:
         """Of the components' means."""
-        return np.asarray(self.weights @ self._laws.mean(self.first, self.second))
+        return np.asarray(self.weights @ self._family.mean(self.first, self.second))
 
     @property
     def variance(self) -> FloatArray:
         """Within the components and between them."""
-        means, within = (f(self.first, self.second) for f in (self._laws.mean, self._laws.variance))
+        means, within = (f(self.first, self.second) for f in (self._family.mean, self._family.variance))
         return np.asarray(self.weights @ (within + (means - self.mean) ** 2))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
@@ -107,26 +107,26 @@ class ConjugateMixture(PosteriorDistribution):
         steps = np.cumsum(self.weights)
         chosen = np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
         chosen = np.minimum(chosen, len(steps) - 1)
-        return self._laws.sample(rng, self.first[chosen], self.second[chosen])
+        return self._family.sample(rng, self.first[chosen], self.second[chosen])
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(divide="ignore"):
             return self._blockwise(
-                x, lambda at: np.logaddexp.reduce(self._laws.log_density(at, *self._own) + self.log_weights, axis=1)
+                x, lambda at: np.logaddexp.reduce(self._family.log_density(at, *self._own) + self.log_weights, axis=1)
             )
 
     def below(self, x: FloatArray) -> FloatArray:
         """The distribution function, elementwise."""
         return self._blockwise(
-            np.asarray(x, dtype=np.float64), lambda at: self._laws.below(at, *self._own) @ self.weights
+            np.asarray(x, dtype=np.float64), lambda at: self._family.below(at, *self._own) @ self.weights
         )
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Elementwise, by Newton's steps, or by halving where they leave the bracket."""
         shares = np.asarray(q, dtype=np.float64)
-        goal, least, most = shares.ravel(), *self._laws.support
+        goal, least, most = shares.ravel(), *self._family.support
         spread = np.sqrt(self.variance)
         low, high = np.full(goal.shape, self.mean), np.full(goal.shape, self.mean)
         while (short := (self.below(low) > goal) & (low > least)).any():
@@ -163,7 +163,7 @@ class ConjugateMixture(PosteriorDistribution):
 
 
 @frozen_value
-class TwoShares(PosteriorDistribution):
+class TwoCategoryDistribution(PosteriorDistribution):
     """The distribution of (theta, 1 - theta), theta following `share`."""
 
     share: PosteriorDistribution
@@ -193,5 +193,5 @@ class TwoShares(PosteriorDistribution):
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
         """That of the first share."""
-        assert isinstance(other, TwoShares)
+        assert isinstance(other, TwoCategoryDistribution)
         return self.share.relative_entropy(other.share)

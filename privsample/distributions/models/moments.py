@@ -193,12 +193,12 @@ class NormalUnknownVariance(MomentModel):
         return rows[:, 0]
 
     @cached
-    def differences(self) -> RecordSensitivity:
+    def record_sensitivity(self) -> RecordSensitivity:
         """Corners of a polygon around all |S(x) - S(x')|: where tangents of (a, 1.5 a (2 - a)), 1 <= a <= 2, meet."""
         touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
         left, right = touch[:-1], touch[1:]
         corners = np.column_stack([(left + right) / 2, _SQUARE * (left + right - left * right)])
-        return RecordSensitivity(vectors=np.vstack([corners, [2.0, 0.0]]), attained=False)
+        return RecordSensitivity(differences=np.vstack([corners, [2.0, 0.0]]), tight=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Sums of u and of 1.5 u^2."""

@@ -28,7 +28,7 @@ class NoiseAware(NamedTuple):
     method: str
 
 
-class Counted(NamedTuple):
+class HiddenCounts(NamedTuple):
     """Consecutive values of a hidden count, their log weights, and the share of the posterior beyond them, at most."""
 
     values: FloatArray
@@ -41,13 +41,13 @@ class Counted(NamedTuple):
         return f"{len(self.values)} values of the hidden count; at most {self.lost:.1g} of the posterior left out"
 
 
-def counted(
+def hidden_counts(
     log_mass: Callable[[float], float],
     steps: Callable[[FloatArray], FloatArray],
     most: float,
     noise: Noise,
     observed: FloatArray,
-) -> Counted:
+) -> HiddenCounts:
     """The counts in {0, ..., most} that the observations leave likely, whatever is far less likely left out.
 
     log_mass: log probability of one count before the observations; steps: its growth from each count to the next.
@@ -72,7 +72,7 @@ def counted(
         outside = max((float(_log_likelihood(noise, seen, np.array([x]))[0]) for x in beyond), default=-np.inf)
         log_lost = outside - float(np.logaddexp.reduce(log_weights))
         if log_lost <= np.log(LOST):
-            return Counted(values=values, log_weights=log_weights, lost=float(np.exp(log_lost)))
+            return HiddenCounts(values=values, log_weights=log_weights, lost=float(np.exp(log_lost)))
         reach *= 1.25
 
 
@@ -80,7 +80,9 @@ def _log_likelihood(noise: Noise, seen: FloatArray, values: FloatArray) -> Float
     return np.sum([noise.log_mass(y - values) for y in seen], axis=0)
 
 
-def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatArray) -> tuple[ConjugateMixture, str]:
+def noisy_count_posterior(
+    a: float, b: float, n: int, noise: Noise, observed: FloatArray
+) -> tuple[ConjugateMixture, str]:
     """The posterior given a noisy count of successes of n, of a Beta(a, b) prior, and how exact it is."""
 
     def log_mass(s: float) -> float:
@@ -90,13 +92,13 @@ def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatAr
     def steps(s: FloatArray) -> FloatArray:
         return np.log1p((a - 1) / (s + 1)) + np.log((n - s) / (n - s - 1 + b))
 
-    found = counted(log_mass, steps, n, noise, observed)
+    found = hidden_counts(log_mass, steps, n, noise, observed)
     s = found.values
     distribution = ConjugateMixture(family="Beta", first=a + s, second=b + n - s, log_weights=found.log_weights)
     return distribution, f"exact, a mixture over {found.words}"
 
 
-def summed(
+def noisy_sum_posterior(
     prior: PosteriorDistribution,
     record: Callable[[float], ClippedRecord],
     n: int,

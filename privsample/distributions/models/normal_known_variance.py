@@ -11,12 +11,12 @@ from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import NormalShift
 
 
@@ -75,7 +75,7 @@ class NormalKnownVariance(Model):
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """From the likelihood of the sum of clipped records, by its transform."""
         deviation = self.noise_variance**0.5
-        return summed(
+        return noisy_sum_posterior(
             self.prior,
             lambda mean: ClippedNormal(mean=mean, deviation=deviation, bounds=self.bounds),
             n,
@@ -114,14 +114,14 @@ class NormalKnownVariance(Model):
         low, high = self.bounds
         return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_divisor: float) -> bool:
         """All from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
         """y is the mean."""
-        (low, high), (least, most), distribution = bounds, self.bounds, heated(self.prior, temperature)
+        (low, high), (least, most), distribution = bounds, self.bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Normal)
         slope = (most - least) / self.noise_variance
         weight = n / temperature

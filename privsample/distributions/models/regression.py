@@ -77,12 +77,12 @@ class LinearRegression(MomentModel):
         return rows[:, :-1], rows[:, -1]
 
     @cached
-    def differences(self) -> RecordSensitivity:
+    def record_sensitivity(self) -> RecordSensitivity:
         """The largest move of one coordinate, 2 / sqrt(d), in as many as their sum, the L1 sensitivity, allows."""
         d, r = len(self.feature_bounds) + 1, self.moments.radius
         total = (1 + r * (d - 1 + 2**0.5)) ** 2 / (2 + 2 * (2**0.5 - 1) / d)
         whole, rest = divmod(total, 2 * r)
-        return RecordSensitivity(vectors=np.array([[2 * r] * int(whole) + [rest]]), length=2.0, attained=False)
+        return RecordSensitivity(differences=np.array([[2 * r] * int(whole) + [rest]]), l2=2.0, tight=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Weighted second moments of rows (features, target), shape (k, features + 1)."""
@@ -102,7 +102,7 @@ class LinearRegression(MomentModel):
         total: dict[str, int] = {}
         rows = self.records(data)
         for own, column in zip(self.moments.domains, rows.T, strict=True):
-            for reason, found in own.counted([column]).items():
+            for reason, found in own.count_problems([column]).items():
                 total[reason] = total.get(reason, 0) + found
         return total, len(rows)
 

@@ -19,7 +19,7 @@ _LAGUERRE = np.polynomial.laguerre.laggauss(32)
 _STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
 
 
-def log_concave(
+def sample_log_concave(
     fall: Callable[[FloatArray], FloatArray], left: float, right: float, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Draws on [left, right], left <= 0 <= right, from the log-concave density e^fall(z), which peaks at fall(0) = 0.
@@ -60,7 +60,7 @@ def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> 
     return float(end * _STEPS[at]), float(min(drops[at], 1e300))
 
 
-def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+def sample_truncated_dirichlet(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One draw for each row of alpha, (rows, K), from its Dirichlet distribution where every share is at least `low`,
     (rows,).
 
@@ -87,7 +87,7 @@ def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) ->
         power = shares[each, out] - np.where(mixed, 0.0, 1.0)
         shares[each, out] = 0.0
         at, category = np.nonzero(shares)
-        drawn = gamma_above(shares[at, category], (rate * least)[at], rng)
+        drawn = sample_truncated_gamma(shares[at, category], (rate * least)[at], rng)
         shares[at, category] = np.maximum(drawn / rate[at], least[at])
         left, peak = 1.0 - shares.sum(axis=1), np.maximum(least, power / rate)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -115,7 +115,7 @@ def _odds(alpha: FloatArray, low: FloatArray, rates: FloatArray) -> FloatArray:
     return np.exp(heights - heights.max(axis=1, keepdims=True))
 
 
-def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+def sample_truncated_gamma(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Gamma(shape, 1) variables given that each is at least `low` > 0; the two broadcast.
 
     Up to the mean by plain rejection; from there on by an exponential distribution tangent at its best point, low +
@@ -192,7 +192,7 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
-    """How far the means of `gamma_above` lie above those of the whole distributions: low^a e^-low / Gamma(a, low).
+    """How far the means of `sample_truncated_gamma` lie above those of the whole distributions: low^a e^-low / Gamma(a, low).
 
     Of shapes above a million as of the normal distribution, to a thousandth: their logarithms would cancel.
     """
@@ -207,7 +207,7 @@ def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
-    """About the means of `gamma_above`, root the roots of the shapes: only good guesses."""
+    """About the means of `sample_truncated_gamma`, root the roots of the shapes: only good guesses."""
     gap = low - shape
     depth = np.minimum(gap, 0.0) / root
     near = shape + 0.8 * root / (1.0 + depth * depth) ** 2

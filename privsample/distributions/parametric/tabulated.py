@@ -31,7 +31,7 @@ _BLOCK = 1 << 17
 
 
 @frozen_value
-class TabulatedLaw(Memo, PosteriorDistribution):
+class TabulatedDistribution(Memo, PosteriorDistribution):
     """A density given by its log at the Chebyshev points of panels, up to a constant.
 
     Parameters
@@ -171,7 +171,7 @@ def tabulate(
     bounds: tuple[float, float],
     *,
     positive: bool,
-) -> TabulatedLaw:
+) -> TabulatedDistribution:
     """The distribution with this log density, of a number or (`positive`) of a logarithm, up to a constant.
 
     Parameters
@@ -212,7 +212,7 @@ def tabulate(
             break
     done = sorted(done + pieces, key=lambda piece: piece[0])
     edges = np.array([done[0][0], *(piece[1] for piece in done)])
-    return TabulatedLaw(edges=edges, log_values=np.array([piece[2] for piece in done]), positive=positive)
+    return TabulatedDistribution(edges=edges, log_values=np.array([piece[2] for piece in done]), positive=positive)
 
 
 def _cut(low: float, high: float) -> list[tuple[float, float]]:

@@ -14,7 +14,7 @@ from privsample._checks import FloatArray, finite, interval, positive
 from privsample._logspace import expm1_excess
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
-from privsample.distributions.parametric.rejection import held_shares, log_concave
+from privsample.distributions.parametric.rejection import sample_log_concave, sample_truncated_dirichlet
 
 _WIDEST = 1e30  # beyond 1/eps^2 shares vary by less than a float shows, and no draw would be kept
 Number = TypeVar("Number", float, FloatArray)
@@ -63,7 +63,7 @@ class TruncatedUnivariate(TruncatedDistribution):
         """Shape (size,)."""
         low, high = self._ends
         mode = float(np.clip(self._peak, low, high))
-        z = log_concave(lambda shift: self._fall(mode, shift), low - mode, high - mode, size, rng)
+        z = sample_log_concave(lambda shift: self._fall(mode, shift), low - mode, high - mode, size, rng)
         return np.clip(self._place(mode, z), self.low, self.high)
 
 
@@ -204,34 +204,34 @@ class TruncatedDirichlet(TruncatedDistribution):
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Shape (size, K)."""
         rows = np.broadcast_to(np.array(self.alpha), (size, len(self.alpha)))
-        return held_shares(rows, np.full(size, self.low), rng)
+        return sample_truncated_dirichlet(rows, np.full(size, self.low), rng)
 
 
-def heated(distribution: PosteriorDistribution, temperature: float) -> PosteriorDistribution:
+def temper(distribution: PosteriorDistribution, temperature: float) -> PosteriorDistribution:
     """The distribution whose density is proportional to the old one to the power 1/temperature.
 
     Raises: TypeError, for a distribution that is not Beta, Dirichlet, Gamma or Normal.
     """
     match distribution:
         case Beta(a=a, b=b):
-            return Beta(a=heated_shape(a, temperature), b=heated_shape(b, temperature))
+            return Beta(a=tempered_shape(a, temperature), b=tempered_shape(b, temperature))
         case Dirichlet(alpha=alpha):
-            return Dirichlet(alpha=tuple(heated_shape(np.array(alpha), temperature)))
+            return Dirichlet(alpha=tuple(tempered_shape(np.array(alpha), temperature)))
         case Gamma(shape=shape, rate=rate):
-            return Gamma(shape=heated_shape(shape, temperature), rate=rate / temperature)
+            return Gamma(shape=tempered_shape(shape, temperature), rate=rate / temperature)
         case Normal(location=location, scale=scale):
             return Normal(location=location, scale=scale * temperature**0.5)
-    raise TypeError(f"no heated distribution is known for {type(distribution).__name__}")
+    raise TypeError(f"no tempered distribution is known for {type(distribution).__name__}")
 
 
-def heated_shape(shape: Number, temperature: float) -> Number:
+def tempered_shape(shape: Number, temperature: float) -> Number:
     """The parameter of a Beta, Dirichlet or Gamma distribution at a temperature of one or more: 1 + (shape - 1)/T,
     above 0.
     """
     return (shape + (temperature - 1.0)) / temperature
 
 
-def held(distribution: PosteriorDistribution, low: float, high: float) -> TruncatedDistribution:
+def truncate(distribution: PosteriorDistribution, low: float, high: float) -> TruncatedDistribution:
     """The distribution restricted to [low, high]; a Dirichlet to shares of at least `low`. Raises: TypeError,
     ValueError.
     """

@@ -36,7 +36,7 @@ class Diffusion(ABC):
         return self.shrink(time) * x + self.noise(time) * rng.standard_normal(x.shape)
 
 
-_LOST = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 @frozen_value
@@ -54,7 +54,7 @@ class BrownianDiffusion(Diffusion):
 
     def noise_at_start(self, time: float) -> float:
         """sqrt(2t)."""
-        return self.noise(time) * (1 - _LOST)
+        return self.noise(time) * (1 - _ROUNDING)
 
 
 @frozen_value
@@ -79,4 +79,4 @@ class OrnsteinUhlenbeckDiffusion(Diffusion):
         """rho sqrt((e^(2 theta t) - 1)/theta)."""
         with np.errstate(over="ignore"):
             noise = float(self.rho * np.sqrt(2 * time * exprel(2 * self.theta * time)))
-        return noise * (1 - _LOST * (1 + min(self.theta * time, 1e3)))
+        return noise * (1 - _ROUNDING * (1 + min(self.theta * time, 1e3)))

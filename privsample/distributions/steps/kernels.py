@@ -8,7 +8,7 @@ from privsample._checks import FloatArray, positive_integer
 _SUM_ERROR = 1e-9
 
 
-def stochastic(matrix: ArrayLike) -> FloatArray:
+def check_stochastic(matrix: ArrayLike) -> FloatArray:
     """A read-only copy of a matrix, (states, outcomes), whose rows are probabilities.
 
     Raises: ValueError, which names the row that is not.
@@ -35,20 +35,20 @@ def stochastic(matrix: ArrayLike) -> FloatArray:
     return rows
 
 
-def normalised(matrix: FloatArray) -> FloatArray:
+def normalize_rows(matrix: FloatArray) -> FloatArray:
     """The rows divided by their sums: relative error a few ulp."""
     return matrix / matrix.sum(axis=1, keepdims=True)
 
 
-def iterated(matrix: FloatArray, steps: int) -> FloatArray:
+def kernel_power(matrix: FloatArray, steps: int) -> FloatArray:
     """The kernel of `steps` steps. Raises: ValueError, where the outcomes are not the states."""
     count = positive_integer(steps=steps)
     if matrix.shape[0] != matrix.shape[1] and count > 1:
         raise ValueError(f"a kernel from {matrix.shape[0]} states to {matrix.shape[1]} cannot be iterated")
-    return normalised(np.linalg.matrix_power(normalised(matrix), count)) if count > 1 else matrix
+    return normalize_rows(np.linalg.matrix_power(normalize_rows(matrix), count)) if count > 1 else matrix
 
 
-def drawn(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def sample_outcomes(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """One outcome for each state, independently; the shape of `states`."""
     uniform, result = rng.random(states.shape), np.empty(states.shape, dtype=np.int64)
     for state in np.unique(states):

@@ -46,11 +46,11 @@ class ConvexLoss(ABC):
         """The derivatives in x.w; shape of scores."""
 
     @abstractmethod
-    def cleaned(self, targets: FloatArray) -> FloatArray:
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
         """The targets after the public rule: total on every float."""
 
     @abstractmethod
-    def odd(self, targets: FloatArray) -> dict[str, int]:
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
         """How many targets the rule changes, by reason. For the curator's eyes only."""
 
     @property
@@ -137,11 +137,11 @@ class LogisticLoss(ConvexLoss):
         """-y sigma(-y s)."""
         return np.asarray(special.expit(scores) - targets)
 
-    def cleaned(self, targets: FloatArray) -> FloatArray:
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
         """1 where the target is 1, else 0."""
         return np.where(targets == 1.0, 1.0, 0.0)
 
-    def odd(self, targets: FloatArray) -> dict[str, int]:
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
         """Labels that are neither 0 nor 1."""
         return {"labels that are neither 0 nor 1": int((~np.isin(targets, (0.0, 1.0))).sum())}
 
@@ -178,18 +178,18 @@ class SquaredLoss(ConvexLoss):
         """s - y."""
         return scores - targets
 
-    def cleaned(self, targets: FloatArray) -> FloatArray:
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
         """Moved into [-target, target]; what is no number counts as 0."""
         return np.clip(np.where(np.isnan(targets), 0.0, targets), -self.target, self.target)
 
-    def odd(self, targets: FloatArray) -> dict[str, int]:
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
         """Targets that are no number, or out of bounds by more than rounding."""
         known = ~np.isnan(targets)
         beyond = int((np.abs(targets[known]) > self.target * (1.0 + _ROUNDING)).sum())
         return {"targets that are no number": int((~known).sum()), "targets out of bounds": beyond}
 
 
-def descended(
+def descent_pass(
     loss: ConvexLoss,
     start: FloatArray,
     rows: FloatArray,

@@ -50,8 +50,8 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
 
 def _scaled_by_reach(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
-    reach = float(model.differences.vectors.max())
-    discrete = noise.startswith("discrete") if noise else model.differences.whole
+    reach = float(model.record_sensitivity.differences.max())
+    discrete = noise.startswith("discrete") if noise else model.record_sensitivity.whole
     return min(reach * min(max(ratio, 1 / _FURTHEST), _FURTHEST), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
@@ -87,7 +87,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def __post_init__(self) -> None:
         _checked(self.model, self.noise)
-        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
+        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.whole else "laplace"))
         set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.spread)
         if not one_of(self.sampler, get_args(Sampler)):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
@@ -109,11 +109,11 @@ class NoisyStatistics(ConjugateMechanism):
     @cached
     def accountant(self) -> Accountant:
         """From the model's differences of records, under ReplaceOne(n)."""
-        reach = self.n * float(self.model.differences.vectors.max()) + self.distribution.reach(_RARE)
+        reach = self.n * float(self.model.record_sensitivity.differences.max()) + self.distribution.reach(_RARE)
         whole = reach < 2**53  # up to there a float holds sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
-            differences=self.model.differences,
+            differences=self.model.record_sensitivity,
             n=self.n,
             noise=self.distribution,
             draws=self.draws,

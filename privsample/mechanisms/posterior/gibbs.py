@@ -243,7 +243,9 @@ class PrivateGibbsHMM(Mechanism):
         """What the public rule would change in these data, for the curator's eyes. Raises: SchemaError."""
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
-            facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
+            facts |= {
+                f"feature {feature}, {reason}": count for reason, count in domain.count_problems([column]).items()
+            }
         return CuratorNotes(
             title=f"{count_noun(self.n, 'row')} of {count_noun(len(self.categories), 'code')}", facts=facts
         )
