@@ -1,1 +1,2 @@
-"""Laws and models: parameters, log mass or density, exact samplers. Nothing here speaks of privacy."""
+"""Distributions and models: parameters, log mass or density, and exact samplers. This package knows nothing of privacy.
+"""
