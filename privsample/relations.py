@@ -168,8 +168,7 @@ class ReplaceOne(Relation):
 
 
 def check_single_record_relation(relation: object) -> AddRemove | ReplaceOne:
-    """Check that `relation` is AddRemove or ReplaceOne with one differing record, and return it. Raises ValueError otherwise.
-    """
+    """Check that `relation` is AddRemove or ReplaceOne with one differing record, and return it. Raises ValueError."""
     if not isinstance(relation, (AddRemove, ReplaceOne)):
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")
     if relation.members > 1:

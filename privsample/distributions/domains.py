@@ -134,7 +134,7 @@ class Domain:
         Returns
         -------
         array of bool
-            Shape of `chunk`. Unless `outside_is_missing`, values beyond a bound by no more than rounding are not marked.
+            Shape of `chunk`. Unless `outside_is_missing`, values beyond a bound by no more than rounding are unmarked.
         """
         slack = 0.0 if self.outside_is_missing else self._slack(chunk)
         numbers = chunk.astype(np.float64)

@@ -37,8 +37,7 @@ class Noise(ABC):
     @property
     @abstractmethod
     def variance(self) -> float:
-        """The exact variance; for discrete noise that of the discrete distribution, not of its continuous counterpart.
-        """
+        """The exact variance; for discrete noise, that of the discrete distribution."""
 
     @abstractmethod
     def log_mass(self, x: FloatArray) -> FloatArray:
@@ -307,7 +306,7 @@ class DiscreteGaussianNoise(Noise):
     Parameters
     ----------
     noise_std : float
-        Standard deviation parameter, in (0, 1e14], in units of the statistic. The standard deviation is slightly smaller.
+        Standard deviation parameter, in (0, 1e14], in units of the statistic. The standard deviation is smaller.
 
     Raises
     ------
@@ -374,8 +373,8 @@ class DiscreteGaussianNoise(Noise):
     def log_tail(self, t: FloatArray) -> FloatArray:
         """The smaller of two upper bounds on the log tail, rounded up.
 
-        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020, Proposition 25), the other a
-        geometric series.
+        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020, Proposition 25), the
+        other a geometric series.
         """
         last, s = np.floor(np.maximum(t, 0.0)), self.noise_std
         normal = np.log(2) + special.log_ndtr(-last / s)

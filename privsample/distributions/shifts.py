@@ -13,7 +13,9 @@ from privsample._value import frozen_value, set_fields
 
 @frozen_value
 class BetaShift:
-    """Posteriors Beta(a + 1, b) and Beta(a, b + 1): one count decreases, another increases, all other records lie elsewhere.
+    """Posteriors Beta(a + 1, b) and Beta(a, b + 1): a record moves from one count to another.
+
+    All other records are in other categories.
 
     Parameters
     ----------
@@ -46,7 +48,9 @@ class BetaShift:
 
 @frozen_value
 class BetaShifts:
-    """Posteriors Beta(a + s + 1, b + t) and Beta(a + s, b + t + 1), for every sum s of the other records, s + t = n - 1.
+    """Posteriors Beta(a + s + 1, b + t) and Beta(a + s, b + t + 1) for every sum s of the other records.
+
+    The other n - 1 records give s + t = n - 1.
 
     Parameters
     ----------
