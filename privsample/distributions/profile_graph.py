@@ -20,9 +20,9 @@ _LEAST = 1e-100  # a smaller probability, times an entry of a matrix, could vani
 
 @frozen_value
 class ProfileGraph:
-    """Named public distributions on {0, ..., symbols-1}, and edges between those that a release must not distinguish.
+    """Named public distributions on {0, ..., symbols-1}, and edges between indistinguishable ones.
 
-    The graph is public, including its distributions.
+    A release must not distinguish two profiles that an edge joins. The graph is public, including its distributions.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ class ProfileGraph:
     ) -> Self:
         """Estimate the profiles from PUBLIC data: smoothed relative frequencies of the symbols of each source.
 
-        Profiles are published with every guarantee, which does not protect the data they were estimated from. Never estimate
-        them from the observations that are to be privatised.
+        Profiles are published with every guarantee, which does not protect the data they were estimated from. Never
+        estimate them from the observations that are to be privatised.
 
         Parameters
         ----------

@@ -216,7 +216,7 @@ class RepetitionDistribution(ABC):
 
 
 def check_repetition_distribution(runs: Any) -> RepetitionDistribution:
-    """Check that `runs` is a RepetitionDistribution and return it. Raises TypeError; a fixed number is refused with reasons.
+    """Check that `runs` is a RepetitionDistribution and return it. Raises TypeError, with reasons for a fixed number.
     """
     if isinstance(runs, RepetitionDistribution):
         return runs
@@ -227,8 +227,8 @@ def check_repetition_distribution(runs: Any) -> RepetitionDistribution:
 class TruncatedNegativeBinomial(RepetitionDistribution):
     """Truncated negative binomial distribution of the number of repetitions K >= 1.
 
-    P(K = k) is proportional to (1 - gamma)^k (eta)(eta + 1)...(eta + k - 1)/k!. eta = 0 is the logarithmic distribution,
-    eta = 1 the geometric distribution. A smaller eta costs less privacy and has a heavier tail.
+    P(K = k) is proportional to (1 - gamma)^k (eta)(eta + 1)...(eta + k - 1)/k!. eta = 0 is the logarithmic
+    distribution, eta = 1 the geometric distribution. A smaller eta costs less privacy and has a heavier tail.
 
     Parameters
     ----------

@@ -208,8 +208,9 @@ class LogisticLoss(ConvexLoss):
     def gradient_sensitivity(self) -> float:
         """An upper bound on the gradient sensitivity, at most twice the norm and within 0.1 % of the smallest bound.
 
-        A record's gradient is -sigma(-s) z, where z is its row times its label, s = z.w and |s| <= k = norm radius. Each line
-        above sigma on [-k, k] gives a bound; the lines used are tangents at u in (0, k] (docs/notes/sgd.md, section 1).
+        A record's gradient is -sigma(-s) z, where z is its row times its label, s = z.w and |s| <= k = norm radius.
+        Each line above sigma on [-k, k] gives a bound; the lines used are tangents at u in (0, k] (docs/notes/sgd.md,
+        section 1).
         """
         k = self.reach * self.radius
         u = min(k, _FLAT) * _TOUCHING
