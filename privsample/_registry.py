@@ -65,7 +65,7 @@ _BY_NAME: dict[tuple[str, str], Registration] = {}  # former names, too
 
 @overload
 def register(
-    cls: None = None,
+    target: None = None,
     *,
     package: str,
     name: str | None = None,
@@ -75,7 +75,7 @@ def register(
 ) -> Callable[[C], C]: ...
 @overload
 def register(
-    cls: C,
+    target: C,
     *,
     package: str,
     name: str | None = None,
@@ -84,7 +84,7 @@ def register(
     upgrade: Mapping[int, Step] | None = None,
 ) -> C: ...
 def register(
-    cls: C | None = None,
+    target: C | None = None,
     *,
     package: str,
     name: str | None = None,
@@ -100,7 +100,7 @@ def register(
 
     Parameters
     ----------
-    cls : type, optional
+    target : type, optional
         A frozen dataclass that compares by content (a mechanism, model, accountant, relation, noise, ...) or an Enum.
         Left out, `register` returns a class decorator; it must stand above `@dataclass`.
     package : str
@@ -123,7 +123,7 @@ def register(
     Raises
     ------
     TypeError
-        If `cls` is neither a dataclass nor an Enum.
+        If `target` is neither a dataclass nor an Enum.
     ValueError
         If the tag or an alias belongs to another class, if `package` is privsample, or if an argument is malformed.
         A class that is defined anew under the same module and name takes the place of the former one.
@@ -162,32 +162,32 @@ def register(
     >>> ps.Release.from_json(release.to_json()) == release
     True
     """
-    if cls is None:
+    if target is None:
         return lambda decorated: register(
             decorated, package=package, name=name, version=version, aliases=aliases, upgrade=upgrade
         )
     if not (upgrade is None or isinstance(upgrade, Mapping)):
         raise TypeError(f"upgrade must map versions to functions, got {type(upgrade).__name__}")
-    made = _checked(cls, package, name, version, upgrade or {})
+    made = _checked(target, package, name, version, upgrade or {})
     names = [made.name, *_texts(aliases)]
     for one in names:
         holder = _BY_NAME.get((package, one))
-        if holder is not None and not _same_definition(holder.cls, cls):
+        if holder is not None and not _same_definition(holder.cls, target):
             raise ValueError(
-                f"the tag ({package!r}, {one!r}) belongs to {_full_name(holder.cls)} already, so {_full_name(cls)} "
+                f"the tag ({package!r}, {one!r}) belongs to {_full_name(holder.cls)} already, so {_full_name(target)} "
                 "cannot have it: register it by another name="
             )
-    known = _BY_CLASS.get(cls)
+    known = _BY_CLASS.get(target)
     if known is not None and (known.package, known.name) != (package, made.name):
         raise ValueError(
-            f"{_full_name(cls)} is registered as ({known.package!r}, {known.name!r}) already, and cannot be registered "
-            f"as ({package!r}, {made.name!r}), too: give a former name by aliases="
+            f"{_full_name(target)} is registered as ({known.package!r}, {known.name!r}) already, and cannot be "
+            f"registered as ({package!r}, {made.name!r}), too: give a former name by aliases="
         )
     for former in {holder.cls for one in names if (holder := _BY_NAME.get((package, one)))}:
         _BY_CLASS.pop(former, None)
-    _BY_CLASS[cls] = made
+    _BY_CLASS[target] = made
     _BY_NAME.update({(package, one): made for one in names})
-    return cls
+    return target
 
 
 def load_extensions() -> tuple[str, ...]:

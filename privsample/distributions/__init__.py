@@ -1,2 +1,1 @@
-"""Distributions and models: parameters, log mass or density, and exact samplers. This package knows nothing of privacy.
-"""
+"""Distributions and models: parameters, log mass or density, and exact samplers. They know nothing of privacy."""

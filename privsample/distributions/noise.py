@@ -51,7 +51,7 @@ class Noise(ABC):
         Returns
         -------
         array
-            Log densities or log probabilities, of the shape of `x`; -inf for discrete noise at numbers that are not whole.
+            Log densities or log probabilities, of the shape of `x`. Discrete noise: -inf at numbers that are not whole.
         """
 
     @abstractmethod

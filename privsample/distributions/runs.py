@@ -216,8 +216,7 @@ class RepetitionDistribution(ABC):
 
 
 def check_repetition_distribution(runs: Any) -> RepetitionDistribution:
-    """Check that `runs` is a RepetitionDistribution and return it. Raises TypeError, with reasons for a fixed number.
-    """
+    """Check that `runs` is a RepetitionDistribution and return it. Raises TypeError, also for a fixed number."""
     if isinstance(runs, RepetitionDistribution):
         return runs
     raise TypeError(_FIXED.format(repr(runs)))
@@ -300,8 +299,8 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         low, high = 1e-12, -np.log(_least_gamma(finite(eta=eta))) * (1 - 1e-15)
         if not (low < high and excess(low) <= 0.0 <= excess(high)):
             raise ValueError(
-                f"no distribution with eta = {eta:g} that can be drawn has mean {mean!r}; raise eta if it is below "
-                "one, lower it if it is above a thousand"
+                f"no such distribution with eta = {eta:g} that can be sampled has mean {mean!r}; raise an eta below "
+                "one, lower an eta above a thousand"
             )
         return cls(eta=eta, gamma=float(np.exp(-brentq(excess, low, high, xtol=1e-300, rtol=1e-14))))
 

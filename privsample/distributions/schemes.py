@@ -12,7 +12,9 @@ Indices = NDArray[np.int64]
 
 
 class Scheme(ABC):
-    """A distribution of subsamples. Sampled records are in uniformly random order, so positions carry no information.
+    """A distribution of subsamples.
+
+    Sampled records are in uniformly random order, so positions carry no information.
     """
 
     __slots__ = ()
@@ -131,8 +133,8 @@ class WithReplacement(Scheme):
     --------
     >>> import numpy as np
     >>> import privsample as ps
-    >>> ps.WithReplacement(n=3, m=5).draw(3, np.random.default_rng(1)).shape
-    (5,)
+    >>> ps.WithReplacement(n=3, m=5).draw(3, np.random.default_rng(1)).size
+    5
     """
 
     n: int

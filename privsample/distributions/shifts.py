@@ -105,8 +105,8 @@ class GammaShapeShift:
     Examples
     --------
     >>> import privsample as ps
-    >>> ps.GammaShapeShift(shape=2, reach=5).counts
-    (2.0,)
+    >>> ps.GammaShapeShift(shape=2, reach=5).counts[0]
+    2.0
     """
 
     shape: float
@@ -157,8 +157,7 @@ class GammaRateShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add counts: none, since the range of the shape does not matter.
-        """
+        """The prior parameters to which the data add counts: none, since the range of the shape does not matter."""
         return ()
 
 

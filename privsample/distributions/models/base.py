@@ -381,8 +381,8 @@ class Model(Memo, ABC):
     def extreme_records(self) -> tuple[Records, ...]:
         """Records whose neighbouring posteriors differ most, or nearly so: (record of all others, x, x').
 
-        By default, x and x' are the bounds of the domain, and all other records equal either bound. Raises TypeError if the
-        statistic is not one number.
+        By default, x and x' are the bounds of the domain, and all other records equal either bound. Raises TypeError if
+        the statistic is not one number.
         """
         if self.empty.ndim:
             raise TypeError(f"the worst neighbours of a {type(self).__name__} posterior are not known to the audit")
@@ -393,8 +393,8 @@ class Model(Memo, ABC):
     def neighbouring_posteriors(self) -> tuple[Shift, ...]:
         """The least private pairs of posteriors of n records of which one is replaced, for any n.
 
-        Every other pair of neighbouring posteriors, also with weights, must be a post-processing of one of these pairs. This
-        needs a proof; the library does not validate it.
+        Every other pair of neighbouring posteriors, also with weights, must be a post-processing of one of these pairs.
+        This needs a proof; the library does not validate it.
 
         Raises
         ------

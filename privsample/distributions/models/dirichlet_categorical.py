@@ -131,14 +131,13 @@ class DirichletCategorical(Model):
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """The two categories with the smallest priors; all other records are in the category with the largest prior."""
+        """The two categories with the smallest priors, all other records in the one with the largest prior."""
         i, j, *others = (float(k) for k in np.argsort(self.alpha, kind="stable"))
         return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
 
     @property
     def neighbouring_posteriors(self) -> tuple[Shift, ...]:
-        """Two categories with any sum of the other records; for more, the two with the smallest priors, all others elsewhere.
-        """
+        """The two categories with the smallest priors, with all other records in a third category if there is one."""
         first, second = sorted(self.alpha)[:2]
         if len(self.alpha) == 2:
             return (BetaShifts(a=first, b=second, whole=True),)

@@ -110,7 +110,10 @@ class GammaExponential(Model):
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaRateShift, ...]:
-        """A record changes from 0 to `upper`, all others are 0; larger ones only raise the rate (docs/notes/posterior.md).
+        """A record changes from 0 to `upper`, and all others are 0.
+
+        Other records only raise the rate (docs/notes/posterior.md).
+
         """
         return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 

@@ -118,7 +118,10 @@ class GammaPoisson(Model):
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaShapeShift, ...]:
-        """A record changes from 0 to `upper`, all others are 0; larger ones only raise the shape, which is post-processing.
+        """A record changes from 0 to `upper`, and all others are 0.
+
+        Other records only raise the shape, which is post-processing.
+
         """
         return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 

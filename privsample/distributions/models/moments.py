@@ -94,7 +94,7 @@ class Moments(Memo):
         return np.asarray(to_own @ self.gram(statistic, n) @ to_own.T)
 
     def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
-        """A statistic near this one that n records could have: means within bounds, scatter matrix not negative."""
+        """A nearby statistic that n records could have: means in bounds, scatter matrix not negative."""
         gram = self.gram(statistic, n)
         sums = np.clip(gram[0, 1:], -n * self.radius, n * self.radius)
         values, vectors = np.linalg.eigh(gram[1:, 1:] - np.outer(sums, sums) / n)
@@ -109,7 +109,7 @@ class Moments(Memo):
 def conjugate(
     gram: FloatArray, prior: NormalInverseGamma, *, data_weight: float = 1.0, prior_divisor: float = 1.0
 ) -> NormalInverseGamma:
-    """The conjugate update of a target, the last column, that is normal around a linear function of the columns before it.
+    """The conjugate update for a target, the last column, with a linear mean in the other columns.
 
     `gram` holds the sums of products of all columns, shape (k + 1, k + 1); the last column but one is constant.
     """
@@ -233,8 +233,8 @@ class NormalUnknownVariance(MomentModel):
     def record_sensitivity(self) -> RecordSensitivity:
         """Vertices of a polygon that contains all |S(x) - S(x')|.
 
-        The boundary is the curve (a, 1.5 a (2 - a)), 1 <= a <= 2; the vertices are the intersections of its tangents, so the
-        polygon is an outer approximation (docs/notes/moments.md).
+        The boundary is the curve (a, 1.5 a (2 - a)), 1 <= a <= 2; the vertices are the intersections of its tangents,
+        so the polygon is an outer approximation (docs/notes/moments.md).
         """
         touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
         left, right = touch[:-1], touch[1:]

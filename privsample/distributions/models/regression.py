@@ -19,11 +19,12 @@ from privsample.errors import SchemaError
 class LinearRegression(MomentModel):
     """Bayesian linear regression with features and target clipped to public bounds.
 
-    Each number is scaled from its bounds to u in [-1, 1]. The prior: the variance v is InverseGamma(shape, scale); given
-    v, the coefficients and the intercept of the scaled numbers are independent N(0, v / observations). The statistic
-    holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over features and target, s = u / sqrt(d) for d numbers in a record.
-    Replacing one record moves it by at most 2 in L2 norm. The posterior ignores the clipping. Noise-aware inference
-    models the scaled features as normal, with priors of scale `spread` on their means and standard deviations.
+    Each number is scaled from its bounds to u in [-1, 1]. The prior: the variance v is InverseGamma(shape, scale);
+    given v, the coefficients and the intercept of the scaled numbers are independent N(0, v / observations). The
+    statistic holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over features and target, s = u / sqrt(d) for d numbers
+    in a record. Replacing one record moves it by at most 2 in L2 norm. The posterior ignores the clipping. Noise-aware
+    inference models the scaled features as normal, with priors of scale `spread` on their means and standard
+    deviations.
 
     Data are a pair (rows of shape (n, features), targets of shape (n,)).
 
@@ -56,8 +57,8 @@ class LinearRegression(MomentModel):
     >>> import privsample as ps
     >>> model = ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
     >>> statistic, n = model.summarize(([[0.2], [0.8]], [0.1, 0.5]))
-    >>> n, statistic.shape
-    (2, (5,))
+    >>> n, statistic.size
+    (2, 5)
     """
 
     description = "the vector of coefficients and variance"

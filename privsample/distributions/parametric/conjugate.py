@@ -196,8 +196,7 @@ class Dirichlet(PosteriorDistribution):
         return special.betaincinv(self.alpha[0], sum(self.alpha[1:]), q)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Kullback-Leibler divergence in nats, by the closed form; absolute error about 1e-16 of the log-Gamma terms.
-        """
+        """Kullback-Leibler divergence in nats, by the closed form; error about 1e-16 of the log-Gamma terms."""
         assert isinstance(other, Dirichlet)
         p, q = np.array(self.alpha), np.array(other.alpha)
         constants = (

@@ -63,12 +63,12 @@ def sample_truncated_dirichlet(alpha: FloatArray, low: FloatArray, rng: np.rando
 
     A share whose alpha is 0 is 0. `low` is below one over the number of categories by more than rounding.
 
-    The shares are independent Gamma variables truncated to [low, inf), of any common rate, conditioned on the sum 1. All
-    shares but one are drawn; that one is the remainder, accepted in proportion to its own density. The omitted share is
-    the one with the largest alpha. If no alpha exceeds 1, all densities are unbounded near 0; the omitted category j is
-    then random with probabilities `_odds`, and its density is that of alpha_j + 1: these distributions are the target
-    times the share of j, and add up to the target. The rate only affects the acceptance rate, of the order of 1/sqrt(K).
-    Returns an array of shape (rows, K).
+    The shares are independent Gamma variables truncated to [low, inf), of any common rate, conditioned on the sum 1.
+    All shares but one are drawn; that one is the remainder, accepted in proportion to its own density. The omitted
+    share is the one with the largest alpha. If no alpha exceeds 1, all densities are unbounded near 0; the omitted
+    category j is then random with probabilities `_odds`, and its density is that of alpha_j + 1: these distributions
+    are the target times the share of j, and add up to the target. The rate only affects the acceptance probability, of
+    the order of 1/sqrt(K). Returns an array of shape (rows, K).
     """
     result, rates = np.empty_like(alpha), _rates(alpha, low)
     left_out = alpha.argmax(axis=1)
@@ -117,8 +117,8 @@ def sample_truncated_gamma(shape: FloatArray, low: FloatArray, rng: np.random.Ge
     """Gamma(shape, 1) variables conditioned to be at least `low` > 0; the two arguments broadcast.
 
     Below the mean, plain rejection; above, an exponential proposal tangent at its optimal point, low + 1/beta (Dagpunar
-    1978; Philippe 1997). For shapes up to 1, a power density below 1 and an exponential density above, with acceptance of
-    about a third (Ahrens and Dieter 1974). Returns an array of the common shape.
+    1978; Philippe 1997). For shapes up to 1, a power density below 1 and an exponential density above, with acceptance
+    of about a third (Ahrens and Dieter 1974). Returns an array of the common shape.
     """
     full = np.broadcast_shapes(np.shape(shape), np.shape(low))
     shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
@@ -157,8 +157,7 @@ def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Fl
 
 
 def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Proposals for shapes of at most one, x^(a-1) on [t, 1] and e^-x beyond, and their log acceptance probabilities.
-    """
+    """Proposals for shapes <= 1, x^(a-1) on [t, 1] and e^-x beyond, and their log acceptance probabilities."""
     start = np.maximum(t, 1.0)
     grown = -np.expm1(a * np.log(np.minimum(t, 1.0)))  # a times the mass of x^(a-1) on [t, 1]
     below = rng.random(len(a)) * (grown / a + np.exp(-1.0)) < grown / a
@@ -168,8 +167,7 @@ def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Floa
 
 
 def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
-    """The rate at which the means of the truncated Gamma variables sum to one, by bisection and Newton steps; (rows,).
-    """
+    """The rate at which the truncated Gamma means sum to one, by bisection and Newton steps; (rows,)."""
     total, present = alpha.sum(axis=1), alpha > 0.0
     spare = total + 4.0 * (present * (1.0 + np.sqrt(alpha))).sum(axis=1)
     least, most = np.log(total), np.log(spare / (1.0 - present.sum(axis=1) * low))
