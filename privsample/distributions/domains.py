@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from privsample._data import text_mask
 from privsample._value import frozen_value
 
-_LOST = 1e-6  # of what one record moves: what rounding may take of a sum
-_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # of the larger bound: what is moved by less is not reported
+_LOST = 1e-6  # rounding error of a sum relative to the change by one record
+_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # relative to the larger bound: smaller changes are not reported
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -93,7 +93,7 @@ class Domain:
         """
         if chunk.size == 0:
             return chunk
-        if chunk.dtype.kind == "f" and chunk.dtype != np.float64:  # a narrower type would narrow the bounds
+        if chunk.dtype.kind == "f" and chunk.dtype != np.float64:  # a narrower type would round the bounds
             with np.errstate(over="ignore"):
                 chunk = chunk.astype(np.float64)
         inside = bool(chunk.min() >= self.low and chunk.max() <= self.high)  # False where there is a NaN

@@ -9,7 +9,7 @@ from scipy import special
 from privsample._checks import FloatArray, one_of, positive
 from privsample._value import frozen_value, set_fields
 
-LARGEST_DISCRETE = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
+LARGEST_DISCRETE = 1e14  # doubles hold every whole number up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
 _TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is below 1e-21 of the sum
 

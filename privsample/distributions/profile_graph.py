@@ -15,7 +15,7 @@ Edge = tuple[Name, Name]
 IndexArray = NDArray[np.int64]
 
 _SUM_TOLERANCE = 1e-9
-_LEAST = 1e-100  # a smaller probability, times an entry of a matrix, could vanish in a double
+_LEAST = 1e-100  # the product of a smaller probability and a matrix entry could underflow
 
 
 @frozen_value
@@ -55,8 +55,8 @@ class ProfileGraph:
     (('a', 'b'), ('a', 'c'), ('b', 'c'))
     """
 
-    profiles: Any  # held as ((name, (p_0, p_1, ...)), ...)
-    edges: Any = ()  # held as ((name, name), ...), each once, in the order of the profiles
+    profiles: Any  # stored as ((name, (p_0, p_1, ...)), ...)
+    edges: Any = ()  # stored as ((name, name), ...), each once, in the order of the profiles
     distributions: FloatArray = field(init=False, compare=False, repr=False)  # (profiles, symbols), rows add up to one
     ends: IndexArray = field(init=False, compare=False, repr=False)  # (edges, 2), positions of the edges' profiles
 

@@ -16,7 +16,7 @@ from privsample._logspace import log1mexp, log_gamma_growth
 from privsample._value import frozen_value, set_fields
 
 _LEAST_GAMMA = 1e-15
-_MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
+_MOST_DRAWN = 9e18  # NumPy's largest Poisson mean, and the largest number of repetitions
 _BLOCK = 1 << 17
 _FIXED = (
     "runs must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "

@@ -13,7 +13,7 @@ from privsample.distributions.runs import RepetitionDistribution, check_repetiti
 
 _MOST_RUNS = 100_000
 _BLOCK = 1 << 22
-_LEAST_KEPT = 1e-3  # a draw takes at most a thousand tries
+_LEAST_KEPT = 1e-3  # a draw takes at most a thousand proposals on average
 
 
 class _Listed(RepetitionDistribution):
@@ -168,7 +168,7 @@ class TruncatedRepetitions(_Listed):
         set_fields(self, maximum=int(min(_listable(self.maximum), distribution.maximum)))
         if not np.exp(self.log_kept) >= _LEAST_KEPT:
             raise ValueError(
-                f"maximum = {self.maximum} would throw away all but {np.exp(self.log_kept):.2g} of the distribution; "
+                f"maximum = {self.maximum} would discard all but {np.exp(self.log_kept):.2g} of the distribution; "
                 "raise it"
             )
 

@@ -28,16 +28,16 @@ def clipped_posterior(
 
     Parameters
     ----------
-    prior : Law
-        Of the parameter.
+    prior : PosteriorDistribution
+        Prior distribution of the parameter.
     record : callable
         From the parameter to the distribution of one clipped record.
     n : int
         The number of records.
     noise : Noise
-        Of each copy.
+        Noise of each copy.
     observed : array
-        The copies.
+        The noisy copies of the sum.
     positive : bool
         Whether the parameter is positive; its logarithm is tabulated then.
 
@@ -65,7 +65,7 @@ def clipped_posterior(
 
 
 def _prior_bounds(prior: PosteriorDistribution, *, positive: bool) -> tuple[float, float]:
-    """Where the prior has all but e^-60 of its mass: of the parameter, or of its logarithm."""
+    """Bounds of the parameter, or of its logarithm, outside which the prior has at most e^-60 of its mass."""
     middle, spread = float(prior.mean), float(np.sqrt(prior.variance))
     if not positive:
         reach = spread * np.sqrt(2 * _REACH)

@@ -14,7 +14,7 @@ _NEWTON = 3
 _TINY = float(np.finfo(np.float64).tiny)
 _LAGUERRE = np.polynomial.laguerre.laggauss(32)
 
-_STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
+_STEPS = 2.0 ** (-np.arange(4400) / 4)  # fractions of the distance to a bound, down to the smallest double
 
 
 def sample_log_concave(
@@ -26,12 +26,12 @@ def sample_log_concave(
     envelope (Devroye 1986, section VII.2). More than a third are accepted. Returns an array of shape (size,).
     """
     ends, drops = np.transpose([_side(fall, sign, abs(end)) for sign, end in ((-1.0, left), (1.0, right))])
-    tails = np.isfinite(drops)  # the others reach their bound before they have fallen by e
+    tails = np.isfinite(drops)  # False: the bound is reached before the density has fallen by a factor e
     with np.errstate(over="ignore"):
         rates = np.minimum(np.divide(drops, ends, out=np.ones(2), where=tails), 1e300)
     beyond = np.where(tails, np.exp(-drops), 0.0) / rates
     masses = np.array([beyond[0], ends[0], ends[1], beyond[1]])
-    if masses.sum() == 0.0:  # the bounds are one number apart from rounding
+    if masses.sum() == 0.0:  # the bounds are equal up to rounding
         return np.zeros(size)
     kept = np.empty(0)
     while len(kept) < size:
@@ -150,7 +150,8 @@ def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Fl
     """Proposals for shapes above one, and their log acceptance probabilities."""
     near, gap = t <= a, t - a
     root = np.sqrt(gap * gap + 4.0 * t)
-    beta = np.where(gap > 0.0, (gap + root) / (2.0 * t), 2.0 / (root - np.minimum(gap, 0.0)))  # neither cancels
+    # Each branch is free of cancellation.
+    beta = np.where(gap > 0.0, (gap + root) / (2.0 * t), 2.0 / (root - np.minimum(gap, 0.0)))
     x, best = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta), t + 1.0 / beta
     off = np.where(near, 0.0, (x - best) / best)
     return x, np.where(near & (x < t), -np.inf, (a - 1.0) * (np.log1p(off) - off))
@@ -174,13 +175,13 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
     shapes = np.where(present, alpha, 1.0)
     roots = np.sqrt(shapes)
     steps = (8.0 * np.sqrt(total + alpha.shape[1]) * (most - least)).max()
-    for _ in range(int(np.log2(steps + 1.0)) + 1):  # to a part of the shares' own spread
+    for _ in range(int(np.log2(steps + 1.0)) + 1):  # up to a fraction of the shares' standard deviation
         middle = (least + most) / 2
         rate = np.exp(middle)
         above = (present * _means(shapes, roots, (rate * low)[:, None])).sum(axis=1) > rate
         least, most = np.where(above, middle, least), np.where(above, most, middle)
     rate = np.exp((least + most) / 2)
-    for _ in range(_NEWTON):  # of many categories even a tenth off would cost almost every draw
+    for _ in range(_NEWTON):  # with many categories an error of 10 % would reject almost every draw
         start = np.maximum((rate * low)[:, None], _TINY)
         beyond = _beyond(shapes, start)
         excess = (present * (shapes + beyond)).sum(axis=1) - rate

@@ -11,10 +11,10 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
-_ROUNDING = 1e-12  # of a bound: targets that are moved by less are not reported
+_ROUNDING = 1e-12  # relative to a bound: smaller changes of targets are not reported
 _LOST = 4 * float(np.finfo(np.float64).eps)
-_RAISED = 1e-12  # a line is raised by so much
-_FLAT = 40.0  # sigma is one there
+_RAISED = 1e-12  # added to each tangent, so that rounding cannot put it below sigma
+_FLAT = 40.0  # sigma equals one in double precision above this
 _TOUCHING = np.linspace(0.0, 1.0, 201)[1:]
 
 
@@ -144,7 +144,7 @@ class ConvexLoss(ABC):
         if not rate <= most:
             raise ValueError(f"rate must be at most 2/smoothness = {most:.6g} here, got {rate:g}: steps would expand")
         largest = max(abs(1.0 - rate * self.convexity), abs(1.0 - rate * self.smoothness))
-        return min(largest + _LOST, 1.0)  # a million steps raise it to the power of two million
+        return min(largest + _LOST, 1.0)  # rounded up: a million steps raise it to the power two million
 
 
 def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
