@@ -15,7 +15,7 @@ TEXT = float(np.array(_TEXT_BITS, dtype=np.uint64).view(np.float64))
 
 
 def text_mask(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which entries were text: they are read as a NaN with its own bits, which only the curator's counts distinguish."""
+    """Which entries were text: they are a NaN with its own bits, which only the curator's counts distinguish."""
     return np.ascontiguousarray(numbers).view(np.uint64) == _TEXT_BITS
 
 

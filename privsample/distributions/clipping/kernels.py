@@ -54,7 +54,7 @@ class NoiseKernel(Memo, ABC):
 
     @abstractmethod
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
-        """The integral (or sum) of e^(-z (s - centre)) G(s) at z = tilt + it: scaled values, and the log of the scale."""
+        """The integral (or sum) of e^(-z (s - centre)) G(s) at z = tilt + it: scaled values, and log scale."""
 
     @abstractmethod
     def slopes(self, tilt: float) -> Slopes:
@@ -207,7 +207,7 @@ class LaplaceKernel(NoiseKernel):
 
 
 def noise_kernel(noise: Noise, observed: FloatArray, *, whole: bool) -> NoiseKernel:
-    """The kernel of independent noisy copies of a sum, whole or real. Raises TypeError for discrete noise on real sums."""
+    """The kernel of noisy copies of a sum, whole or real. Raises TypeError for discrete noise on real sums."""
     seen = np.asarray(observed, dtype=np.float64).ravel()
     if noise.whole and not whole:
         raise TypeError(f"{noise.name} noise on sums that are not whole has no likelihood: use continuous noise")

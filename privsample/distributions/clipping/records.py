@@ -137,7 +137,7 @@ class DensityRecord(ClippedRecord):
         return Tilted(points, weights, len(places), log_mgf, mean, deviation, peak, span)
 
     def characteristic(self, tilted: Tilted, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, ComplexArray]:
-        """The density's part by the Gauss-Legendre rule, and in closed form at frequencies that would need many points."""
+        """The density's part by the Gauss-Legendre rule, and in closed form at high frequencies."""
         low, high = self._support(tilt)
         near = int(np.searchsorted(frequencies, _PHASE * tilted.panels / (high - low)))
         parts = [tilted.density_at(frequencies[:near])]

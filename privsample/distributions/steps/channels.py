@@ -1,4 +1,4 @@
-"""Row-stochastic matrices whose entries a sampler realises exactly in floating point, and their output distributions."""
+"""Row-stochastic matrices that a sampler realises exactly in floating point, and their output distributions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def response(profiles: int, symbols: int, log_odds: float) -> FloatArray:
 
 
 class Sampler:
-    """Draws from rows of matrices (k, d, d) by inversion of cumulative sums with binary search; exact for whole units."""
+    """Draws from rows of matrices (k, d, d) by inversion with binary search; exact for whole units."""
 
     def __init__(self, matrices: FloatArray) -> None:
         size = matrices.shape[-1]
