@@ -49,7 +49,7 @@ def errors(runs: int, seed: int = 7) -> list[dict[str, float]]:
     rng = np.random.default_rng(seed)
     person, used = usage()
     public = rng.permutation(len(person)) < len(person) // 2
-    graph = ps.ProfileGraph.estimated(person[public], used[public], symbols=CLASSES, edges=ROLES)
+    graph = ps.ProfileGraph.from_public_data(person[public], used[public], symbols=CLASSES, edges=ROLES)
     person, used = person[~public], used[~public]
     truth = histograms(person, used)
     rows = []

@@ -1,4 +1,4 @@
-"""Checks of parameters. Each negates the accepting test, so NaN fails; each message says what was expected."""
+"""Checks of parameters. Each check negates the accepting test, so that NaN fails, and states what was expected."""
 
 import operator
 from collections.abc import Callable, Container, Mapping
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 Real = FloatArray | np.float64 | float
 LARGEST_INTEGER = 2**53  # up to here a float holds every whole number
-_MOST_NUMBERS = 400_000_000  # that are held at once
+_MOST_NUMBERS = 400_000_000  # doubles that one array of draws may hold
 
 
 def number(**named: Any) -> float:
-    """One real number as a float; a bool, text or array is refused."""
+    """A real number as a float; a bool, text or an array raises TypeError."""
     ((name, item),) = named.items()
     if isinstance(item, (bool, np.bool_, str, bytes)):
         raise TypeError(f"{name} must be a number, got {item!r}")
@@ -27,7 +27,7 @@ def number(**named: Any) -> float:
 
 
 def positive(**named: Any) -> float:
-    """A finite number above zero."""
+    """A finite number > 0."""
     ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 < result < np.inf):
@@ -36,7 +36,7 @@ def positive(**named: Any) -> float:
 
 
 def nonnegative(**named: Any) -> float:
-    """A finite number, zero or above."""
+    """A finite number >= 0."""
     ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 <= result < np.inf):
@@ -54,7 +54,7 @@ def finite(**named: Any) -> float:
 
 
 def count_noun(count: int, noun: str) -> str:
-    """How many of a thing, in words: "1 record", "2 records"."""
+    """A count with its noun: "1 record", "2 records"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -68,7 +68,7 @@ def open_unit_interval(**named: Any) -> float:
 
 
 def probability(**named: Any) -> float:
-    """A number in [0, 1): the range of a failure probability."""
+    """A number in [0, 1): the range of delta."""
     ((name, item),) = named.items()
     result = number(**named)
     if not (0.0 <= result < 1.0):
@@ -77,7 +77,7 @@ def probability(**named: Any) -> float:
 
 
 def whole_number(**named: Any) -> int:
-    """A whole number of any sign and type: 3, numpy.int64(3) and 3.0 are the int 3; bools, text and 3.5 are refused."""
+    """A whole number of any sign as an int: 3, numpy.int64(3) and 3.0 become 3; bools, text and 3.5 are refused."""
     ((name, item),) = named.items()
     if getattr(item, "ndim", 0) != 0:
         raise TypeError(f"{name} must be a single whole number, got an array of shape {item.shape}")
@@ -109,29 +109,32 @@ def _integer_from(least: int, named: dict[str, Any]) -> int:
     ((name, _),) = named.items()
     result = whole_number(**named)
     if not result >= least:
-        raise ValueError(f"{name} must be at least {least}, got {_told(result)}")
+        raise ValueError(f"{name} must be at least {least}, got {_readable_count(result)}")
     if not result <= LARGEST_INTEGER:
-        raise ValueError(f"{name} must be at most 2**53, which a float still holds, got {_told(result)}")
+        raise ValueError(f"{name} must be at most 2**53, which a float still holds, got {_readable_count(result)}")
     return result
 
 
 def check_memory(numbers: int, *, lower: str) -> None:
-    """Refuse to make so many numbers at once, before any is drawn. Raises: ValueError, which says what to lower."""
+    """Check that `numbers` doubles fit in memory, before anything is drawn.
+
+    Raises ValueError, whose message names in `lower` what to reduce.
+    """
     if not numbers <= _MOST_NUMBERS:
         raise ValueError(
-            f"{_told(numbers)} numbers would have to be held in memory at once, at most {_MOST_NUMBERS:,} are: "
+            f"{_readable_count(numbers)} numbers would have to be held in memory at once, at most {_MOST_NUMBERS:,}: "
             f"lower {lower}"
         )
 
 
-def _told(count: int) -> str:
-    """A whole number in digits, or how long it is."""
+def _readable_count(count: int) -> str:
+    """A whole number in digits, or its length in bits if it is very long."""
     bits = count.bit_length()
     return f"{count:,}" if bits <= 64 else f"one of {bits} bits"
 
 
 def listed(**named: Any) -> tuple[Any, ...]:
-    """What a list, tuple or array holds; text and single numbers are refused."""
+    """The elements of a list, tuple or array; text and single numbers raise TypeError."""
     ((name, item),) = named.items()
     if isinstance(item, (str, bytes)) or not np.iterable(item):
         raise TypeError(f"{name} must be a list, got {item!r}")
@@ -139,12 +142,12 @@ def listed(**named: Any) -> tuple[Any, ...]:
 
 
 def one_of(item: object, names: Container[str]) -> bool:
-    """Whether this is text, and one of the names."""
+    """True if `item` is a string among `names`."""
     return isinstance(item, str) and item in names
 
 
 def flag(**named: Any) -> bool:
-    """True or False."""
+    """True or False; anything else raises TypeError."""
     ((name, item),) = named.items()
     if not isinstance(item, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {type(item).__name__}")
@@ -152,7 +155,7 @@ def flag(**named: Any) -> bool:
 
 
 def mapping(**named: Any) -> dict[Any, Any]:
-    """A copy of a mapping."""
+    """A copy of a mapping as a dict."""
     ((name, item),) = named.items()
     if not isinstance(item, Mapping):
         raise TypeError(f"{name} must be a mapping, as a dict is, got {type(item).__name__}")
@@ -160,7 +163,7 @@ def mapping(**named: Any) -> dict[Any, Any]:
 
 
 def function(**named: Any) -> Callable[..., Any]:
-    """What can be called, and is no class."""
+    """A callable that is not a class."""
     ((name, item),) = named.items()
     if not callable(item) or isinstance(item, type):
         raise TypeError(f"{name} must be a function, got {type(item).__name__}")
@@ -168,7 +171,7 @@ def function(**named: Any) -> Callable[..., Any]:
 
 
 def interval(**named: Any) -> tuple[float, float]:
-    """Two finite numbers, the first below the second."""
+    """Two finite numbers (low, high) with low < high."""
     ((name, item),) = named.items()
     try:
         low, high = item
@@ -203,7 +206,7 @@ def renyi_orders(orders: ArrayLike) -> FloatArray:
 
 
 def deltas(delta: ArrayLike) -> FloatArray:
-    """Failure probabilities in [0, 1), any shape."""
+    """Values of delta in [0, 1), of any shape."""
     result = real_array(delta=delta)
     if not np.all((result >= 0.0) & (result < 1.0)):
         wrong = result[~((result >= 0.0) & (result < 1.0))]
@@ -212,9 +215,9 @@ def deltas(delta: ArrayLike) -> FloatArray:
 
 
 def generator(rng: np.random.Generator | None) -> np.random.Generator:
-    """The caller's generator, or one over the operating system's entropy.
+    """The caller's generator, or a new one that reads the operating system's entropy if `rng` is None.
 
-    Raises: TypeError for a seed: a release that can be repeated from a number is not private.
+    Raises TypeError for a seed: a release that can be reproduced from a number is not private.
     """
     if rng is None:
         from privsample._entropy import system_generator

@@ -1,4 +1,4 @@
-"""Records in: one column of anything with the array protocol or an Arrow stream, in chunks."""
+"""Reads one column of records from an array or an Arrow stream, in chunks."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,20 +10,21 @@ from privsample.errors import SchemaError
 
 ROWS = 1 << 18
 _TEXT_BITS = 0x7FF8_0000_0000_7EB7
-TEXT = float(np.array(_TEXT_BITS, dtype=np.uint64).view(np.float64))  # a NaN that stands for text, told by its bits
+# The NaN that represents text, recognised by its bits.
+TEXT = float(np.array(_TEXT_BITS, dtype=np.uint64).view(np.float64))
 
 
 def text_mask(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where text stood that was read as no number: a NaN of its own, which only the curator's counts tell apart."""
+    """Which entries were text: they are a NaN with its own bits, which only the curator's counts distinguish."""
     return np.ascontiguousarray(numbers).view(np.uint64) == _TEXT_BITS
 
 
 def chunks(data: Any) -> Iterator[NDArray[Any]]:
     """Yield the records as one-dimensional arrays of bool, int or float; a missing or non-numeric entry is NaN.
 
-    Text is the NaN that `text_mask` finds. A column whose type says that all of it is text is refused.
+    Text becomes the NaN that `text_mask` recognises. A column whose type is text is refused.
 
-    Raises: SchemaError, for a shape or type that is not one column of numbers. No message shows a record.
+    Raises SchemaError if the data are not one column of numbers. No message shows a record.
     """
     if _is_numpy(data) or not hasattr(data, "__arrow_c_stream__"):
         yield from _from_array(data)
@@ -62,7 +63,7 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
 
 
 def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
-    """Booleans as bytes, objects as floats with NaN where they are no number, masked entries as NaN."""
+    """Booleans as bytes; objects as floats, NaN where they are not numbers; masked entries as NaN."""
     masked = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
     chunk = np.asarray(chunk)
     if chunk.dtype.kind == "O":
@@ -73,12 +74,12 @@ def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
 
 
 def type_in_words(kind: np.dtype[Any]) -> str:
-    """An array's type for a message; of text not the type itself, which tells how long the longest record is."""
+    """The dtype for a message; text dtypes as "text", since their length reveals that of the longest record."""
     return "text" if kind.kind in "UST" else str(kind)
 
 
 def as_float(item: Any) -> float:
-    """A record as a float, NaN where it is no real number: total, whatever the record is. Text is `TEXT`."""
+    """A record as a float, NaN if it is not a real number, `TEXT` if it is text; defined for every object."""
     if isinstance(item, (str, bytes)):
         return TEXT if item.strip() else np.nan
     if isinstance(item, (complex, np.complexfloating, np.ndarray)):
@@ -87,7 +88,7 @@ def as_float(item: Any) -> float:
         return float(item)
     except OverflowError:
         return np.inf if isinstance(item, int) and item > 0 else -np.inf if isinstance(item, int) else np.nan
-    except Exception:  # noqa: BLE001 - total: whatever a record holds, it is only not a number
+    except Exception:  # noqa: BLE001 - any record that cannot be converted is not a number
         return np.nan
 
 
@@ -116,7 +117,7 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
 
 
 def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
-    """The same batches, the next one read while the last is worked on."""
+    """The same batches; the next one is read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 
     source = iter(batches)

@@ -1,18 +1,18 @@
-"""Costs in few decimal digits, rounded to the safe side: what is spent upwards, what is left downwards."""
+"""Costs in few decimal digits, rounded to the safe side: expenses up, remaining budgets down."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-_KEPT = 15  # decimal digits of a float that all survive: what prints alike to so many counts as equal, 0.1 + 0.2 as 0.3
+_KEPT = 15  # decimal digits that every float keeps: 0.1 + 0.2 and 0.3 are the same cost
 
 
 def round_up(cost: float, digits: int) -> str:
-    """A cost in so many digits, not below it; "none" where there is no finite one."""
+    """A cost with `digits` significant digits, rounded up; "none" if it is infinite."""
     return _rounded(cost, digits, ROUND_CEILING)
 
 
 def round_down(left: float, digits: int) -> str:
-    """What remains of a budget in so many digits, not above it."""
+    """A remaining budget with `digits` significant digits, rounded down."""
     return _rounded(left, digits, ROUND_FLOOR)
 
 

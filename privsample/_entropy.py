@@ -1,4 +1,4 @@
-"""Generators over the operating system's entropy, cryptographic throughout."""
+"""Random generators that read the operating system's entropy, cryptographically secure throughout."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _CAPSULE = b"BitGenerator"
 
 
 class _Interface(ctypes.Structure):
-    """numpy's C interface `bitgen_t`: a state and four functions of it."""
+    """NumPy's C interface `bitgen_t`: a state and four functions of it."""
 
     _fields_ = (
         ("state", ctypes.c_void_p),
@@ -27,10 +27,11 @@ class _Interface(ctypes.Structure):
 
 
 class SystemBits:
-    """A numpy bit generator whose every word comes from `os.urandom`: slow (microseconds a word) and needs nothing.
+    """A NumPy bit generator whose words all come from `os.urandom`: slow (microseconds a word), without dependencies.
 
-    numpy cannot hear of an exception inside a word: it would go on with zeros. So a failure is remembered in `failed`,
-    and draws are made by `draw_with_entropy_check`, where no signal can strike and after which the flag is read.
+    NumPy ignores an exception raised while it fetches a word and would continue with zeros. A failure is therefore
+    recorded in `failed`. Draws go through `draw_with_entropy_check`, which runs them where no signal handler can
+    interrupt and then checks the flag.
     """
 
     def __init__(self) -> None:
@@ -53,21 +54,21 @@ class SystemBits:
 
     def _word(self) -> int:
         try:
-            if not self._words or self._process != os.getpid():  # a forked process holds its parent's words
+            if not self._words or self._process != os.getpid():  # a forked process must not reuse its parent's words
                 self._process = os.getpid()
                 self._words = np.frombuffer(os.urandom(1 << 15), dtype=np.uint64).tolist()
             return self._words.pop()
-        except BaseException:  # noqa: BLE001 - whatever it is, the draw must be thrown away
+        except BaseException:  # noqa: BLE001 - on any exception the draw must be discarded
             self.failed = True
             return 0
 
     def spawn(self, count: int) -> list["SystemBits"]:
-        """Independent bit generators; each reads the operating system by itself."""
+        """Independent bit generators, each of which reads the operating system's entropy."""
         return [SystemBits() for _ in range(count)]
 
 
 def system_generator() -> np.random.Generator:
-    """A fresh generator: AES in counter mode keyed by the system where `randomgen` is installed, else raw words."""
+    """A new generator: AES in counter mode with a system key if `randomgen` is installed, otherwise SystemBits."""
     try:
         from randomgen import AESCounter
     except ImportError:
@@ -76,10 +77,10 @@ def system_generator() -> np.random.Generator:
 
 
 def draw_with_entropy_check(rng: np.random.Generator, draw: Callable[[], T]) -> T:
-    """draw(), thrown away if the system's entropy failed. Signal handlers run in the main thread only, so a draw from
-    SystemBits runs in another: an interrupt then ends the release, never a word.
+    """Return draw(), or raise OSError if the operating system's entropy failed during the draw.
 
-    Raises: OSError, where the operating system gave no entropy.
+    Signal handlers run in the main thread only. A draw from SystemBits therefore runs in another thread, so that an
+    interrupt ends the release and never a single word.
     """
     if not isinstance(rng.bit_generator, SystemBits):
         return draw()
@@ -90,6 +91,6 @@ def draw_with_entropy_check(rng: np.random.Generator, draw: Callable[[], T]) -> 
 
 
 def check_entropy(rng: np.random.Generator) -> None:
-    """Raise OSError if the operating system gave no entropy for any word of this generator so far."""
+    """Raise OSError if the operating system provided no entropy for any word of this generator so far."""
     if isinstance(rng.bit_generator, SystemBits) and rng.bit_generator.failed:
         raise OSError("the operating system gave no entropy; nothing was released")

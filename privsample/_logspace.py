@@ -1,4 +1,4 @@
-"""Elementary functions without cancellation or overflow."""
+"""Elementary functions without cancellation or overflow, and products and sums that are rounded up."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
 LEAST_LOSS = 2.0**-450
-_PARTS_HELD = 1e-290  # above, the parts of an exact product do not underflow
+_PARTS_HELD = 1e-290  # a product above this has exact parts: none of them underflows
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -20,14 +20,17 @@ _NODES = _NODES + 0.5
 
 
 def log1mexp(x: Real) -> FloatArray:
-    """log(1 - e^x) for x <= 0; -inf at 0."""
+    """log(1 - e^x) for x <= 0; -inf at 0.
+
+    The two formulas avoid cancellation near 0 and loss of digits far below 0 (Maechler 2012).
+    """
     x = np.asarray(x, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.where(x > -0.693, np.log(-np.expm1(np.minimum(x, 0.0))), np.log1p(-np.exp(np.minimum(x, -0.693))))
 
 
 def expm1_excess(x: Real) -> FloatArray:
-    """e^x - 1 - x, never negative; +inf where it overflows."""
+    """e^x - 1 - x >= 0, by its series for |x| < 0.5, where the difference cancels; +inf where it overflows."""
     x = np.asarray(x, dtype=np.float64)
     near = np.abs(x) < 0.5
     with np.errstate(over="ignore"):
@@ -42,7 +45,7 @@ def expm1_excess(x: Real) -> FloatArray:
 
 
 def log1p_excess(x: Real) -> FloatArray:
-    """x - log(1 + x) for x > -1, never negative."""
+    """x - log(1 + x) >= 0 for x > -1, by its series for |x| < 0.1, where the difference cancels."""
     x = np.asarray(x, dtype=np.float64)
     small = np.clip(x, -0.1, 0.1)
     series = np.zeros_like(small)
@@ -52,7 +55,7 @@ def log1p_excess(x: Real) -> FloatArray:
 
 
 def stirling_remainder(x: Real) -> FloatArray:
-    """log Gamma(x) - [(x - 1/2) log x - x + log(2 pi)/2] for x > 0."""
+    """log Gamma(x) - [(x - 1/2) log x - x + log(2 pi)/2] for x > 0, by its asymptotic series for x >= 16."""
     x = np.asarray(x, dtype=np.float64)
     large = np.maximum(x, 16.0)
     inverse_square = 1.0 / (large * large)
@@ -65,7 +68,7 @@ def stirling_remainder(x: Real) -> FloatArray:
 
 
 def digamma_excess(x: Real) -> FloatArray:
-    """digamma(x) - log x for x > 0, without cancellation at large x."""
+    """digamma(x) - log x for x > 0, by its asymptotic series for x >= 16, where the difference cancels."""
     x = np.asarray(x, dtype=np.float64)
     inverse = 1.0 / np.maximum(x, 16.0)
     square, series = inverse * inverse, np.zeros_like(inverse)
@@ -76,9 +79,9 @@ def digamma_excess(x: Real) -> FloatArray:
 
 
 def log_gamma_growth(x: Real, step: Real) -> FloatArray:
-    """log Gamma(x + step) - log Gamma(x) - step log x for x, step > 0: what remains beyond the leading term.
+    """log Gamma(x + step) - log Gamma(x) - step log x for x, step > 0: the remainder beyond the leading term.
 
-    Relative to the step its error is a few ulp, however small the step: there it is an integral of digamma.
+    Its error relative to the step is a few ulp for any step; for small steps it is an integral of digamma.
     """
     x, step = np.asarray(x, dtype=np.float64), np.asarray(step, dtype=np.float64)
     ratio = step / x
@@ -90,7 +93,7 @@ def log_gamma_growth(x: Real, step: Real) -> FloatArray:
 
 
 def complex_log1p_excess(w: ComplexArray) -> ComplexArray:
-    """w - log(1 + w) for complex w off the ray below -1."""
+    """w - log(1 + w) for complex w outside the branch cut (-inf, -1], by its series for |w| < 0.1."""
     small = np.where(np.abs(w) < 0.1, w, 0.0)
     series = np.zeros_like(small)
     for k in range(18, 1, -1):
@@ -113,7 +116,7 @@ def complex_stirling_remainder(z: ComplexArray) -> ComplexArray:
 def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray | None = None) -> ComplexArray:
     """log Gamma(x + w) - log Gamma(x) - w log x for x > 0 and complex w, Re(x + w) > 0; absolute error a few ulp.
 
-    `remainder`: `complex_stirling_remainder` of x, where it is at hand.
+    `remainder` is `complex_stirling_remainder(x)`, if the caller has it.
     """
     ratio = w / x
     excess = complex_log1p_excess(ratio)
@@ -124,18 +127,18 @@ def complex_log_gamma_growth(x: Real, w: ComplexArray, remainder: ComplexArray |
 
 
 def resolved(loss: float) -> float:
-    """A loss >= 0; one below LEAST_LOSS is taken for it unless it is zero: its half and square are above zero too."""
+    """A loss >= 0, raised to LEAST_LOSS if positive and smaller, so that its half and square stay positive."""
     return max(loss, LEAST_LOSS) if loss else 0.0
 
 
 def half_square(loss: float) -> float:
-    """loss^2 / 2 of a loss or shift >= 0, rounded up: zero for zero alone, +inf where it overflows."""
+    """loss^2 / 2 for a loss or shift >= 0, rounded up; 0 only for 0, and +inf where it overflows."""
     least = resolved(float(loss))
     return float(product_up(least, least)) / 2
 
 
 def weighted_sum_up(terms: Iterable[tuple[float, int]]) -> float:
-    """The sum of values, each so many times, never below it, and equal to it where a double is."""
+    """The sum of values times multiplicities, computed exactly and rounded up."""
     total = Fraction(0)
     for term, times in terms:
         if math.isinf(term):
@@ -149,7 +152,7 @@ def weighted_sum_up(terms: Iterable[tuple[float, int]]) -> float:
 
 
 def ratio_up(a: float, b: float) -> float:
-    """a / b for a, b > 0, never below it."""
+    """a / b for a, b > 0, rounded up."""
     ratio = a / b
     if ratio == math.inf or Fraction(ratio) * Fraction(b) >= Fraction(a):
         return ratio
@@ -157,9 +160,9 @@ def ratio_up(a: float, b: float) -> float:
 
 
 def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """x * y in two parts: the rounded product and what it lacks, which is exact where the product is above 1e-290.
+    """x * y as the rounded product and its rounding error, which is exact if the product exceeds 1e-290.
 
-    The second part is NaN where either number or the product is beyond 1e300. Source: Dekker 1971; Veltkamp 1968.
+    The second part is NaN if a factor or the product exceeds 1e300. Source: Dekker 1971; Veltkamp 1968.
     """
     product = x * y
     (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
@@ -167,14 +170,14 @@ def exact_product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]
 
 
 def _halves(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Two numbers of half the digits that add up to x (Veltkamp)."""
+    """Veltkamp's splitting of x into two numbers of half the digits that add up to x."""
     big = 134217729.0 * x
     high = big - (big - x)
     return high, x - high
 
 
 def product_up(x: Real, y: Real) -> FloatArray:
-    """x * y for x, y >= 0, never below it, and equal to it where a double is."""
+    """x * y for x, y >= 0, rounded up; exact if the product is a double."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         product, lost = exact_product(x, y)

@@ -1,7 +1,7 @@
-"""Which class a tag in a file means: privsample's own public classes, and those that other packages register.
+"""The classes that tags in files denote: privsample's own public classes, and those that other packages register.
 
-Loading never imports what a file names. A tag is looked up among privsample's public names, then among the classes that
-were registered, and then in the modules that *installed* packages declare as entry points under the tag's package name.
+Loading never imports what a file names. A tag is looked up among privsample's public names, then among the registered
+classes, then in the modules that *installed* packages declare as entry points under the tag's package name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,10 @@ Step = Callable[[dict[str, Any]], dict[str, Any]]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A class with its tag in files; steps: (name in the file, version in the file) -> to the fields of the next."""
+    """A class with its tag in files.
+
+    `steps` maps (name in the file, version in the file) to a function that upgrades fields to the next version.
+    """
 
     cls: Any
     package: str
@@ -38,11 +41,11 @@ class Registration:
 
     @property
     def tag(self) -> list[Any]:
-        """The tag that is written."""
+        """The tag that is written to files."""
         return [self.package, self.name, self.version]
 
     def upgraded(self, name: str, version: int, found: dict[str, Any]) -> dict[str, Any]:
-        """Fields of the present version, from those of a file. Raises: NotRegistered, KeyError and others of steps."""
+        """Upgrade fields of a file to the current version. Raises NotRegistered, and errors of the upgrades."""
         if version > self.version:
             raise NotRegistered(
                 f"the document was written by a newer {self.package}: it holds version {version} of {self.name}, and "
@@ -65,7 +68,7 @@ _BY_NAME: dict[tuple[str, str], Registration] = {}  # former names, too
 
 @overload
 def register(
-    cls: None = None,
+    target: None = None,
     *,
     package: str,
     name: str | None = None,
@@ -75,7 +78,7 @@ def register(
 ) -> Callable[[C], C]: ...
 @overload
 def register(
-    cls: C,
+    target: C,
     *,
     package: str,
     name: str | None = None,
@@ -84,7 +87,7 @@ def register(
     upgrade: Mapping[int, Step] | None = None,
 ) -> C: ...
 def register(
-    cls: C | None = None,
+    target: C | None = None,
     *,
     package: str,
     name: str | None = None,
@@ -100,7 +103,7 @@ def register(
 
     Parameters
     ----------
-    cls : type, optional
+    target : type, optional
         A frozen dataclass that compares by content (a mechanism, model, accountant, relation, noise, ...) or an Enum.
         Left out, `register` returns a class decorator; it must stand above `@dataclass`.
     package : str
@@ -123,7 +126,7 @@ def register(
     Raises
     ------
     TypeError
-        If `cls` is neither a dataclass nor an Enum.
+        If `target` is neither a dataclass nor an Enum.
     ValueError
         If the tag or an alias belongs to another class, if `package` is privsample, or if an argument is malformed.
         A class that is defined anew under the same module and name takes the place of the former one.
@@ -162,32 +165,32 @@ def register(
     >>> ps.Release.from_json(release.to_json()) == release
     True
     """
-    if cls is None:
+    if target is None:
         return lambda decorated: register(
             decorated, package=package, name=name, version=version, aliases=aliases, upgrade=upgrade
         )
     if not (upgrade is None or isinstance(upgrade, Mapping)):
         raise TypeError(f"upgrade must map versions to functions, got {type(upgrade).__name__}")
-    made = _checked(cls, package, name, version, upgrade or {})
+    made = _checked(target, package, name, version, upgrade or {})
     names = [made.name, *_texts(aliases)]
     for one in names:
         holder = _BY_NAME.get((package, one))
-        if holder is not None and not _same_definition(holder.cls, cls):
+        if holder is not None and not _same_definition(holder.cls, target):
             raise ValueError(
-                f"the tag ({package!r}, {one!r}) belongs to {_full_name(holder.cls)} already, so {_full_name(cls)} "
+                f"the tag ({package!r}, {one!r}) belongs to {_full_name(holder.cls)} already, so {_full_name(target)} "
                 "cannot have it: register it by another name="
             )
-    known = _BY_CLASS.get(cls)
+    known = _BY_CLASS.get(target)
     if known is not None and (known.package, known.name) != (package, made.name):
         raise ValueError(
-            f"{_full_name(cls)} is registered as ({known.package!r}, {known.name!r}) already, and cannot be registered "
-            f"as ({package!r}, {made.name!r}), too: give a former name by aliases="
+            f"{_full_name(target)} is registered as ({known.package!r}, {known.name!r}) already, and cannot be "
+            f"registered as ({package!r}, {made.name!r}), too: give a former name by aliases="
         )
     for former in {holder.cls for one in names if (holder := _BY_NAME.get((package, one)))}:
         _BY_CLASS.pop(former, None)
-    _BY_CLASS[cls] = made
+    _BY_CLASS[target] = made
     _BY_NAME.update({(package, one): made for one in names})
-    return cls
+    return target
 
 
 def load_extensions() -> tuple[str, ...]:
@@ -218,12 +221,12 @@ def load_extensions() -> tuple[str, ...]:
 
 
 def registered_classes() -> tuple[type, ...]:
-    """All classes that other packages have registered so far, in this order."""
+    """All classes that other packages have registered so far, in order of registration."""
     return tuple(_BY_CLASS)
 
 
 def registration_of(cls: type) -> Registration:
-    """The registration of a class. Raises: NotRegistered."""
+    """The registration of a class. Raises NotRegistered."""
     found = _BY_CLASS.get(cls)
     if found is None and cls.__module__.partition(".")[0] == OWN:
         own = _own(cls.__name__)
@@ -234,7 +237,7 @@ def registration_of(cls: type) -> Registration:
 
 
 def unregistered(cls: type) -> NotRegistered:
-    """The error for a value of a class that no file could name."""
+    """The error for a value of a class that is not registered."""
     return NotRegistered(
         f"{_full_name(cls)} is not registered, so a file that holds one of its values could not be loaded; nothing was "
         "written, spent or drawn. Register it, a dataclass or an Enum: "
@@ -243,9 +246,9 @@ def unregistered(cls: type) -> NotRegistered:
 
 
 def find(package: str, name: str) -> Registration:
-    """What a tag of a file means; may import a module of an installed package that declares `package`.
+    """The registration that a tag denotes; may import a module of an installed package that declares `package`.
 
-    Raises: NotRegistered.
+    Raises NotRegistered.
     """
     if package == OWN:
         own = _own(name)
@@ -267,13 +270,13 @@ def find(package: str, name: str) -> Registration:
 
 
 def is_storable_class(cls: Any) -> bool:
-    """Whether files can hold values of this class: a dataclass or an Enum."""
+    """True if files can hold values of this class: a dataclass or an Enum."""
     return isinstance(cls, type) and (is_dataclass(cls) or issubclass(cls, Enum))
 
 
 @cache
 def _own(name: str) -> Registration | None:
-    """A public class of privsample by its present or former name."""
+    """The registration of a public class of privsample, by its current or a former name."""
     import privsample
 
     present = RENAMED.get(name, name)
@@ -318,7 +321,7 @@ def _texts(names: Iterable[Any]) -> list[str]:
 
 
 def _same_definition(one: type, other: type) -> bool:
-    """Whether both come from one definition that was executed twice, as a cell of a notebook or a reloaded module."""
+    """True if both classes come from one definition that ran twice, such as a notebook cell or a reloaded module."""
     return one is other or (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
@@ -327,7 +330,7 @@ def _full_name(cls: Any) -> str:
 
 
 def _declared() -> "dict[str, list[EntryPoint]]":
-    """The entry points of installed packages, by the package name that they declare; sorted."""
+    """The entry points of installed packages, by declared package name; sorted."""
     from importlib.metadata import entry_points  # takes longer than all else here
 
     found: dict[str, list[EntryPoint]] = {}

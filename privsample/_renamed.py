@@ -1,13 +1,13 @@
-"""What older versions of privsample wrote into files: former names of its public classes, and former fields.
+"""Former names of public classes and former fields in files, so that files of older versions can be read.
 
-A public class may be renamed, and its fields may change, if this file says how to read what was written before:
+If a public class is renamed or its fields change, this module states how to read older files:
 
-- `RENAMED[former name] = present name`;
-- `UPGRADES[name in the file, version in the file] = function`: fields of that version to fields of the next one.
+- `RENAMED[former name] = current name`;
+- `UPGRADES[name in the file, version in the file] = function` from fields of that version to fields of the next.
 
-The version that is written for a class is one more than the largest version with a step of its present or a former
-name, and 1 without steps. Steps see fields that are read already: numbers, text, tuples and values.
-Before either table is edited, the files of the present format are added to the tests: `python -m tests.data.make`.
+The version that is written for a class is one more than the largest version with a step of its current or a former
+name, and 1 without steps. Steps receive decoded fields: numbers, text, tuples and values.
+Before a table is edited, add files of the current format to the tests: `python -m tests.data.make`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def _fields(**present: str) -> Step:
-    """A step that renames fields: `former=present`."""
+    """An upgrade step that renames fields: `former=current`."""
     return lambda fields: {present.get(name, name): item for name, item in fields.items()}
 
 
@@ -29,6 +29,7 @@ RENAMED: dict[str, str] = {
 }
 UPGRADES: dict[tuple[str, int], Step] = {
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
+    ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("NoisyScore", 1): _fields(law="distribution"),
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),

@@ -1,6 +1,6 @@
-"""Frozen values to plain data and back, exact for every float: docs/guides/files.md describes what is written.
+"""Conversion of frozen values to plain data and back, exact for every float; the format is in docs/guides/files.md.
 
-A value is `{"type": [package, name, version], field: ...}`; before format 2 it was `{"type": name, field: ...}`, which
+A value is `{"type": [package, name, version], field: ...}`. Before format 2 it was `{"type": name, field: ...}`, which
 is read as version 1 of one of privsample's own classes.
 """
 
@@ -19,9 +19,9 @@ _SPECIAL = {"inf": math.inf, "-inf": -math.inf}
 
 
 def encode(item: Any) -> Any:
-    """Plain dictionaries, lists, text and finite numbers.
+    """Convert a value to plain dictionaries, lists, text and finite numbers.
 
-    Raises: NotRegistered, for a value whose class no file could name; TypeError, for functions; PrivateContent.
+    Raises NotRegistered for a value of an unregistered class, TypeError for functions, and PrivateContent.
     """
     if isinstance(item, Enum):
         return {"type": registration_of(type(item)).tag, "name": item.name}
@@ -65,9 +65,9 @@ def _container(item: Any) -> Any:
 
 
 def storable(item: Any) -> Any:
-    """As `encode`, after a check that values of other packages come back from the document as they were.
+    """As `encode`, after a check that values of other packages are restored equal to the originals.
 
-    Raises: as `encode`; ValueError, for a value that would come back different.
+    Raises ValueError for a value that would be restored differently.
     """
     document = encode(item)
     if registered_classes() and _names_others(document) and not _comes_back(document, item):
@@ -79,7 +79,7 @@ def storable(item: Any) -> Any:
 
 
 def _names_others(document: Any) -> bool:
-    """Whether a tag of another package stands in the document."""
+    """True if the document contains a tag of another package."""
     if isinstance(document, dict):
         tag = document.get("type")
         return (isinstance(tag, list) and tag[0] != OWN) or any(_names_others(entry) for entry in document.values())
@@ -94,9 +94,9 @@ def _comes_back(document: Any, item: Any) -> bool:
 
 
 def decode(item: Any) -> Any:
-    """What `encode` was given; lists come back as tuples.
+    """Convert plain data back to the value that `encode` was given; lists become tuples.
 
-    Raises: ValueError (NotRegistered among them), for what does not describe a value of a registered class.
+    Raises ValueError (or its subclass NotRegistered) if the data do not describe a value of a registered class.
     """
     if isinstance(item, list):
         return tuple(decode(x) for x in item)
@@ -122,7 +122,7 @@ def decode(item: Any) -> Any:
 
 
 def _parts(tag: Any) -> tuple[str, str, int]:
-    """Package, name and version of a tag. Raises: NotRegistered."""
+    """Package, name and version of a tag. Raises NotRegistered."""
     match tag:
         case str():
             return OWN, tag, 1

@@ -1,4 +1,4 @@
-"""Frozen values that compare and hash by content."""
+"""Frozen values that compare and hash by content, and properties cached in them."""
 
 import threading
 from collections.abc import Hashable
@@ -12,9 +12,9 @@ _LOCK = threading.Lock()
 
 
 class Memo:
-    """A base class of values that keep what their `cached` properties computed.
+    """A base class of values that store the results of their `cached` properties.
 
-    The memo belongs to one object: it is no field, so equality, `dataclasses.replace`, copies and pickles leave it out.
+    The store is not a field: equality, `dataclasses.replace`, copies and pickles ignore it.
     """
 
     __slots__ = ("_memo",)
@@ -22,7 +22,7 @@ class Memo:
 
     def __getstate__(self) -> Any:
         state = object.__getstate__(self)
-        if isinstance(state, tuple):  # (dictionary, slots) of a class that `value` did not make
+        if isinstance(state, tuple):  # (dictionary, slots) of a class without `frozen_value`
             state[1].pop("_memo", None)
         return state
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 else:
 
     class cached(property):  # noqa: N801 - used as `property` is
-        """A property of a `Memo` that is computed once per object; an exception is not kept.
+        """A property of a `Memo` that is computed once per object; exceptions are not stored.
 
         Two threads may compute it at the same time; both get the result that was stored first.
         """
@@ -62,7 +62,7 @@ else:
 
 
 def _content(item: Any) -> Hashable:
-    """Arrays count by shape, type and bytes; mappings by their sorted entries; all else as it is."""
+    """Arrays by shape, type and bytes, dicts by their sorted items, everything else as it is."""
     if isinstance(item, np.ndarray):
         return (item.shape, item.dtype.str, item.tobytes())
     if isinstance(item, dict):
@@ -107,7 +107,7 @@ def frozen_value(cls: type[T]) -> type[T]:
 
 
 def set_fields(instance: object, **fields_: Any) -> None:
-    """Store normalised fields; only for `__post_init__`. What was computed from fields that change is forgotten."""
+    """Store normalised fields in `__post_init__`; cached results are deleted if a field changes."""
     for name, item in fields_.items():
         if isinstance(instance, Memo) and hasattr(instance, "_memo") and getattr(instance, name, None) is not item:
             object.__delattr__(instance, "_memo")

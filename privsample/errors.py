@@ -4,32 +4,32 @@
 class SchemaError(ValueError):
     """The data do not have the public shape that the mechanism declares: type, column or number of records.
 
-    Its message names public facts only: never a record, nor a number that depends on one.
+    The message contains public facts only: no record, and no number that depends on a record.
     """
 
 
 class RelationMismatch(ValueError):
-    """Two guarantees speak of different neighbouring relations and cannot be added or compared."""
+    """Two guarantees hold under different neighbouring relations and cannot be composed or compared."""
 
 
 class UnreachableTarget(ValueError):
-    """No value of the free parameter meets the target; the message says what would."""
+    """No value of the free parameter meets the target; the message says what would meet it."""
 
 
 class BudgetExceeded(RuntimeError):
-    """A ledger refused to spend: the budget would not keep its promise. Nothing was spent or drawn."""
+    """A ledger refused an expense that would exceed its budget. Nothing was spent and nothing was drawn."""
 
 
 class NumericalFailure(ArithmeticError):
-    """A computation gave a value that no exact computation could give; nothing is claimed."""
+    """A computation returned a value that exact arithmetic could not return; no guarantee is stated."""
 
 
 class PrivateContent(TypeError):
-    """Something that depends on the data and was not paid for was handed to a writer, which refuses it."""
+    """A data-dependent value without privacy accounting was passed to a writer, which refuses it."""
 
 
 class NotRegistered(ValueError):
-    """A class has no tag for files, or a file has a tag that no class is registered for; see `privsample.register`.
+    """A class has no tag for files, or no class is registered for the tag in a file; see `privsample.register`.
 
     Nothing was written, spent or drawn.
     """

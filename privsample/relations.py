@@ -1,4 +1,4 @@
-"""Neighbouring relations: which two datasets a guarantee compares. Equal relations compose, others raise."""
+"""Neighbouring relations: which two datasets a guarantee compares. Only guarantees under equal relations compose."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
@@ -12,23 +12,46 @@ from privsample._value import frozen_value, set_fields
 
 
 class Relation(ABC):
-    """A neighbouring relation; `words` says it as an end of the sentence 'two datasets are neighbours when ...'."""
+    """A neighbouring relation: the set of pairs of datasets that a privacy guarantee compares.
+
+    `AddRemove`, `ReplaceOne` and `ProfileEdge` are its subclasses.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> relation = ps.ReplaceOne(n=100)
+    >>> isinstance(relation, ps.Relation)
+    True
+    >>> relation.group(2)
+    ReplaceOne(n=100, unit='record', members=2)
+    """
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """The relation in plain words."""
+        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
 
     @property
     @abstractmethod
     def change(self) -> str:
-        """What a neighbour changes, as a clause."""
+        """What differs between two neighbours, as a clause."""
 
     @abstractmethod
     def group(self, size: int) -> "Relation":
-        """The same relation for groups of `size` units."""
+        """The relation that allows `size` times as many units to differ.
+
+        Parameters
+        ----------
+        size : int
+            Factor by which the number of differing units grows, >= 1.
+
+        Returns
+        -------
+        Relation
+            The relation for groups.
+        """
 
 
 def _text(unit: object) -> str:
@@ -38,7 +61,7 @@ def _text(unit: object) -> str:
 
 
 def related(relation: object) -> Relation:
-    """The relation. Raises: TypeError, for anything else."""
+    """Check that `relation` is a `Relation` and return it. Raises TypeError otherwise."""
     if not isinstance(relation, Relation):
         raise TypeError(f"relation must be AddRemove(...) or ReplaceOne(...), got {type(relation).__name__}")
     return relation
@@ -50,9 +73,27 @@ def _words(unit: str, members: int) -> str:
 
 @frozen_value
 class AddRemove(Relation):
-    """One unit more or one less; the number of units is not public. `unit` names what is protected.
+    """One unit is added or removed; the number of units is not public.
 
-    `members`: how many units may differ, 1 unless groups are protected.
+    Parameters
+    ----------
+    unit : str, default "record"
+        The name of what is protected, such as "record" or "household".
+    members : int, default 1
+        Largest number of units in which two neighbours differ, >= 1; above 1 for groups.
+
+    Raises
+    ------
+    TypeError
+        If `unit` is not a non-empty string, or `members` not a number.
+    ValueError
+        If `members` is not a whole number >= 1.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.AddRemove(unit="household").change
+    'one household is added or removed'
     """
 
     unit: str = "record"
@@ -63,24 +104,44 @@ class AddRemove(Relation):
 
     @property
     def change(self) -> str:
-        """What a neighbour changes."""
+        """What differs between two neighbours, as a clause."""
         return f"one {_words(self.unit, self.members)} is added or removed"
 
     @property
     def words(self) -> str:
-        """The relation in plain words."""
+        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"one holds one {_words(self.unit, self.members)} more than the other"
 
     def group(self, size: int) -> "AddRemove":
-        """Neighbours that differ by up to `size` units."""
+        """The relation that allows `size` times as many units to be added or removed."""
         return AddRemove(unit=self.unit, members=self.members * positive_integer(size=size))
 
 
 @frozen_value
 class ReplaceOne(Relation):
-    """One of `n` units replaced by another; `n` is public. `unit` names what is protected.
+    """One of `n` units is replaced by another; `n` is public.
 
-    `members`: how many units may differ, 1 unless groups are protected; n of them are all.
+    Parameters
+    ----------
+    n : int
+        Number of units in either dataset, >= 1.
+    unit : str, default "record"
+        The name of what is protected, such as "record" or "household".
+    members : int, default 1
+        Largest number of units in which two neighbours differ, >= 1; above 1 for groups. Values above `n` become `n`.
+
+    Raises
+    ------
+    TypeError
+        If `unit` is not a non-empty string, or `n` or `members` not a number.
+    ValueError
+        If `n` or `members` is not a whole number >= 1.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.ReplaceOne(n=100).change
+    'one record is replaced by another'
     """
 
     n: int
@@ -93,21 +154,21 @@ class ReplaceOne(Relation):
 
     @property
     def change(self) -> str:
-        """What a neighbour changes."""
+        """What differs between two neighbours, as a clause."""
         return f"one {_words(self.unit, self.members)} is replaced by another"
 
     @property
     def words(self) -> str:
-        """The relation in plain words."""
+        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"both are of one size, {self.n}, and one {_words(self.unit, self.members)} was replaced by another"
 
     def group(self, size: int) -> "ReplaceOne":
-        """Neighbours that differ in up to `size` units."""
+        """The relation that allows `size` times as many units to be replaced, at most all `n`."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.members * positive_integer(size=size))
 
 
-def of_single_records(relation: object) -> AddRemove | ReplaceOne:
-    """The relation, if neighbours differ in one record. Raises: ValueError."""
+def check_single_record_relation(relation: object) -> AddRemove | ReplaceOne:
+    """Check that `relation` is AddRemove or ReplaceOne with one differing record, and return it. Raises ValueError."""
     if not isinstance(relation, (AddRemove, ReplaceOne)):
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")
     if relation.members > 1:
@@ -117,25 +178,43 @@ def of_single_records(relation: object) -> AddRemove | ReplaceOne:
 
 
 class Confusable(Sized, Protocol):
-    """A graph of profiles: privsample's ProfileGraph."""
+    """The part of `ProfileGraph` that `ProfileEdge` needs."""
 
     @property
     def edges(self) -> Sequence[tuple[str | int, str | int]]:
-        """The pairs of profiles that are to be confused."""
+        """The pairs of names of profiles that must be indistinguishable."""
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The positions of the pairs' profiles, (edges, 2)."""
+        """The indices of the profiles of each edge, shape (edges, 2)."""
 
     def within(self, distance: int) -> Self:
-        """The same profiles, joined wherever at most `distance` edges lie between them."""
+        """The graph with an edge between any two profiles at most `distance` edges apart."""
 
 
 @frozen_value
 class ProfileEdge(Relation):
-    """One choice of profile exchanged for another that an edge of `graph`, a ProfileGraph, joins to it.
+    """The source of an observation changes from one profile to another profile that shares an edge with it.
 
-    What is protected is the source of an observation, not the observation: it is drawn anew from the other profile.
+    The relation protects which profile an observation comes from, not the observation itself: the neighbour draws its
+    observation anew from the other profile (profile-based privacy).
+
+    Parameters
+    ----------
+    graph : ProfileGraph
+        The public profiles, and the edges between profiles that must be indistinguishable.
+
+    Raises
+    ------
+    TypeError
+        If `graph` is not a ProfileGraph.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+    >>> ps.ProfileEdge(graph=graph).change
+    'one profile is exchanged for another that an edge joins to it'
     """
 
     graph: Confusable
@@ -146,15 +225,15 @@ class ProfileEdge(Relation):
 
     @property
     def change(self) -> str:
-        """What a neighbour changes."""
+        """What differs between two neighbours, as a clause."""
         return "one profile is exchanged for another that an edge joins to it"
 
     @property
     def words(self) -> str:
-        """The relation in plain words."""
+        """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         size = f"{count_noun(len(self.graph), 'profile')} with {count_noun(len(self.graph.edges), 'edge')}"
         return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"
 
     def group(self, size: int) -> "ProfileEdge":
-        """Profiles with up to `size` edges between them."""
+        """The relation that compares profiles at most `size` edges apart."""
         return ProfileEdge(graph=self.graph.within(positive_integer(size=size)))

@@ -242,14 +242,14 @@ def test_other_tags_are_refused(tag):
         ({"aliases": ("x y",)}, ValueError, "identifiers"),
         ({"upgrade": {1: dict}}, ValueError, "upgrade must have keys from 1 to 0"),
         ({"version": 2, "upgrade": {2: dict}}, ValueError, "upgrade must have keys from 1 to 1"),
-        ({"cls": Plain}, TypeError, "only a dataclass or an Enum.*put @register above"),
-        ({"cls": Shift()}, TypeError, "only a dataclass or an Enum"),
+        ({"target": Plain}, TypeError, "only a dataclass or an Enum.*put @register above"),
+        ({"target": Shift()}, TypeError, "only a dataclass or an Enum"),
     ],
 )
 def test_bad_registrations_are_refused(wrong, error, words):
     before = dict(_registry._BY_NAME)
     with pytest.raises(error, match=words):
-        ps.register(**{"cls": Shift, "package": "units", **wrong})
+        ps.register(**{"target": Shift, "package": "units", **wrong})
     assert before == _registry._BY_NAME
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from privsample._value import Memo, cached, frozen_value, put
+from privsample._value import Memo, cached, frozen_value, set_fields
 
 COMPUTED: list[str] = []
 
@@ -72,7 +72,7 @@ def test_the_memo_is_forgotten_where_a_field_changes() -> None:
 
         def __post_init__(self) -> None:
             assert self.double == 2 * self.x
-            put(self, x=float(self.x))
+            set_fields(self, x=float(self.x))
 
         @cached
         def double(self) -> float:

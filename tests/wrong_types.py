@@ -77,7 +77,7 @@ def instances() -> dict[type, Any]:
         *(ps.BetaShift(a=1, b=2), ps.BetaShifts(a=1, b=2, whole=True), ps.GammaShapeShift(shape=1, reach=2)),
         *(ps.GammaRateShift(shape=1, rate=2, reach=1), ps.NormalShift(variance=1, noise_variance=1, reach=1)),
         *(ps.Affine(matrix=np.eye(2)), ps.Ball(radius=1), ps.Box(low=0, high=1), ps.Scaling(factor=0.5)),
-        *(ps.StatedMap(function=np.tanh, stated=0.5), ps.RecordSensitivity(vectors=np.eye(2)), rows),
+        *(ps.StatedMap(function=np.tanh, stated=0.5), ps.RecordSensitivity(differences=np.eye(2)), rows),
         *(
             ps.Domain(low=0, high=1, missing=0.5),
             ps.NoisyScore(noise_std=1.0),

@@ -1,1 +1,1 @@
-"""Laws and models: parameters, log mass or density, exact samplers. Nothing here speaks of privacy."""
+"""Distributions and models: parameters, log mass or density, and exact samplers. They know nothing of privacy."""

@@ -1,4 +1,4 @@
-"""Public rules for records: what a value may be, and where every other value goes."""
+"""Domains of records: which values are valid, and the public rule that maps every other value to a valid one."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,28 +9,29 @@ from numpy.typing import NDArray
 from privsample._data import text_mask
 from privsample._value import frozen_value
 
-_LOST = 1e-6  # of what one record moves: what rounding may take of a sum
-_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # of the larger bound: what is moved by less is not reported
+_LOST = 1e-6  # rounding error of a sum relative to the change by one record
+_ROUNDING, _SINGLE_ROUNDING = 1e-12, 1e-6  # relative to the larger bound: smaller changes are not reported
 _EPS = float(np.finfo(np.float64).eps)
 
 
 @frozen_value
 class Domain:
-    """Numbers in [low, high], whole ones only if `whole`.
+    """Numbers in [low, high], restricted to whole numbers if `whole`.
 
-    The public rule, total on every input: a missing value becomes `missing`; a value outside becomes the nearer bound,
-    or `missing` too if `outside_is_missing`; what should be whole is rounded to the nearest whole number, half to even.
+    The public rule maps every input into the domain. A missing value becomes `missing`. A value outside becomes the
+    nearer bound, or `missing` if `outside_is_missing`. If `whole`, values are rounded to the nearest whole number, half
+    to even.
 
     Parameters
     ----------
     low, high : float
-        The least and the largest number.
+        The smallest and the largest valid number.
     missing : float
-        What a missing value counts as.
+        The value that replaces a missing value.
     whole : bool, default False
-        Whether only whole numbers belong to it.
+        True if only whole numbers are valid.
     outside_is_missing : bool, default False
-        Whether a number outside counts as missing; by default it becomes the nearer of low and high.
+        True if a number outside [low, high] is treated as missing; False if it becomes the nearer bound.
 
     Examples
     --------
@@ -48,15 +49,25 @@ class Domain:
 
     @property
     def words(self) -> str:
-        """The domain in words."""
+        """A description of the domain, such as "numbers from 0 to 10"."""
         if self.whole and self.high - self.low == 1:
             return f"{self.low:g} or {self.high:g}"
         return f"{'whole numbers' if self.whole else 'numbers'} from {self.low:g} to {self.high:g}"
 
-    def summable(self, count: int, moved: float) -> None:
-        """Refuse sums of `count` numbers that overflow, or lie so far from 0 that a float does not tell records apart.
+    def check_summable(self, count: int, moved: float) -> None:
+        """Check that the sum of `count` numbers of this domain neither overflows nor loses single records to rounding.
 
-        moved: how far one record can move the sum. Raises: ValueError.
+        Parameters
+        ----------
+        count : int
+            Largest number of records, >= 0.
+        moved : float
+            Largest change of the sum by one record, > 0.
+
+        Raises
+        ------
+        ValueError
+            If the sum could overflow, or if rounding could change it by more than 1e-6 of `moved`.
         """
         far = max(abs(self.low), abs(self.high))
         if not count * far < np.inf:
@@ -68,10 +79,21 @@ class Domain:
             )
 
     def clean(self, chunk: NDArray[Any]) -> NDArray[Any]:
-        """Map a chunk of real numbers, shape (k,), into the domain; untouched where nothing has to move."""
+        """Map numbers into the domain by the public rule.
+
+        Parameters
+        ----------
+        chunk : array of shape (k,)
+            Real numbers of any NumPy type; a missing value is NaN.
+
+        Returns
+        -------
+        array of shape (k,)
+            Numbers in the domain; the input itself where nothing has to change.
+        """
         if chunk.size == 0:
             return chunk
-        if chunk.dtype.kind == "f" and chunk.dtype != np.float64:  # a narrower type would narrow the bounds
+        if chunk.dtype.kind == "f" and chunk.dtype != np.float64:  # a narrower type would round the bounds
             with np.errstate(over="ignore"):
                 chunk = chunk.astype(np.float64)
         inside = bool(chunk.min() >= self.low and chunk.max() <= self.high)  # False where there is a NaN
@@ -82,8 +104,19 @@ class Domain:
             chunk = np.clip(np.where(np.isnan(chunk), self.missing, chunk), self.low, self.high)
         return np.rint(chunk) if self.whole and chunk.dtype.kind == "f" else chunk
 
-    def counted(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
-        """The problems of all chunks together; only those that occur."""
+    def count_problems(self, chunks: Iterable[NDArray[Any]]) -> dict[str, int]:
+        """Count the values of all chunks that the public rule changes, by reason.
+
+        Parameters
+        ----------
+        chunks : iterable of arrays
+            Real numbers; a missing value is NaN.
+
+        Returns
+        -------
+        dict of str to int
+            The counts of the reasons that occur. They depend on the data and are for the curator only.
+        """
         total: dict[str, int] = {}
         for chunk in chunks:
             for reason, found in self.problems(chunk).items():
@@ -91,24 +124,57 @@ class Domain:
         return {reason: found for reason, found in total.items() if found}
 
     def outside(self, chunk: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which values lie outside, by more than rounding where they are moved to the nearer end; shape of chunk."""
+        """Which values lie outside [low, high].
+
+        Parameters
+        ----------
+        chunk : array
+            Real numbers; a missing value is NaN.
+
+        Returns
+        -------
+        array of bool
+            Shape of `chunk`. Unless `outside_is_missing`, values beyond a bound by no more than rounding are unmarked.
+        """
         slack = 0.0 if self.outside_is_missing else self._slack(chunk)
         numbers = chunk.astype(np.float64)
         return ~np.isnan(numbers) & ~((numbers >= self.low - slack) & (numbers <= self.high + slack))
 
     def _slack(self, chunk: NDArray[Any]) -> float:
+        """The largest distance beyond a bound that is attributed to rounding."""
         single = chunk.dtype.kind == "f" and chunk.dtype.itemsize < 8
         return (_SINGLE_ROUNDING if single else _ROUNDING) * max(abs(self.low), abs(self.high))
 
     def problems(self, chunk: NDArray[Any]) -> dict[str, int]:
-        """How many values of the chunk the rule would move, by reason, beyond rounding. For the curator's eyes only."""
+        """Count the values of one chunk that the public rule changes by more than rounding, by reason.
+
+        Parameters
+        ----------
+        chunk : array
+            Real numbers; a missing value is NaN.
+
+        Returns
+        -------
+        dict of str to int
+            The count of each reason. The counts depend on the data and are for the curator only.
+        """
         return {reason: int(found.sum()) for reason, found in self.problem_masks(chunk).items()}
 
     def problem_masks(self, chunk: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
-        """Which values of the chunk the rule would move, by reason: each has one. For the curator's eyes only.
+        """Which values of one chunk the public rule changes by more than rounding, by reason.
 
-        What a scaler leaves some ulps beyond a bound, or beside a whole number, is moved there and not marked; where
-        `outside_is_missing`, every value outside is.
+        A value within rounding of a bound or of a whole number, as a scaler produces it, is not marked. If
+        `outside_is_missing`, every value outside is marked.
+
+        Parameters
+        ----------
+        chunk : array
+            Real numbers; a missing value is NaN.
+
+        Returns
+        -------
+        dict of str to array of bool
+            Masks of the shape of `chunk`; a value is marked for at most one reason. For the curator only.
         """
         slack, outside = self._slack(chunk), self.outside(chunk)
         chunk = chunk.astype(np.float64)

@@ -1,4 +1,4 @@
-"""How far one record can move a statistic: the extreme differences of two neighbours."""
+"""Sensitivity of a statistic to one record: the extreme differences between the statistics of two neighbours."""
 
 from dataclasses import replace
 
@@ -10,60 +10,111 @@ from privsample._value import frozen_value, set_fields
 
 @frozen_value
 class RecordSensitivity:
-    """S(x) - S(x') over all records x and x', up to signs and places: noise is symmetric and alike on all coordinates.
+    """Largest changes of a statistic when one record is replaced by another.
 
-    Every difference, with signs and places changed, is a convex combination of the rows of `vectors`, shape
-    (vectors, coordinates). With `whole` the statistic has whole coordinates only, and each difference is, coordinate
-    by coordinate, at most one of the rows. `attained`: whether neighbours exist at every row, or rows bound them.
-    No difference is longer than `length` in L2 norm, which the longest row gives if nothing shorter is known.
-    Rows are held without signs and zeros, each in falling order, none that another covers.
+    The set of all differences S(x) - S(x') over records x and x' is described up to signs and up to the order of the
+    coordinates, since the noise is symmetric and has the same distribution on all coordinates.
+
+    Parameters
+    ----------
+    differences : array of shape (rows, coordinates)
+        Finite rows, none of them zero, in units of the statistic. Every difference of two records, after changes of
+        signs and a permutation of coordinates, is a convex combination of these rows; if `whole`, it is coordinatewise
+        at most one of them. Stored without signs and zero columns, each row in descending order, without rows that
+        another row dominates.
+    whole : bool, default False
+        True if the statistic has only whole coordinates.
+    tight : bool, default True
+        True if some pair of records attains each row; False if the rows are only an upper bound.
+    l2 : float, default inf
+        Upper bound on the L2 norm of every difference, > 0. The norm of the longest row is used where it is smaller.
+
+    Raises
+    ------
+    TypeError
+        If a field has the wrong type.
+    ValueError
+        If a row is zero or not finite, if a row of a whole statistic is not whole, or if `l2` is not > 0.
+
+    Notes
+    -----
+    Source: docs/notes/statistics.md. Kind: exact if `tight`, otherwise upper bound.
+
+    Examples
+    --------
+    Replacing one record of a histogram lowers one count by 1 and raises another by 1:
+
+    >>> import privsample as ps
+    >>> move = ps.RecordSensitivity(differences=[[-1, 1, 0]], whole=True)
+    >>> move.differences
+    array([[1., 1.]])
+    >>> print(f"{move.l2:.3f}")
+    1.414
     """
 
-    vectors: FloatArray
+    differences: FloatArray
     whole: bool = False
-    attained: bool = True
-    length: float = np.inf
+    tight: bool = True
+    l2: float = np.inf
 
     def __post_init__(self) -> None:
-        given = np.abs(real_array(vectors=self.vectors))
-        set_fields(self, whole=flag(whole=self.whole), attained=flag(attained=self.attained))
+        given = np.abs(real_array(differences=self.differences))
+        set_fields(self, whole=flag(whole=self.whole), tight=flag(tight=self.tight))
         if given.ndim != 2 or given.size == 0 or not np.isfinite(given).all() or not given.any(axis=1).all():
             raise ValueError(
-                "vectors must be finite differences, none of them zero, of shape (vectors, coordinates), got "
+                "differences must be finite rows, none of them zero, of shape (rows, coordinates), got "
                 f"{given.tolist() if given.size < 9 else given.shape}"
             )
         if self.whole and (given != np.rint(given)).any():
-            raise ValueError("vectors of a whole statistic must be whole numbers")
+            raise ValueError("differences of a whole statistic must be whole numbers")
         rows = np.unique(-np.sort(-given, axis=1), axis=0)
-        covered = [any((row <= other).all() for other in rows[i + 1 :]) for i, row in enumerate(rows)]
-        kept = rows[~np.array(covered)]
+        # np.unique sorts rows lexicographically, so only a later row can dominate an earlier one.
+        dominated = [any((row <= other).all() for other in rows[i + 1 :]) for i, row in enumerate(rows)]
+        kept = rows[~np.array(dominated)]
         kept = np.ascontiguousarray(kept[:, kept.any(axis=0)])
         kept.flags.writeable = False
-        set_fields(self, vectors=kept, whole=bool(self.whole), attained=bool(self.attained))
-        if not number(length=self.length) > 0:
-            raise ValueError(f"length must be > 0, got {self.length}")
-        longest = kept.max() * np.linalg.norm(kept / kept.max(), axis=1).max()  # squares neither overflow nor vanish
-        set_fields(self, length=min(float(self.length), float(longest)))
+        set_fields(self, differences=kept, whole=bool(self.whole), tight=bool(self.tight))
+        if not number(l2=self.l2) > 0:
+            raise ValueError(f"l2 must be > 0, got {self.l2}")
+        # The largest entry is divided out first, so that squares neither overflow nor underflow.
+        longest = kept.max() * np.linalg.norm(kept / kept.max(), axis=1).max()
+        set_fields(self, l2=min(float(self.l2), float(longest)))
 
     def __mul__(self, times: int) -> "RecordSensitivity":
-        """What so many records can do together."""
+        """The sensitivity to `times` records that are replaced together, times >= 1."""
         times = positive_integer(times=times)
-        return replace(self, vectors=times * self.vectors, length=times * self.length)
+        return replace(self, differences=times * self.differences, l2=times * self.l2)
 
     __rmul__ = __mul__
 
-    def repeated(self, features: int) -> "RecordSensitivity":
-        """Of a record with so many features, each of which moves its own part of the statistic like this."""
-        rows = np.tile(self.vectors, (1, positive_integer(features=features)))
-        length = features**0.5 * self.length
+    def for_features(self, features: int) -> "RecordSensitivity":
+        """The sensitivity of a statistic that concatenates one such statistic for each feature of a record.
+
+        Parameters
+        ----------
+        features : int
+            Number of features, >= 1.
+
+        Returns
+        -------
+        RecordSensitivity
+            The rows repeated `features` times, and `l2` multiplied by sqrt(features).
+
+        Raises
+        ------
+        ValueError
+            If there are several rows and several features: their combinations must then be listed explicitly.
+        """
+        rows = np.tile(self.differences, (1, positive_integer(features=features)))
+        l2 = features**0.5 * self.l2
         if len(rows) > 1 and features > 1:
             raise ValueError("only a single difference can be repeated: list the combinations of several")
-        return replace(self, vectors=rows, length=length)
+        return replace(self, differences=rows, l2=l2)
 
 
 def one_number(reach: float, *, whole: bool) -> RecordSensitivity:
-    """A statistic of one coordinate that moves by at most `reach`."""
-    return RecordSensitivity(vectors=np.array([[reach]]), whole=whole)
+    """The sensitivity of a statistic of one coordinate that changes by at most `reach`."""
+    return RecordSensitivity(differences=np.array([[reach]]), whole=whole)
 
 
-ONE_HOT = RecordSensitivity(vectors=np.array([[1.0, 1.0]]), whole=True)
+ONE_HOT = RecordSensitivity(differences=np.array([[1.0, 1.0]]), whole=True)

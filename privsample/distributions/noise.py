@@ -1,4 +1,4 @@
-"""Distributions of additive noise: exact log mass, variance and tails, and samplers without a loop per draw."""
+"""Distributions of additive noise: exact log mass, variance and tail bounds, and samplers without a loop per draw."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,56 +9,119 @@ from scipy import special
 from privsample._checks import FloatArray, one_of, positive
 from privsample._value import frozen_value, set_fields
 
-LARGEST_DISCRETE = 1e14  # discrete draws stay whole numbers in a float, up to 90 times this scale
+LARGEST_DISCRETE = 1e14  # doubles hold every whole number up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
 _TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is below 1e-21 of the sum
 
 
 class Noise(ABC):
-    """A distribution of independent noise, symmetric about zero, one draw for each coordinate."""
+    """A distribution of independent additive noise, symmetric about zero, with one draw for each coordinate."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The distribution in words, as `noise_distribution` takes it."""
+        """The name of the distribution, as `noise_distribution` takes it."""
 
     @property
     @abstractmethod
     def whole(self) -> bool:
-        """Whether the draws are whole numbers."""
+        """True if the draws are whole numbers."""
 
     @property
     @abstractmethod
     def spread(self) -> float:
-        """The distribution's parameter: its scale or its noise_std."""
+        """The parameter of the distribution: its scale or its standard deviation parameter `noise_std`."""
 
     @property
     @abstractmethod
     def variance(self) -> float:
-        """Exact, and the distribution's own: not that of its continuous counterpart."""
+        """The exact variance; for discrete noise, that of the discrete distribution."""
 
     @abstractmethod
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log density; of a discrete distribution, log probability, and -inf off the whole numbers. Elementwise."""
+        """Log density of continuous noise, or log probability of discrete noise.
+
+        Parameters
+        ----------
+        x : array
+            Values of the noise.
+
+        Returns
+        -------
+        array
+            Log densities or log probabilities, of the shape of `x`. Discrete noise: -inf at numbers that are not whole.
+        """
 
     @abstractmethod
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """At least log P(|noise| > t). Elementwise."""
+        """Upper bound on log P(|noise| > t).
+
+        Parameters
+        ----------
+        t : array
+            Thresholds.
+
+        Returns
+        -------
+        array
+            Upper bounds <= 0, of the shape of `t`, rounded up.
+        """
 
     @abstractmethod
     def reach(self, log_probability: float) -> float:
-        """A distance beyond which the noise lies with at most this log probability, < 0."""
+        """A distance that the absolute noise exceeds with at most the given probability.
+
+        Parameters
+        ----------
+        log_probability : float
+            Log of the tail probability, < 0.
+
+        Returns
+        -------
+        float
+            A distance t with log P(|noise| > t) <= log_probability.
+        """
 
     @abstractmethod
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Independent draws; exact for ideal uniform reals."""
+        """Independent draws; exact if uniform and exponential variates are real numbers.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the result.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array
+            The draws, of the given shape.
+        """
 
 
 @frozen_value
 class LaplaceNoise(Noise):
-    """Density proportional to e^(-|x| / scale)."""
+    """Laplace noise with density proportional to e^(-|x| / scale).
+
+    Parameters
+    ----------
+    scale : float
+        Scale, finite and > 0, in units of the statistic.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.LaplaceNoise(scale=3).variance
+    18.0
+    """
 
     scale: float
 
@@ -67,17 +130,17 @@ class LaplaceNoise(Noise):
 
     @property
     def name(self) -> str:
-        """Laplace."""
+        """The name "laplace"."""
         return "laplace"
 
     @property
     def whole(self) -> bool:
-        """Real."""
+        """False: the draws are real numbers."""
         return False
 
     @property
     def spread(self) -> float:
-        """scale."""
+        """The scale."""
         return self.scale
 
     @property
@@ -86,25 +149,42 @@ class LaplaceNoise(Noise):
         return 2 * self.scale * self.scale
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log density."""
+        """Log density, elementwise."""
         return -np.abs(x) / self.scale - np.log(2 * self.scale)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """-t / scale. Exact."""
+        """The exact log tail -t / scale, rounded up."""
         return _up(-np.maximum(t, 0.0) / self.scale)
 
     def reach(self, log_probability: float) -> float:
-        """Exact."""
+        """The exact quantile of the absolute noise."""
         return -self.scale * log_probability
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """NumPy's."""
+        """Independent draws by NumPy."""
         return rng.laplace(0.0, self.scale, shape)
 
 
 @frozen_value
 class GaussianNoise(Noise):
-    """Normal with standard deviation `noise_std`."""
+    """Gaussian noise with standard deviation `noise_std`.
+
+    Parameters
+    ----------
+    noise_std : float
+        Standard deviation, finite and > 0, in units of the statistic.
+
+    Raises
+    ------
+    ValueError
+        If `noise_std` is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.GaussianNoise(noise_std=3).variance
+    9.0
+    """
 
     noise_std: float
 
@@ -113,44 +193,61 @@ class GaussianNoise(Noise):
 
     @property
     def name(self) -> str:
-        """Gaussian."""
+        """The name "gaussian"."""
         return "gaussian"
 
     @property
     def whole(self) -> bool:
-        """Real."""
+        """False: the draws are real numbers."""
         return False
 
     @property
     def spread(self) -> float:
-        """noise_std."""
+        """The standard deviation `noise_std`."""
         return self.noise_std
 
     @property
     def variance(self) -> float:
-        """noise_std squared."""
+        """The square of `noise_std`."""
         return self.noise_std * self.noise_std
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log density."""
+        """Log density, elementwise."""
         return -0.5 * (x / self.noise_std) ** 2 - np.log(self.noise_std) - 0.5 * np.log(2 * np.pi)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """log 2 Phi(-t / noise_std). Exact."""
+        """The exact log tail log 2 Phi(-t / noise_std), rounded up."""
         return _up(np.log(2) + special.log_ndtr(-np.maximum(t, 0.0) / self.noise_std))
 
     def reach(self, log_probability: float) -> float:
-        """By 2 Phi(-t) <= e^(-t^2/2)."""
+        """An upper bound on the quantile of the absolute noise, by 2 Phi(-t) <= e^(-t^2/2)."""
         return float(self.noise_std * np.sqrt(-2 * log_probability))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """NumPy's."""
+        """Independent draws by NumPy."""
         return self.noise_std * rng.standard_normal(shape)
 
 
 @frozen_value
 class DiscreteLaplaceNoise(Noise):
-    """P(k) proportional to e^(-|k| / scale) on the whole numbers (two-sided geometric). scale <= 1e14."""
+    """Discrete Laplace noise: P(k) proportional to e^(-|k| / scale) on the whole numbers (two-sided geometric).
+
+    Parameters
+    ----------
+    scale : float
+        Scale, in (0, 1e14], in units of the statistic.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not in (0, 1e14].
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.DiscreteLaplaceNoise(scale=3).variance:.3f}")
+    17.834
+    """
 
     scale: float
 
@@ -159,41 +256,41 @@ class DiscreteLaplaceNoise(Noise):
 
     @property
     def name(self) -> str:
-        """Discrete Laplace."""
+        """The name "discrete laplace"."""
         return "discrete laplace"
 
     @property
     def whole(self) -> bool:
-        """Whole."""
+        """True: the draws are whole numbers."""
         return True
 
     @property
     def spread(self) -> float:
-        """scale."""
+        """The scale."""
         return self.scale
 
     @property
     def variance(self) -> float:
-        """2 q / (1 - q)^2, q = e^(-1 / scale)."""
+        """The variance 2 q / (1 - q)^2 with q = e^(-1 / scale)."""
         return float(2 * np.exp(-1 / self.scale) / np.expm1(-1 / self.scale) ** 2)
 
     @property
     def log_normalizer(self) -> float:
-        """log of the sum over k of e^(-|k| / scale): log((1 + q) / (1 - q))."""
+        """Log of the normalising constant, the sum over k of e^(-|k| / scale): log((1 + q) / (1 - q))."""
         return float(np.log1p(np.exp(-1 / self.scale)) - np.log(-np.expm1(-1 / self.scale)))
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log probability."""
+        """Log probability, elementwise; -inf at numbers that are not whole."""
         return _on_whole(x, lambda k: -np.abs(k) / self.scale - self.log_normalizer)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """log(2 q^m / (1 + q)), m the next whole number after t. Exact."""
+        """The exact log tail log(2 q^m / (1 + q)), with m the smallest whole number above t, rounded up."""
         beyond = np.floor(np.maximum(t, 0.0)) + 1
         tail = np.log(2) - beyond / self.scale - np.log1p(np.exp(-1 / self.scale))
         return np.where(np.asarray(t) < 0, 0.0, _up(tail))
 
     def reach(self, log_probability: float) -> float:
-        """By 2 q^t."""
+        """An upper bound on the quantile of the absolute noise, by P(|noise| > t) <= 2 q^t."""
         return float(self.scale * (np.log(2) - log_probability))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
@@ -204,9 +301,27 @@ class DiscreteLaplaceNoise(Noise):
 
 @frozen_value
 class DiscreteGaussianNoise(Noise):
-    """P(k) proportional to e^(-k^2 / (2 noise_std^2)) on the whole numbers. noise_std <= 1e14.
+    """Discrete Gaussian noise: P(k) proportional to e^(-k^2 / (2 noise_std^2)) on the whole numbers.
 
+    Parameters
+    ----------
+    noise_std : float
+        Standard deviation parameter, in (0, 1e14], in units of the statistic. The standard deviation is smaller.
+
+    Raises
+    ------
+    ValueError
+        If `noise_std` is not in (0, 1e14].
+
+    Notes
+    -----
     Source: Canonne, Kamath and Steinke 2020.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.DiscreteGaussianNoise(noise_std=0.5).variance:.3f}")
+    0.215
     """
 
     noise_std: float
@@ -216,22 +331,22 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def name(self) -> str:
-        """Discrete Gaussian."""
+        """The name "discrete gaussian"."""
         return "discrete gaussian"
 
     @property
     def whole(self) -> bool:
-        """Whole."""
+        """True: the draws are whole numbers."""
         return True
 
     @property
     def spread(self) -> float:
-        """noise_std."""
+        """The standard deviation parameter `noise_std`."""
         return self.noise_std
 
     @property
     def variance(self) -> float:
-        """By the theta series, or by its Fourier series for a wide distribution; always below noise_std^2."""
+        """The exact variance, below noise_std^2: by the theta series, or by its Poisson summation if noise_std >= 1."""
         s, squares = self.noise_std, _TERMS**2
         if s < 1:
             terms = 2 * _gauss_terms(s)
@@ -241,7 +356,10 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def log_normalizer(self) -> float:
-        """log of the sum over k of e^(-k^2 / (2 noise_std^2)), by Poisson summation for a wide distribution."""
+        """Log of the normalising constant, the sum over k of e^(-k^2 / (2 noise_std^2)).
+
+        The theta series converges fast for noise_std < 1, its Poisson summation for noise_std >= 1.
+        """
         s = self.noise_std
         if s < 1:
             return float(np.log1p(2 * _gauss_terms(s).sum()))
@@ -249,11 +367,15 @@ class DiscreteGaussianNoise(Noise):
         return float(np.log(s) + 0.5 * np.log(2 * np.pi) + np.log1p(waves.sum()))
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log probability."""
+        """Log probability, elementwise; -inf at numbers that are not whole."""
         return _on_whole(x, lambda k: -0.5 * (k / self.noise_std) ** 2 - self.log_normalizer)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """The lesser of the normal tail one step nearer (Proposition 25) and of a geometric series."""
+        """The smaller of two upper bounds on the log tail, rounded up.
+
+        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020, Proposition 25), the
+        other a geometric series.
+        """
         last, s = np.floor(np.maximum(t, 0.0)), self.noise_std
         normal = np.log(2) + special.log_ndtr(-last / s)
         ratio = np.log(-np.expm1(-(last / s + 1.5 / s) / s))
@@ -261,11 +383,11 @@ class DiscreteGaussianNoise(Noise):
         return np.where(np.asarray(t) < 0, 0.0, _up(np.minimum(normal, series)))
 
     def reach(self, log_probability: float) -> float:
-        """By P(|noise| >= t) <= 2 e^(-t^2 / (2 noise_std^2))."""
+        """An upper bound on the quantile of the absolute noise, by P(|noise| >= t) <= 2 e^(-t^2 / (2 noise_std^2))."""
         return float(self.noise_std * np.sqrt(2 * (np.log(2) - log_probability)))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Rejection from discrete Laplace draws (Algorithm 3), all that are missing at once."""
+        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020, Algorithm 3), vectorised."""
         size, s = int(np.prod(shape)), self.noise_std
         proposals = DiscreteLaplaceNoise(scale=min(np.floor(s) + 1, LARGEST_DISCRETE))
         drawn, have = np.empty(size), 0
@@ -278,23 +400,42 @@ class DiscreteGaussianNoise(Noise):
         return drawn.reshape(shape)
 
 
-_LAWS: dict[str, Callable[[float], Noise]] = {
+_DISTRIBUTIONS: dict[str, Callable[[float], Noise]] = {
     "laplace": lambda spread: LaplaceNoise(scale=spread),
     "gaussian": lambda spread: GaussianNoise(noise_std=spread),
     "discrete laplace": lambda spread: DiscreteLaplaceNoise(scale=spread),
     "discrete gaussian": lambda spread: DiscreteGaussianNoise(noise_std=spread),
 }
-NAMES = tuple(_LAWS)
+NAMES = tuple(_DISTRIBUTIONS)
 
 
 def noise_distribution(name: str, spread: float) -> Noise:
-    """The distribution of this name; `spread` is its scale or its noise_std. Raises: ValueError, for another name."""
-    if not one_of(name, _LAWS):
+    """The noise distribution with this name and parameter.
+
+    Parameters
+    ----------
+    name : str
+        One of "laplace", "gaussian", "discrete laplace" and "discrete gaussian".
+    spread : float
+        The scale or `noise_std` of the distribution, finite and > 0.
+
+    Returns
+    -------
+    Noise
+        The distribution.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the parameter out of range.
+    """
+    if not one_of(name, _DISTRIBUTIONS):
         raise ValueError(f"noise must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
-    return _LAWS[name](spread)
+    return _DISTRIBUTIONS[name](spread)
 
 
 def _within(**named: float) -> float:
+    """Check the parameter of a discrete distribution."""
     ((name, given),) = named.items()
     spread = positive(**named)
     if not spread <= LARGEST_DISCRETE:
@@ -305,15 +446,17 @@ def _within(**named: float) -> float:
 
 
 def _up(log_probability: FloatArray) -> FloatArray:
-    """Rounded up."""
+    """Add a bound on the rounding error, so that the result is an upper bound <= 0."""
     return np.minimum(log_probability + _ROUNDING * (1.0 - log_probability), 0.0)
 
 
 def _on_whole(x: FloatArray, log_mass: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The log mass at whole numbers, -inf elsewhere."""
     x = np.asarray(x, dtype=np.float64)
     return np.where(x == np.floor(x), log_mass(x), -np.inf)
 
 
 def _gauss_terms(noise_std: float) -> FloatArray:
+    """The terms e^(-k^2 / (2 noise_std^2)) for k = 1, ..., 9."""
     with np.errstate(over="ignore"):
         return np.exp(-0.5 * (_TERMS / noise_std) ** 2)

@@ -1,4 +1,4 @@
-"""Profiles, the public distributions that an observation may come from, and the edges between those to be confused."""
+"""Profile graphs: public distributions of observations, and edges between profiles that must be indistinguishable."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -15,29 +15,55 @@ Edge = tuple[Name, Name]
 IndexArray = NDArray[np.int64]
 
 _SUM_TOLERANCE = 1e-9
-_LEAST = 1e-100  # a smaller probability, times an entry of a matrix, could vanish in a double
+_LEAST = 1e-100  # the product of a smaller probability and a matrix entry could underflow
 
 
 @frozen_value
 class ProfileGraph:
-    """Laws on {0, ..., symbols-1}, each with a name, and the pairs of them that a release must not tell apart.
+    """Named public distributions on {0, ..., symbols-1}, and edges between indistinguishable ones.
 
-    profiles: a mapping from names (text or whole numbers) to distributions, or an array with one distribution a row,
-    named 0, 1, ...; a single number p is the Bernoulli distribution (1 - p, p). edges: pairs of names; a networkx
-    graph; or a mapping from group names to lists of members, which joins all members of one group ("hide the person
-    within the role"). A distribution may miss 1 by 1e-9; it is then taken in proportion. The graph is public, its
-    distributions included.
+    A release must not distinguish two profiles that an edge joins. The graph is public, including its distributions.
 
-    Raises: ValueError, naming the profile or the edge that is at fault.
+    Parameters
+    ----------
+    profiles : mapping of str or int to array, or array
+        Distributions by name, each of shape (symbols,), symbols >= 2; or an array of shape (profiles, symbols), whose
+        rows are named 0, 1, .... A single number p is the Bernoulli distribution (1 - p, p). Probabilities must add up
+        to 1 within 1e-9 and are then normalised; positive ones must be >= 1e-100.
+    edges : iterable of pairs, networkx graph, or mapping, default ()
+        Pairs of names; or a mapping from group names to lists of profile names, which joins all members of each group.
+
+    Attributes
+    ----------
+    distributions : array of shape (profiles, symbols)
+        The normalised distributions.
+    ends : array of int, shape (edges, 2)
+        The indices of the profiles of each edge.
+
+    Raises
+    ------
+    TypeError
+        If profiles, edges or names have the wrong type.
+    ValueError
+        If a distribution or an edge is invalid; the message names it.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4, "c": 0.3}, edges={"team": ["a", "b", "c"]})
+    >>> graph.edges
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
     """
 
-    profiles: Any  # held as ((name, (p_0, p_1, ...)), ...)
-    edges: Any = ()  # held as ((name, name), ...), each once, in the order of the profiles
+    profiles: Any  # stored as ((name, (p_0, p_1, ...)), ...)
+    edges: Any = ()  # stored as ((name, name), ...), each once, in the order of the profiles
     distributions: FloatArray = field(init=False, compare=False, repr=False)  # (profiles, symbols), rows add up to one
     ends: IndexArray = field(init=False, compare=False, repr=False)  # (edges, 2), positions of the edges' profiles
 
     def __post_init__(self) -> None:
-        profiles = tuple((_name(name), _law(name, distribution)) for name, distribution in _items(self.profiles))
+        profiles = tuple(
+            (_name(name), _probabilities(name, distribution)) for name, distribution in _items(self.profiles)
+        )
         position = {name: k for k, (name, _) in enumerate(profiles)}
         if not profiles:
             raise ValueError("profiles must hold at least one distribution")
@@ -65,12 +91,12 @@ class ProfileGraph:
 
     @property
     def names(self) -> tuple[Name, ...]:
-        """The profiles' names, in order."""
+        """The names of the profiles, in order."""
         return tuple(name for name, _ in self.profiles)
 
     @property
     def symbols(self) -> int:
-        """How many symbols an observation can be."""
+        """The number of symbols that an observation can take."""
         return int(self.distributions.shape[1])
 
     def __len__(self) -> int:
@@ -81,11 +107,22 @@ class ProfileGraph:
 
     @property
     def components(self) -> IndexArray:
-        """For each profile the number of its connected component, shape (profiles,)."""
+        """The number of the connected component of each profile, shape (profiles,)."""
         return connected(len(self), self.ends)
 
     def within(self, distance: int) -> "ProfileGraph":
-        """The same profiles, joined wherever at most `distance` edges lie between them."""
+        """The graph with an edge between any two profiles at most `distance` edges apart.
+
+        Parameters
+        ----------
+        distance : int
+            Largest number of edges on a path between joined profiles, >= 1.
+
+        Returns
+        -------
+        ProfileGraph
+            The same profiles with the new edges.
+        """
         from scipy.sparse.csgraph import dijkstra
 
         most = positive_integer(distance=distance)
@@ -95,14 +132,36 @@ class ProfileGraph:
         return ProfileGraph(profiles=self.profiles, edges=pairs)
 
     @classmethod
-    def estimated(
+    def from_public_data(
         cls, sources: ArrayLike, observed: ArrayLike, *, symbols: int, edges: Any = (), smoothing: float = 1.0
     ) -> Self:
-        """Laws from PUBLIC data: the counts of each source's symbols plus `smoothing`, as shares.
+        """Estimate the profiles from PUBLIC data: smoothed relative frequencies of the symbols of each source.
 
-        Profiles are published with every guarantee and protect nobody whose data made them: never estimate them from
-        the observations that are to be privatised. sources: (n,) names; observed: (n,) whole numbers below `symbols`.
-        Raises: ValueError, for a symbol out of range or, without smoothing, a source never seen.
+        Profiles are published with every guarantee, which does not protect the data they were estimated from. Never
+        estimate them from the observations that are to be privatised.
+
+        Parameters
+        ----------
+        sources : array of shape (n,)
+            Names of the sources, text or whole numbers.
+        observed : array of int, shape (n,)
+            Symbols in 0, ..., symbols-1.
+        symbols : int
+            Number of symbols, >= 1.
+        edges : iterable of pairs, networkx graph, or mapping, default ()
+            Edges between profiles, as for the class.
+        smoothing : float, default 1
+            Count that is added to every symbol of every source, finite and >= 0.
+
+        Returns
+        -------
+        ProfileGraph
+            One profile for each source, in sorted order.
+
+        Raises
+        ------
+        ValueError
+            If a symbol is out of range, or if a probability of the estimate is invalid.
         """
         names, codes = np.unique(np.asarray(sources), return_inverse=True)
         seen = np.asarray(observed)
@@ -117,7 +176,7 @@ class ProfileGraph:
 
 
 def connected(count: int, ends: IndexArray) -> IndexArray:
-    """For each of `count` points the number of its connected component; ends (edges, 2)."""
+    """The number of the connected component of each of `count` nodes, given edges of shape (edges, 2)."""
     from scipy.sparse.csgraph import connected_components
 
     return np.asarray(connected_components(_adjacency(count, ends), directed=False)[1], dtype=np.int64)
@@ -130,7 +189,7 @@ def _adjacency(count: int, ends: IndexArray) -> Any:
 
 
 def _items(profiles: Any) -> Iterable[tuple[Any, Any]]:
-    """Names and distributions, of a mapping, of what a ProfileGraph holds, or of an array."""
+    """Pairs (name, distribution) from a mapping, from the stored form of a ProfileGraph, or from an array."""
     if isinstance(profiles, Mapping):
         return list(profiles.items())
     if isinstance(profiles, tuple) and all(
@@ -158,7 +217,7 @@ def _name(name: Any) -> Name:
     return name
 
 
-def _law(name: Any, distribution: Any) -> tuple[float, ...]:
+def _probabilities(name: Any, distribution: Any) -> tuple[float, ...]:
     try:
         array = np.asarray(distribution, dtype=np.float64)
     except (TypeError, ValueError):
@@ -185,7 +244,7 @@ def _law(name: Any, distribution: Any) -> tuple[float, ...]:
 
 
 def _pairs(edges: Any) -> Iterable[Any]:
-    """Pairs of names, of pairs, of a networkx graph, or of groups."""
+    """Pairs of names from a list of pairs, a networkx graph, or a mapping of groups."""
     if isinstance(edges, Mapping):
         groups = [list(members) for members in edges.values()]
         return [(a, b) for members in groups for k, a in enumerate(members) for b in members[k + 1 :]]

@@ -1,4 +1,4 @@
-"""Rows of numbers in, and the public rule that limits their norm."""
+"""Conversion of data to rows of numbers, and the public rule that bounds their L2 norm."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def matrix(data: Any) -> FloatArray:
-    """The rows as floats, shape (n, width); an entry that is masked or no number is NaN. Raises: SchemaError."""
+    """Rows as floats, shape (n, width); a masked or non-numeric entry becomes NaN. Raises SchemaError."""
     try:
         if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
             rows = np.array([[as_float(item) for item in row] for row in data])
@@ -35,7 +35,7 @@ def matrix(data: Any) -> FloatArray:
 
 
 def table(data: Any, width: int) -> FloatArray:
-    """`matrix`, of a public width. Raises: SchemaError."""
+    """Rows as floats with a public width, as `matrix` returns them. Raises SchemaError."""
     rows = matrix(data)
     if rows.shape[1] != width:
         raise SchemaError(f"the rows must have shape (n, {width}), got {rows.shape}")
@@ -58,11 +58,11 @@ def labelled(data: Any, width: int, n: int) -> tuple[FloatArray, FloatArray]:
 
 
 def within_norm(rows: FloatArray, norm: float) -> FloatArray:
-    """The rows with what is not finite put to 0, and each row longer than `norm` scaled down to it in L2.
+    """Replace non-finite entries by 0, and scale rows longer than `norm` down to that L2 norm.
 
-    No row that comes out is longer than `norm`, not by an ulp: the length is computed with an error of at most
-    (width/4 + 3) eps for any order of summation, and scaling adds 2 eps. Rows are therefore scaled to, and only left
-    alone below, `norm` less that error: a row of length norm (1 + 2e-16) is scaled, and accounts need no allowance.
+    No returned row is longer than `norm`, not even by an ulp. The computed length has a relative error of at most
+    (width/4 + 3) eps for any order of summation, and scaling adds 2 eps. Rows are therefore compared with, and scaled
+    to, `norm` less this error, so that accounts need no allowance for rounding.
     """
     finite = np.where(np.isfinite(rows), rows, 0.0)
     largest = np.max(np.abs(finite), axis=1, initial=np.finfo(np.float64).tiny)[:, None]
@@ -74,11 +74,11 @@ def within_norm(rows: FloatArray, norm: float) -> FloatArray:
     return np.where(too_long, scaled / np.maximum(length, 1.0) * limit, finite)
 
 
-def moved_rows(rows: FloatArray, norm: float) -> dict[str, int]:
-    """How many rows the rule changes, by reason, beyond what rounding does. For the curator's eyes only.
+def count_clipped_rows(rows: FloatArray, norm: float) -> dict[str, int]:
+    """Count the rows that the rule changes by more than rounding, by reason. For the curator only.
 
-    A row counts as scaled down if it was longer than `norm` by more than one part in a million: data that were
-    normalized, in doubles or in single precision, are longer or shorter than they should be by much less.
+    A row counts as scaled down if it is longer than `norm` by more than one part in a million; normalising in single or
+    double precision causes much smaller errors.
     """
     unfit = ~np.isfinite(rows).all(axis=1)
     moved = (within_norm(rows, norm * (1.0 + NORM_TOLERANCE)) != rows).any(axis=1) & ~unfit

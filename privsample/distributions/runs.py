@@ -1,7 +1,7 @@
-"""Distributions of the number of independent runs: masses, generating function, utility, exact samplers.
+"""Distributions of the number of repetitions: masses, probability generating function (PGF), quantiles, samplers.
 
-Every function of rank takes the *complement* w = 1 - u of a rank u: the share of outputs that are better. Near the best
-rank w is small and known to full relative precision, where u would have lost it.
+Every function of a rank u takes the *complement* w = 1 - u, the proportion of outputs that are better. Near the best
+rank, w is small and has full relative precision, where u would have been rounded to 1.
 Source: Papernot and Steinke 2022, Definition 1, section 3.6, Appendices A.2 and E.1.
 """
 
@@ -16,7 +16,7 @@ from privsample._logspace import log1mexp, log_gamma_growth
 from privsample._value import frozen_value, set_fields
 
 _LEAST_GAMMA = 1e-15
-_MOST_DRAWN = 9e18  # numpy's largest Poisson mean, and what a number of runs may be
+_MOST_DRAWN = 9e18  # NumPy's largest Poisson mean, and the largest number of repetitions
 _BLOCK = 1 << 17
 _FIXED = (
     "{} must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "
@@ -26,9 +26,16 @@ _FIXED = (
 
 
 class RepetitionDistribution(ABC):
-    """A distribution of the number K of runs on 0, 1, 2, ..., with generating function f(u) = E u^K.
+    """A distribution of the number K of repetitions on 0, 1, 2, ..., with PGF f(u) = E u^K.
 
-    `mean` is E K = f'(1); `maximum` the largest number of runs, +inf where there is none.
+    If the number of repetitions is 0, a fixed public output is released.
+
+    Attributes
+    ----------
+    mean : float
+        The expectation E K = f'(1).
+    maximum : float
+        The largest possible number of repetitions; +inf if unbounded.
     """
 
     __slots__ = ()
@@ -37,42 +44,124 @@ class RepetitionDistribution(ABC):
 
     @abstractmethod
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """log P(K = k) at whole numbers k >= 0, elementwise."""
+        """Log probabilities log P(K = k).
+
+        Parameters
+        ----------
+        k : array
+            Whole numbers >= 0.
+
+        Returns
+        -------
+        array
+            Log probabilities, of the shape of `k`.
+        """
 
     @abstractmethod
     def log_rank_probability(self, w: FloatArray) -> FloatArray:
-        """log(1 - f(1 - w)): the best of K runs is among the best share w of outputs; w in [0, 1]."""
+        """Log probability that the best of K outputs is among the best proportion w: log(1 - f(1 - w)).
+
+        Parameters
+        ----------
+        w : array
+            Complements of ranks, in [0, 1].
+
+        Returns
+        -------
+        array
+            Log probabilities, of the shape of `w`.
+        """
 
     @abstractmethod
     def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
-        """log f'(1 - w): the density of the best run's rank; w in [0, 1]."""
+        """Log derivative of the PGF, log f'(1 - w): the log density of the rank of the best output.
+
+        Parameters
+        ----------
+        w : array
+            Complements of ranks, in [0, 1].
+
+        Returns
+        -------
+        array
+            Log derivatives, of the shape of `w`.
+        """
 
     @abstractmethod
     def pgf_curvature(self, w: FloatArray) -> FloatArray:
-        """f''(1 - w)/f'(1 - w), not negative; w in [0, 1]."""
+        """Curvature of the PGF, f''(1 - w)/f'(1 - w).
+
+        Parameters
+        ----------
+        w : array
+            Complements of ranks, in [0, 1].
+
+        Returns
+        -------
+        array
+            Ratios >= 0, of the shape of `w`.
+        """
 
     @abstractmethod
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
-        """log f(x) at x >= 1, +inf where the series does not converge: the moment generating function of K."""
+        """Log PGF, log f(x), at x >= 1: the log moment generating function of K at log x.
+
+        Parameters
+        ----------
+        log_x : array
+            Logarithms of the arguments, >= 0.
+
+        Returns
+        -------
+        array
+            Values of the shape of `log_x`; +inf where the series diverges.
+        """
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> int:
-        """One draw, exact but for the rounding of real numbers."""
+        """Draw one number of repetitions, exactly up to the rounding of real numbers.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        int
+            The number of repetitions.
+        """
 
     @property
-    def log_none(self) -> float:
-        """log P(K = 0)."""
+    def log_zero_probability(self) -> float:
+        """The log probability of no repetition, log P(K = 0)."""
         return float(log1mexp(np.minimum(self.log_rank_probability(np.ones(())), 0.0)))
 
-    def success(self, share_: float) -> float:
-        """Probability that the best run is among the best `share_` of outputs; one good setting in m: share_ = 1/m."""
-        return float(np.exp(self.log_rank_probability(np.asarray(open_unit_interval(share=share_)))))
+    def success(self, share: float) -> float:
+        """Probability that the best output is among the best proportion `share` of outputs.
+
+        Parameters
+        ----------
+        share : float
+            Proportion in (0, 1]; 1/m if one of m settings is good.
+
+        Returns
+        -------
+        float
+            The probability 1 - f(1 - share).
+
+        Raises
+        ------
+        ValueError
+            If `share` is not in (0, 1].
+        """
+        return float(np.exp(self.log_rank_probability(np.asarray(open_unit_interval(share=share)))))
 
     @property
     def expected_quantile(self) -> float:
-        """E K/(K + 1), the expected rank of the best run: the integral of 1 - f over [0, 1].
+        """The expected rank of the best output, E K/(K + 1): the integral of 1 - f over [0, 1].
 
-        By tanh-sinh quadrature in the complement, where the integrand may rise steeply.
+        Computed by tanh-sinh quadrature in the complement, where the integrand may rise steeply.
         """
         t = np.linspace(-4.0, 4.0, 801)
         x = np.pi / 2 * np.sinh(t)
@@ -80,7 +169,18 @@ class RepetitionDistribution(ABC):
         return float(np.exp(self.log_rank_probability(w)) @ weight * (t[1] - t[0]))
 
     def tail(self, k: int) -> float:
-        """P(K >= k)."""
+        """Upper tail probability P(K >= k).
+
+        Parameters
+        ----------
+        k : int
+            Number of repetitions, >= 1.
+
+        Returns
+        -------
+        float
+            The probability, in [0, 1].
+        """
         at, start, below = positive_integer(k=k), 0, 0.0
         while start < min(at, self.maximum + 1):
             end = min(at, start + _BLOCK)
@@ -92,12 +192,27 @@ class RepetitionDistribution(ABC):
 
     @property
     def rounding(self) -> float:
-        """What rounding may shift the logarithms by, where masses are summed or large terms cancel."""
+        """A bound on the rounding error of the logarithms, where masses are summed or large terms cancel."""
         return 0.0
 
     @abstractmethod
-    def thinned(self, keep: float) -> "RepetitionDistribution":
-        """P(K' = k) proportional to P(K = k) keep^k (Papernot and Steinke 2022, Lemma 20)."""
+    def tilted(self, keep: float) -> "RepetitionDistribution":
+        """The exponentially tilted distribution, with P(K' = k) proportional to P(K = k) keep^k.
+
+        Parameters
+        ----------
+        keep : float
+            Factor per repetition, in (0, 1]; for a base with failure probability f, keep = 1 - f.
+
+        Returns
+        -------
+        RepetitionDistribution
+            The tilted distribution.
+
+        Notes
+        -----
+        Source: Papernot and Steinke 2022, Lemma 20.
+        """
 
 
 def check_repetition_distribution(runs: Any, name: str = "runs") -> RepetitionDistribution:
@@ -109,11 +224,34 @@ def check_repetition_distribution(runs: Any, name: str = "runs") -> RepetitionDi
 
 @frozen_value
 class TruncatedNegativeBinomial(RepetitionDistribution):
-    """P(K = k) proportional to (1 - gamma)^k (eta)(eta + 1)...(eta + k - 1)/k! on k >= 1.
+    """Truncated negative binomial distribution of the number of repetitions K >= 1.
 
-    eta = 0 is the logarithmic distribution, eta = 1 the geometric one; a smaller eta costs less privacy and has a
-    heavier tail.
+    P(K = k) is proportional to (1 - gamma)^k (eta)(eta + 1)...(eta + k - 1)/k!. eta = 0 is the logarithmic
+    distribution, eta = 1 the geometric distribution. A smaller eta costs less privacy and has a heavier tail.
+
+    Parameters
+    ----------
+    eta : float
+        Shape, finite and > -1.
+    gamma : float
+        Truncation parameter, in (0, 1), bounded below so that the number of repetitions can be sampled.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is not a number.
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
     Source: Papernot and Steinke 2022, Definition 1.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.TruncatedNegativeBinomial(eta=0, gamma=0.1).mean:.3f}")
+    3.909
     """
 
     eta: float
@@ -132,7 +270,25 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
 
     @classmethod
     def from_mean(cls, *, mean: float, eta: float = 0.0) -> Self:
-        """The distribution with this mean, > 1. Raises: ValueError, for a mean that no such distribution has."""
+        """The distribution with the given mean.
+
+        Parameters
+        ----------
+        mean : float
+            Expected number of repetitions, > 1.
+        eta : float, default 0
+            Shape, > -1.
+
+        Returns
+        -------
+        TruncatedNegativeBinomial
+            The distribution, with gamma found by root search.
+
+        Raises
+        ------
+        ValueError
+            If no distribution of this shape that can be sampled has this mean.
+        """
         from scipy.optimize import brentq
 
         goal = np.log(_mean_above_one(mean))
@@ -143,19 +299,41 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         low, high = 1e-12, -np.log(_least_gamma(finite(eta=eta))) * (1 - 1e-15)
         if not (low < high and excess(low) <= 0.0 <= excess(high)):
             raise ValueError(
-                f"no distribution with eta = {eta:g} that can be drawn has mean {mean!r}; raise eta if it is below "
-                "one, lower it if it is above a thousand"
+                f"no such distribution with eta = {eta:g} that can be sampled has mean {mean!r}; raise an eta below "
+                "one, lower an eta above a thousand"
             )
         return cls(eta=eta, gamma=float(np.exp(-brentq(excess, low, high, xtol=1e-300, rtol=1e-14))))
 
     @classmethod
     def logarithmic(cls, *, mean: float) -> Self:
-        """eta = 0."""
+        """The logarithmic distribution (eta = 0) with the given mean.
+
+        Parameters
+        ----------
+        mean : float
+            Expected number of repetitions, > 1.
+
+        Returns
+        -------
+        TruncatedNegativeBinomial
+            The distribution.
+        """
         return cls.from_mean(mean=mean, eta=0.0)
 
     @classmethod
     def geometric(cls, *, mean: float) -> Self:
-        """eta = 1: gamma = 1/mean."""
+        """The geometric distribution (eta = 1, gamma = 1/mean) with the given mean.
+
+        Parameters
+        ----------
+        mean : float
+            Expected number of repetitions, > 1.
+
+        Returns
+        -------
+        TruncatedNegativeBinomial
+            The distribution.
+        """
         return cls(eta=1.0, gamma=1.0 / _mean_above_one(mean))
 
     @property
@@ -165,22 +343,22 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
 
     @property
     def rounding(self) -> float:
-        """That of eta log(1/gamma), of a gamma that was rounded."""
+        """A bound on the rounding error of eta log(1/gamma), where gamma itself is rounded."""
         return 1e-15 * abs(self.eta) * (1.0 + self._length)
 
     @property
     def mean(self) -> float:  # type: ignore[override]
-        """eta (1 - gamma)/(gamma (1 - gamma^eta))."""
+        """The mean eta (1 - gamma)/(gamma (1 - gamma^eta))."""
         length = self._length
         return float(np.expm1(length) / (length * special.exprel(-self.eta * length)))
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """None."""
+        """The maximum, +inf: the number of repetitions is unbounded."""
         return np.inf
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Definition 1 of the source, with (eta)(eta + 1).../k! = eta times a ratio of Gamma functions."""
+        """Log probabilities by Papernot and Steinke 2022, Definition 1, through ratios of Gamma functions."""
         at, length = np.maximum(k, 1.0), self._length
         ratio = _log_rising(1.0 + self.eta, at - 1.0) - special.gammaln(at + 1.0)
         scale = at * np.log1p(-self.gamma) - np.log(length) - _log_exprel(np.asarray(self.eta * length))
@@ -191,22 +369,22 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         return np.log1p(np.expm1(self._length) * w)
 
     def log_rank_probability(self, w: FloatArray) -> FloatArray:
-        """log of (1 - e^(-eta t))/(1 - e^(-eta T)), t = log(1 + (1/gamma - 1) w), T = log(1/gamma)."""
+        """log of (1 - e^(-eta t))/(1 - e^(-eta T)), with t = log(1 + (1/gamma - 1) w) and T = log(1/gamma)."""
         t, length = self._rise(w), self._length
         with np.errstate(divide="ignore"):
             ratio = np.log(t / length * special.exprel(-self.eta * t) / special.exprel(-self.eta * length))
         return np.minimum(ratio, 0.0)
 
     def log_pgf_derivative(self, w: FloatArray) -> FloatArray:
-        """log E K - (1 + eta) t."""
+        """log E K - (1 + eta) t, with t = log(1 + (1/gamma - 1) w)."""
         return np.log(self.mean) - (1.0 + self.eta) * self._rise(w)
 
     def pgf_curvature(self, w: FloatArray) -> FloatArray:
-        """(1 + eta)(1/gamma - 1) e^-t."""
+        """(1 + eta)(1/gamma - 1) e^-t, with t = log(1 + (1/gamma - 1) w)."""
         return (1.0 + self.eta) * np.expm1(self._length) * np.exp(-self._rise(w))
 
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
-        """log of (e^(eta t) - 1)/(e^(eta T) - 1), t = -log(1 - (1 - gamma) x)."""
+        """log of (e^(eta t) - 1)/(e^(eta T) - 1), with t = -log(1 - (1 - gamma) x) and T = log(1/gamma)."""
         reach = np.log1p(-self.gamma) + np.asarray(log_x)
         inside, length = reach < 0.0, self._length
         t = -log1mexp(np.where(inside, reach, -1.0))
@@ -214,29 +392,29 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         return np.where(inside, ratio, np.inf)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """1 + Poisson(G (e^(T - t) - 1)), G ~ Gamma(1 + eta), t of density proportional to e^(-eta t) on [0, T].
+        """Draw 1 + Poisson(G (e^(T - t) - 1)), G ~ Gamma(1 + eta), t with density proportional to e^(-eta t) on [0, T].
 
-        A mixture of Poisson processes seen from their first point on (docs/notes/selection.md, section 1).
+        A mixture of Poisson processes conditioned on a first point (docs/notes/selection.md, section 1).
         """
         length, u = self._length, rng.random()
         t = u * length if self.eta == 0.0 else float(-np.log1p(u * np.expm1(-self.eta * length)) / self.eta)
         rate = rng.standard_gamma(1.0 + self.eta) * np.expm1(max(length - t, 0.0))
         return 1 + int(rng.poisson(rate))
 
-    def thinned(self, keep: float) -> "TruncatedNegativeBinomial":
-        """gamma' = gamma + (1 - gamma)(1 - keep)."""
+    def tilted(self, keep: float) -> "TruncatedNegativeBinomial":
+        """The tilted distribution, which has gamma' = gamma + (1 - gamma)(1 - keep)."""
         gamma = self.gamma + (1.0 - self.gamma) * (1.0 - keep)
         return TruncatedNegativeBinomial(eta=self.eta, gamma=min(gamma, 1.0 - 2.0**-53))
 
 
 def _least_gamma(eta: float) -> float:
-    """The least gamma that leaves the number of runs a whole number that numpy draws, but for a chance of 1e-30."""
+    """The smallest gamma with which NumPy can draw the number of repetitions, except with probability 1e-30."""
     most = 1.0 + eta + 12.0 * np.sqrt(max(1.0 + eta, 0.0)) + 70.0  # of a Gamma(1 + eta) variable (Chernoff)
     return float(max(_LEAST_GAMMA, most / (most + _MOST_DRAWN)))
 
 
 def _log_rising(x: Real, steps: FloatArray) -> FloatArray:
-    """log of x (x + 1) ... (x + steps - 1), x > 0, as no difference of two large logarithms."""
+    """log of x (x + 1) ... (x + steps - 1) for x > 0, without the difference of two large log-Gamma values."""
     return log_gamma_growth(x, steps) + steps * np.log(x)
 
 
@@ -255,7 +433,26 @@ def _mean_above_one(mean: float) -> float:
 
 @frozen_value
 class Poisson(RepetitionDistribution):
-    """P(K = k) = e^-mean mean^k/k!; none at all with probability e^-mean."""
+    """Poisson distribution of the number of repetitions: P(K = k) = e^-mean mean^k/k!.
+
+    No repetition is made with probability e^-mean; a fixed public output is then released.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of repetitions, in (0, 1e15].
+
+    Raises
+    ------
+    ValueError
+        If `mean` is not in (0, 1e15].
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.Poisson(mean=10).success(0.1):.3f}")
+    0.632
+    """
 
     mean: float
 
@@ -266,11 +463,11 @@ class Poisson(RepetitionDistribution):
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """None."""
+        """The maximum, +inf: the number of repetitions is unbounded."""
         return np.inf
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log probabilities, elementwise."""
         return k * np.log(self.mean) - self.mean - special.gammaln(k + 1.0)
 
     def log_rank_probability(self, w: FloatArray) -> FloatArray:
@@ -282,7 +479,7 @@ class Poisson(RepetitionDistribution):
         return np.log(self.mean) - self.mean * np.asarray(w)
 
     def pgf_curvature(self, w: FloatArray) -> FloatArray:
-        """The mean."""
+        """The mean, for every w."""
         return np.full(np.shape(w), self.mean)
 
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
@@ -291,17 +488,38 @@ class Poisson(RepetitionDistribution):
             return self.mean * np.expm1(log_x)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """numpy's."""
+        """Draw one number of repetitions by NumPy."""
         return int(rng.poisson(self.mean))
 
-    def thinned(self, keep: float) -> "Poisson":
-        """Poisson(keep mean)."""
+    def tilted(self, keep: float) -> "Poisson":
+        """The tilted distribution, Poisson(keep mean)."""
         return Poisson(mean=keep * self.mean)
 
 
 @frozen_value
 class Binomial(RepetitionDistribution):
-    """How many of `maximum` independent chances, each of probability `rate`, lead to a run."""
+    """Binomial distribution of the number of repetitions: `maximum` trials, each with probability `rate`.
+
+    Parameters
+    ----------
+    maximum : int
+        Number of trials, >= 1: the largest number of repetitions.
+    rate : float
+        Probability of each trial, in (0, 1).
+
+    Raises
+    ------
+    TypeError
+        If a parameter is not a number.
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.Binomial(maximum=8, rate=0.5).mean
+    4.0
+    """
 
     maximum: int
     rate: float
@@ -314,11 +532,11 @@ class Binomial(RepetitionDistribution):
 
     @property
     def mean(self) -> float:  # type: ignore[override]
-        """maximum times rate."""
+        """The mean, `maximum` times `rate`."""
         return self.maximum * self.rate
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log probabilities, elementwise."""
         inside, n = k <= self.maximum, self.maximum
         at = np.where(inside, k, 0.0)
         ways = _log_rising(n - at + 1.0, at) - special.gammaln(at + 1.0)
@@ -341,9 +559,9 @@ class Binomial(RepetitionDistribution):
         return self.maximum * np.logaddexp(np.log1p(-self.rate), np.log(self.rate) + np.asarray(log_x))
 
     def sample(self, rng: np.random.Generator) -> int:
-        """numpy's."""
+        """Draw one number of repetitions by NumPy."""
         return int(rng.binomial(self.maximum, self.rate))
 
-    def thinned(self, keep: float) -> "Binomial":
-        """rate' = keep rate/(1 - (1 - keep) rate)."""
+    def tilted(self, keep: float) -> "Binomial":
+        """The tilted distribution, which has rate' = keep rate/(1 - (1 - keep) rate)."""
         return Binomial(maximum=self.maximum, rate=keep * self.rate / (1.0 - (1.0 - keep) * self.rate))

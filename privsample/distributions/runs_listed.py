@@ -1,4 +1,4 @@
-"""Distributions of the number of runs whose functions are sums of their masses: mixed, truncated and thinned ones."""
+"""Distributions of the number of repetitions with finite support, whose functions are sums over their masses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,35 +13,35 @@ from privsample.distributions.runs import RepetitionDistribution, check_repetiti
 
 _MOST_RUNS = 100_000
 _BLOCK = 1 << 22
-_LEAST_KEPT = 1e-3  # a draw takes at most a thousand tries
+_LEAST_KEPT = 1e-3  # a draw takes at most a thousand proposals on average
 
 
 class _Listed(RepetitionDistribution):
-    """A distribution on 0 ... maximum whose functions are sums of its masses."""
+    """A distribution on 0, ..., maximum whose functions are sums over its masses."""
 
     __slots__ = ()
 
     @property
     def _support(self) -> tuple[FloatArray, FloatArray]:
-        """k and log P(K = k)."""
+        """The values k = 0, ..., maximum and the log probabilities log P(K = k)."""
         k = np.arange(int(self.maximum) + 1, dtype=np.float64)
         return k, self.log_mass(k)
 
     @property
     def mean(self) -> float:  # type: ignore[override]
-        """The sum."""
+        """The mean, summed over the masses."""
         k, log_mass = self._support
         return float(k @ np.exp(log_mass))
 
     @property
     def rounding(self) -> float:
-        """That of log Gamma at the maximum, and of the least of the masses' logarithms."""
+        """A bound on the rounding error: of log Gamma at the maximum, and of the smallest log probability."""
         _, log_mass = self._support
         least = np.where(np.isneginf(log_mass), 0.0, log_mass).min()
         return float(1e-15 * (self.maximum * np.log1p(self.maximum) - least))
 
     def log_rank_probability(self, w: FloatArray) -> FloatArray:
-        """log of the sum of P(K = k)(1 - (1 - w)^k), whose terms are positive."""
+        """log of the sum of P(K = k)(1 - (1 - w)^k); all terms are positive, so nothing cancels."""
         k, log_mass = self._support
         with np.errstate(divide="ignore"):
             return np.minimum(_log_sum(log_mass, k, np.log1p(-np.asarray(w)), log1mexp), 0.0)
@@ -53,7 +53,7 @@ class _Listed(RepetitionDistribution):
             return _log_sum(np.log(k[1:]) + log_mass[1:], k[1:] - 1.0, np.log1p(-np.asarray(w)))
 
     def pgf_curvature(self, w: FloatArray) -> FloatArray:
-        """The sum of k (k - 1) P(K = k)(1 - w)^(k - 2), over that."""
+        """The sum of k (k - 1) P(K = k)(1 - w)^(k - 2), divided by the derivative of the PGF."""
         k, log_mass = self._support
         if self.maximum < 2:
             return np.zeros(np.shape(w))
@@ -63,18 +63,39 @@ class _Listed(RepetitionDistribution):
         return np.exp(second - self.log_pgf_derivative(w))
 
     def log_pgf(self, log_x: FloatArray) -> FloatArray:
-        """The sum of P(K = k) x^k."""
+        """log of the sum of P(K = k) x^k."""
         k, log_mass = self._support
         return _log_sum(log_mass, k, np.asarray(log_x))
 
-    def thinned(self, keep: float) -> RepetitionDistribution:
-        """The distribution whose masses are multiplied by keep^k and scaled."""
-        return Thinned(distribution=self, keep=keep)
+    def tilted(self, keep: float) -> RepetitionDistribution:
+        """The distribution whose masses are multiplied by keep^k and normalised."""
+        return TiltedRepetitions(distribution=self, keep=keep)
 
 
 @frozen_value
 class BetaBinomial(_Listed):
-    """Binomial(maximum) whose rate is drawn from Beta(alpha, beta); (1, 1) is uniform on 0 ... maximum."""
+    """Beta-binomial distribution of the number of repetitions: Binomial(maximum) with a Beta(alpha, beta) rate.
+
+    alpha = beta = 1 is the uniform distribution on 0, ..., maximum.
+
+    Parameters
+    ----------
+    maximum : int
+        Largest number of repetitions, from 1 to 100 000.
+    alpha, beta : float
+        Parameters of the Beta distribution of the rate, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.BetaBinomial(maximum=4, alpha=1, beta=1).mean:.3f}")
+    2.000
+    """
 
     maximum: int
     alpha: float
@@ -86,13 +107,16 @@ class BetaBinomial(_Listed):
         )
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log probabilities, elementwise."""
         inside = k <= self.maximum
         return np.where(inside, self._masses[np.where(inside, k, 0.0).astype(np.int64)], -np.inf)
 
     @property
     def _masses(self) -> FloatArray:
-        """All of them, by the ratios of neighbours from the likeliest number on: no large logarithms cancel."""
+        """Log probabilities of 0, ..., maximum, by ratios of neighbours from the mode on.
+
+        Summing log ratios outwards from the mode avoids the cancellation of large log-Gamma values.
+        """
         k = np.arange(self.maximum, dtype=np.float64)
         left = self.maximum - k
         rise = np.log(left / (k + 1.0)) + np.log(k + self.alpha) - np.log(left - 1.0 + self.beta)
@@ -102,13 +126,39 @@ class BetaBinomial(_Listed):
         return total - special.logsumexp(total)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """The rate, then the runs."""
+        """Draw the rate, then the number of repetitions."""
         return int(rng.binomial(self.maximum, rng.beta(self.alpha, self.beta)))
 
 
 @frozen_value
 class TruncatedRepetitions(_Listed):
-    """`distribution` given that there are at most `maximum` runs (Papernot and Steinke 2022, Lemma 22)."""
+    """`distribution` conditioned on at most `maximum` repetitions.
+
+    Parameters
+    ----------
+    distribution : RepetitionDistribution
+        The distribution before truncation.
+    maximum : int
+        Largest number of repetitions, from 1 to 100 000. At least 0.001 of the probability must lie at or below it.
+
+    Raises
+    ------
+    TypeError
+        If `distribution` is not a RepetitionDistribution.
+    ValueError
+        If `maximum` is out of range, or keeps less than 0.001 of the probability.
+
+    Notes
+    -----
+    Source: Papernot and Steinke 2022, Lemma 22.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> runs = ps.TruncatedRepetitions(distribution=ps.Poisson(mean=3), maximum=5)
+    >>> print(f"{runs.mean:.3f}")
+    2.670
+    """
 
     distribution: RepetitionDistribution
     maximum: int
@@ -118,34 +168,34 @@ class TruncatedRepetitions(_Listed):
         set_fields(self, maximum=int(min(_listable(self.maximum), distribution.maximum)))
         if not np.exp(self.log_kept) >= _LEAST_KEPT:
             raise ValueError(
-                f"maximum = {self.maximum} would throw away all but {np.exp(self.log_kept):.2g} of the distribution; "
+                f"maximum = {self.maximum} would discard all but {np.exp(self.log_kept):.2g} of the distribution; "
                 "raise it"
             )
 
     @property
     def log_kept(self) -> float:
-        """log P(K <= maximum) under the distribution before truncation."""
+        """The log probability of at most `maximum` repetitions under the distribution before truncation."""
         within = self.distribution.log_mass(np.arange(int(self.maximum) + 1, dtype=np.float64))
         return min(float(special.logsumexp(within)), 0.0)
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log probabilities, elementwise."""
         return np.where(k <= self.maximum, self.distribution.log_mass(k) - self.log_kept, -np.inf)
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draws of the distribution until one is not too many."""
+        """Draw from the distribution until the number is at most `maximum`; a thousand draws on average at most."""
         while (drawn := self.distribution.sample(rng)) > self.maximum:
             pass
         return drawn
 
-    def thinned(self, keep: float) -> "TruncatedRepetitions":
-        """The thinned distribution, truncated."""
-        return TruncatedRepetitions(distribution=self.distribution.thinned(keep), maximum=self.maximum)
+    def tilted(self, keep: float) -> "TruncatedRepetitions":
+        """The tilted distribution, truncated at the same maximum."""
+        return TruncatedRepetitions(distribution=self.distribution.tilted(keep), maximum=self.maximum)
 
 
 @frozen_value
-class Thinned(_Listed):
-    """A listed distribution whose masses are multiplied by keep^k and scaled."""
+class TiltedRepetitions(_Listed):
+    """A distribution of finite support whose masses are multiplied by keep^k and normalised."""
 
     distribution: RepetitionDistribution
     keep: float
@@ -155,17 +205,17 @@ class Thinned(_Listed):
 
     @property
     def maximum(self) -> float:  # type: ignore[override]
-        """The distribution's."""
+        """The maximum of the distribution before tilting."""
         return self.distribution.maximum
 
     def log_mass(self, k: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log probabilities, elementwise."""
         every = np.arange(int(self.maximum) + 1, dtype=np.float64)
         kept = special.logsumexp(self.distribution.log_mass(every) + every * np.log(self.keep))
         return self.distribution.log_mass(k) + k * np.log(self.keep) - kept
 
     def sample(self, rng: np.random.Generator) -> int:
-        """Draws of the distribution, kept with probability keep^K."""
+        """Draw from the distribution by rejection: K is accepted with probability keep^K."""
         while rng.random() >= self.keep ** (drawn := self.distribution.sample(rng)):
             pass
         return drawn
@@ -181,7 +231,7 @@ def _listable(maximum: Any) -> int:
 def _log_sum(
     log_weights: FloatArray, k: FloatArray, log_x: FloatArray, then: Callable[[FloatArray], FloatArray] = np.asarray
 ) -> FloatArray:
-    """log of the sum of weights e^then(k log x), in blocks that fit the memory."""
+    """log of the sum of weights e^then(k log x), in blocks that fit in memory."""
     at, pieces = np.ravel(log_x), []
     rows = max(1, _BLOCK // len(k))
     for start in range(0, len(at), rows):

@@ -1,10 +1,10 @@
-"""Which posteriors lie farthest apart among those of neighbouring data sets: in the words of their parameters.
+"""Families of pairs of neighbouring posteriors, stated by the parameters of the prior.
 
-A model states them by these values, one or more, as posteriors by Bayes' rule of n records of which one was replaced.
-Weights of the data, divisors of the prior, the number of records and of those replaced come in where the values are
-used. A shift stands for both orders of its two posteriors. Numbers that were rounded must not be too small where they
-say how far records reach. These kinds are all that there are: a model of another
-package states its posteriors by them, too.
+A model states its least private pairs of posteriors as one or more of these values: posteriors by Bayes' rule of n
+records of which one is replaced. The weight of the data, the divisor of the prior, the number of records and the
+number of replaced records are given where the values are used. A shift stands for both orders of its two posteriors.
+A field that bounds the range of a record must be rounded up. There are no other families; a model of another package
+states its posteriors by these, too.
 """
 
 from privsample._checks import flag, positive
@@ -13,12 +13,25 @@ from privsample._value import frozen_value, set_fields
 
 @frozen_value
 class BetaShift:
-    """Beta(a + 1, b) against Beta(a, b + 1): one count replaced by another, where all other records are elsewhere.
+    """Posteriors Beta(a + 1, b) and Beta(a, b + 1): a record moves from one count to another.
+
+    All other records are in other categories.
 
     Parameters
     ----------
     a, b : float
-        The prior's parameters of the two counts, finite and > 0.
+        Prior parameters of the two counts, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.BetaShift(a=1, b=2).counts
+    (1.0, 2.0)
     """
 
     a: float
@@ -29,20 +42,35 @@ class BetaShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one."""
+        """The parameters of the prior to which the data add one count at a time."""
         return self.a, self.b
 
 
 @frozen_value
 class BetaShifts:
-    """Beta(a + s + 1, b + t) against Beta(a + s, b + t + 1) for every sum s of the others: s + t = n - 1.
+    """Posteriors Beta(a + s + 1, b + t) and Beta(a + s, b + t + 1) for every sum s of the other records.
+
+    The other n - 1 records give s + t = n - 1.
 
     Parameters
     ----------
     a, b : float
-        The prior's parameters, finite and > 0.
+        Parameters of the prior, finite and > 0.
     whole : bool
-        Whether every record is 0 or 1, so that s is a whole number. Otherwise records are any numbers in [0, 1].
+        True if every record is 0 or 1, so that s is a whole number; False if records are any numbers in [0, 1].
+
+    Raises
+    ------
+    TypeError
+        If `whole` is not True or False.
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.BetaShifts(a=1, b=2, whole=True).counts
+    (1.0, 2.0)
     """
 
     a: float
@@ -54,20 +82,31 @@ class BetaShifts:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one."""
+        """The parameters of the prior to which the data add one count at a time."""
         return self.a, self.b
 
 
 @frozen_value
 class GammaShapeShift:
-    """Gamma(shape + reach, rate) against Gamma(shape, rate), whatever the rate is.
+    """Posteriors Gamma(shape + reach, rate) and Gamma(shape, rate), for any rate.
 
     Parameters
     ----------
     shape : float
-        The prior's shape, finite and > 0, to which the sum of the records is added.
+        Shape of the prior, finite and > 0. The sum of the records is added to it.
     reach : float
-        The largest less the smallest record, finite and > 0; the smallest is 0.
+        Largest record minus smallest record, finite and > 0; the smallest record is 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.GammaShapeShift(shape=2, reach=5).counts[0]
+    2.0
     """
 
     shape: float
@@ -78,22 +117,33 @@ class GammaShapeShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one."""
+        """The parameters of the prior to which the data add one count at a time."""
         return (self.shape,)
 
 
 @frozen_value
 class GammaRateShift:
-    """Gamma(shape + n each, rate + reach) against Gamma(shape + n each, rate).
+    """Posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate).
 
     Parameters
     ----------
     shape, rate : float
-        The prior's parameters, finite and > 0. The sum of what records hold, at least 0 each, is added to the rate.
+        Parameters of the prior, finite and > 0. The sum of the records' nonnegative contributions is added to the rate.
     reach : float
-        The most that a record adds to the rate, finite and > 0; the least is 0.
+        Largest contribution of a record to the rate, finite and > 0; the smallest is 0.
     each : float, default 1
-        How much every record adds to the shape, finite and > 0.
+        Contribution of every record to the shape, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.GammaRateShift(shape=2, rate=1, reach=5).each
+    1.0
     """
 
     shape: float
@@ -107,22 +157,35 @@ class GammaRateShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one, of which the shape's size does not matter."""
+        """The prior parameters to which the data add counts: none, since the range of the shape does not matter."""
         return ()
 
 
 @frozen_value
 class NormalShift:
-    """Two normal distributions of precision 1/variance + n/noise_variance, means reach/noise_variance/precision apart.
+    """Two normal posteriors with the same variance and different means.
+
+    Both have precision 1/variance + n/noise_variance; their means differ by reach/noise_variance/precision.
 
     Parameters
     ----------
     variance : float
-        The prior's variance, finite and > 0.
+        Variance of the prior, finite and > 0.
     noise_variance : float
-        The variance of one record about the mean, finite and > 0.
+        Variance of one record given the mean, finite and > 0.
     reach : float
-        The largest less the smallest record, finite and > 0.
+        Largest record minus smallest record, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.NormalShift(variance=1, noise_variance=2, reach=3).counts
+    ()
     """
 
     variance: float
@@ -137,7 +200,7 @@ class NormalShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one: none."""
+        """The parameters of the prior to which the data add one count at a time: none."""
         return ()
 
 

@@ -21,7 +21,7 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, record_words
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
-from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
+from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _MOST = 30.0  # above it the probability of another answer is below the resolution of a double
 
@@ -86,7 +86,7 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         set_fields(self, log_odds=account.log_odds, categories=account.categories)
-        match of_single_records(self.relation):
+        match check_single_record_relation(self.relation):
             case ReplaceOne(n=n):
                 if self.slots is not None and positive_integer(slots=self.slots) != n:
                     raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers come out")
@@ -223,7 +223,7 @@ class RandomizedResponse(Mechanism):
         count = len(self._truth(data, every=True))
         return CuratorNotes(
             title=f"{count_noun(count, 'record')}, expected {self.domain.words}",
-            facts=self.domain.counted(chunks(data)),
+            facts=self.domain.count_problems(chunks(data)),
         )
 
     def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:

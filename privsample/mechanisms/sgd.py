@@ -8,8 +8,8 @@ import numpy as np
 from privsample._checks import FloatArray, check_memory, count_noun, positive_integer, real_array
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.sgd import SGDAccountant
-from privsample.distributions.rows import labelled, moved_rows, within_norm
-from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descended
+from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
+from privsample.distributions.steps.losses import ConvexLoss, LogisticLoss, SquaredLoss, descent_pass
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -213,7 +213,7 @@ class NoisyProjectedSGD(Mechanism):
     def validate(self, data: Any) -> CuratorNotes:
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         rows, targets = self._statistic(data)
-        facts = moved_rows(rows, self.loss.norm) | self.loss.odd(targets)
+        facts = count_clipped_rows(rows, self.loss.norm) | self.loss.count_problems(targets)
         return CuratorNotes(
             title=f"{count_noun(self.n, 'row')} of {count_noun(self.loss.features, 'number')} with targets",
             facts={reason: count for reason, count in facts.items() if count},
@@ -239,11 +239,11 @@ class NoisyProjectedSGD(Mechanism):
             if self.loss.intercept:
                 columns = np.column_stack([columns, np.ones(len(columns))])
             noise = self.noise_std * rng.standard_normal((-(-len(taken) // self.batch), self.loss.width))
-            state = descended(
+            state = descent_pass(
                 self.loss,
                 state,
                 columns,
-                self.loss.cleaned(targets[taken]),
+                self.loss.clean_targets(targets[taken]),
                 rate=self.rate,
                 noise=noise,
                 batch=self.batch,

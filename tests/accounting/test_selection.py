@@ -89,7 +89,7 @@ def test_no_run_at_all_is_common_to_both():
         -np.diff(np.exp(distribution.log_rank_probability(np.append(np.cumsum(m[::-1])[::-1], 0.0).clip(0, 1))))
         for m in (p, q)
     ]
-    best = [np.append(m, np.exp(distribution.log_none)) for m in best]
+    best = [np.append(m, np.exp(distribution.log_zero_probability)) for m in best]
     assert 0.009 < renyi(*best, 2.0) <= account.rdp(2.0)
 
 

@@ -29,7 +29,7 @@ from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
 from privsample.distributions.geometry import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
-ONE = RecordSensitivity(vectors=[[1]], whole=True)
+ONE = RecordSensitivity(differences=[[1]], whole=True)
 NOISES = [
     LaplaceNoise(scale=2.0),
     GaussianNoise(noise_std=2.0),
@@ -52,7 +52,7 @@ def hockey_sticks(noise, moves, epsilons, reach=60):
 @pytest.mark.parametrize("noise", [n for n in NOISES if n.whole], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("moves", [(1,), (3,), (1, 1), (2, 1)])
 def test_accounts_against_enumeration(noise, moves):
-    account = StatisticsAccountant(differences=RecordSensitivity(vectors=[moves], whole=True), n=4, noise=noise)
+    account = StatisticsAccountant(differences=RecordSensitivity(differences=[moves], whole=True), n=4, noise=noise)
     epsilons = np.array([-0.4, 0.0, 0.2, 0.6])
     truth = hockey_sticks(noise, moves, epsilons)
     found = account.delta(epsilons)
@@ -129,11 +129,11 @@ def test_sums_of_discrete_losses_are_listed_where_they_are_few():
 
 @each_noise
 def test_several_differences_cost_the_worst(noise):
-    several = RecordSensitivity(vectors=[[3, 1], [2, 2]], whole=True)
+    several = RecordSensitivity(differences=[[3, 1], [2, 2]], whole=True)
     account = StatisticsAccountant(differences=several, n=5, noise=noise)
     singles = [
-        StatisticsAccountant(differences=RecordSensitivity(vectors=[row], whole=True), n=5, noise=noise)
-        for row in several.vectors
+        StatisticsAccountant(differences=RecordSensitivity(differences=[row], whole=True), n=5, noise=noise)
+        for row in several.differences
     ]
     worst = np.max([single.rdp(ORDERS) for single in singles], axis=0)
     if isinstance(noise, DiscreteGaussianNoise):
@@ -146,7 +146,7 @@ def test_several_differences_cost_the_worst(noise):
     assert account.kind("rdp") == ("upper bound" if noise.name == "discrete gaussian" else "exact")
     assert account.kind("delta") == ("exact" if noise.name == "gaussian" else "upper bound")
     bounded = StatisticsAccountant(
-        differences=RecordSensitivity(vectors=[[3, 1]], attained=False, whole=True), n=5, noise=noise
+        differences=RecordSensitivity(differences=[[3, 1]], tight=False, whole=True), n=5, noise=noise
     )
     assert bounded.kind("rdp") == "upper bound"
 
@@ -154,7 +154,7 @@ def test_several_differences_cost_the_worst(noise):
 @each_noise
 def test_features_and_draws_add_up(noise):
     one = StatisticsAccountant(differences=ONE_HOT, n=5, noise=noise)
-    features = StatisticsAccountant(differences=ONE_HOT.repeated(3), n=5, noise=noise)
+    features = StatisticsAccountant(differences=ONE_HOT.for_features(3), n=5, noise=noise)
     draws = StatisticsAccountant(differences=ONE_HOT, n=5, noise=noise, draws=3)
     for account in (features, draws):
         assert account.rdp(ORDERS) == pytest.approx(3 * one.rdp(ORDERS), rel=1e-12)
@@ -181,7 +181,7 @@ def test_groups(noise, differences):
 
 
 def test_what_does_not_fit_is_refused():
-    real = RecordSensitivity(vectors=[[1.0]])
+    real = RecordSensitivity(differences=[[1.0]])
     for noise in (n for n in NOISES if n.whole):
         with pytest.raises(ValueError, match="a noise distribution that does not fit the statistic"):
             StatisticsAccountant(differences=real, n=3, noise=noise)
@@ -202,7 +202,7 @@ def test_the_source_is_named(noise):
 
 @each_noise
 def test_a_known_length_bounds_the_gaussian_laws(noise):
-    shorter = RecordSensitivity(vectors=[[3, 2], [4, 1]], whole=True, length=4.0)
+    shorter = RecordSensitivity(differences=[[3, 2], [4, 1]], whole=True, l2=4.0)
     account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
     assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()
@@ -214,12 +214,12 @@ def test_a_known_length_bounds_the_gaussian_laws(noise):
 
 def test_on_a_lattice_epsilon_is_asked_for_by_itself():
     closed = StatisticsAccountant(differences=ONE_HOT, n=5, noise=NOISES[0])
-    listed = StatisticsAccountant(differences=RecordSensitivity(vectors=[[2, 1]]), n=5, noise=NOISES[0])
+    listed = StatisticsAccountant(differences=RecordSensitivity(differences=[[2, 1]]), n=5, noise=NOISES[0])
     assert DP(epsilon=1.0, delta=1e-3).met_by(closed)
     assert DP(epsilon=1.49, delta=0.1).met_by(listed)
     assert not DP(epsilon=0.1, delta=1e-3).met_by(listed)
     with pytest.raises(ValueError, match="length"):
-        RecordSensitivity(vectors=[[1]], length=0.0)
+        RecordSensitivity(differences=[[1]], l2=0.0)
 
 
 def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
@@ -230,7 +230,7 @@ def test_no_noise_is_too_little_or_too_much_for_a_plain_answer():
     for noise in (LaplaceNoise(scale=1e-200), GaussianNoise(noise_std=1e-200), DiscreteLaplaceNoise(scale=1e-200)):
         with pytest.raises(ValueError, match="squared ratio of difference and noise must be finite and > 0"):
             StatisticsAccountant(differences=ONE, n=10, noise=noise)
-    wide = RecordSensitivity(vectors=[[1e200]])
+    wide = RecordSensitivity(differences=[[1e200]])
     assert StatisticsAccountant(differences=wide, n=10, noise=GaussianNoise(noise_std=1e200)).zcdp == 0.5
     for noise in (LaplaceNoise(scale=1e300), GaussianNoise(noise_std=1e300)):
         hidden = StatisticsAccountant(differences=ONE, n=10, noise=noise)

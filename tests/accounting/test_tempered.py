@@ -239,7 +239,7 @@ def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
 
 
 def test_the_curvature_survives_a_high_temperature():
-    """(shape - 1 + n)/T cancels where it is taken from the heated shape."""
+    """(shape - 1 + n)/T cancels where it is taken from the tempered shape."""
     model = GammaExponential(shape=1e-3, rate=1, upper=2.0)
     account = TemperedAccountant(model=model, n=1, temperature=1e12, truncation=(0.5, 2.0))
     assert account.shift == pytest.approx(2.0 * 2.0 / np.sqrt(1e-3 * 1e12), rel=1e-12)

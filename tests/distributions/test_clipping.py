@@ -28,7 +28,7 @@ from privsample.distributions.clipping.moments import (
 from privsample.distributions.clipping.posterior import clipped_posterior
 from privsample.distributions.clipping.records import ClippedExponential, ClippedNormal, ClippedPoisson
 from privsample.distributions.parametric.conjugate import Normal
-from privsample.distributions.parametric.tabulated import TabulatedLaw
+from privsample.distributions.parametric.tabulated import TabulatedDistribution
 
 
 def found(record, n, noise, seen):
@@ -215,7 +215,7 @@ def test_posteriors_are_prior_times_likelihood(model, record, seen):
     """On a grid of parameters, by the trapezium rule."""
     n, noise = 20, GaussianNoise(noise_std=3.0)
     distribution, method = model.noise_aware(n, noise, np.array([seen]))
-    assert isinstance(distribution, TabulatedLaw)
+    assert isinstance(distribution, TabulatedDistribution)
     assert "clipped" in method
     ends = (-4.0, 6.0) if isinstance(model, NormalKnownVariance) else (1e-4, 9.0)
     grid = np.linspace(*ends, 601)

@@ -27,7 +27,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_records_differ_as_declared(name):
     model, records = MODELS[name]
-    (vector,) = model.differences.vectors
+    (vector,) = model.record_sensitivity.differences
     moves = [
         np.atleast_1d(model.statistic(np.array([x])) - model.statistic(np.array([y])))
         for x, y in itertools.product(records, repeat=2)
@@ -36,37 +36,37 @@ def test_records_differ_as_declared(name):
     assert all((move <= vector).all() for move in padded)
     assert np.max(padded, axis=0).tolist() == vector.tolist()  # attained
     assert all(np.abs(move).sum() <= vector.sum() + 1e-12 for move in moves)
-    assert not model.differences.whole or all((move == np.rint(move)).all() for move in moves)
-    assert model.differences.whole == (name in ("binary", "categories", "counts"))
+    assert not model.record_sensitivity.whole or all((move == np.rint(move)).all() for move in moves)
+    assert model.record_sensitivity.whole == (name in ("binary", "categories", "counts"))
 
 
 def test_signs_places_zeros_and_covered_rows_do_not_count():
-    made = RecordSensitivity(vectors=[[3, 0, -1], [-1, 3, 0], [2, 1, 0], [0, 4, 0]])
-    assert made == RecordSensitivity(vectors=[[4, 0], [3, 1]])
-    assert made != RecordSensitivity(vectors=[[4, 0], [3, 1]], whole=True)
-    assert (2 * made).vectors.tolist() == [[6, 2], [8, 0]]
-    assert not made.vectors.flags.writeable
+    made = RecordSensitivity(differences=[[3, 0, -1], [-1, 3, 0], [2, 1, 0], [0, 4, 0]])
+    assert made == RecordSensitivity(differences=[[4, 0], [3, 1]])
+    assert made != RecordSensitivity(differences=[[4, 0], [3, 1]], whole=True)
+    assert (2 * made).differences.tolist() == [[6, 2], [8, 0]]
+    assert not made.differences.flags.writeable
 
 
 def test_features_repeat_a_difference():
-    one = DirichletCategorical(alpha=(1, 2, 3)).differences
-    assert one.repeated(3).vectors.tolist() == [[1.0] * 6]
-    assert one.repeated(3).whole
-    several = RecordSensitivity(vectors=[[4, 0], [3, 1]])
-    assert several.repeated(1) == several
+    one = DirichletCategorical(alpha=(1, 2, 3)).record_sensitivity
+    assert one.for_features(3).differences.tolist() == [[1.0] * 6]
+    assert one.for_features(3).whole
+    several = RecordSensitivity(differences=[[4, 0], [3, 1]])
+    assert several.for_features(1) == several
     with pytest.raises(ValueError, match="single"):
-        several.repeated(2)
+        several.for_features(2)
 
 
 @pytest.mark.parametrize("bad", [[], [[]], [1.0], [[0.0, 0.0]], [[np.inf]], [[np.nan]], [[1], [0]], np.zeros((3, 4))])
 def test_bad_differences_are_refused(bad):
-    with pytest.raises(ValueError, match="vectors"):
-        RecordSensitivity(vectors=bad)
+    with pytest.raises(ValueError, match="differences"):
+        RecordSensitivity(differences=bad)
 
 
 def test_whole_means_whole():
     with pytest.raises(ValueError, match="whole"):
-        RecordSensitivity(vectors=[[1.5]], whole=True)
+        RecordSensitivity(differences=[[1.5]], whole=True)
 
 
 def test_the_nearest_feasible_statistic(rng):

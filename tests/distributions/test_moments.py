@@ -36,18 +36,18 @@ def test_no_difference_is_longer_than_declared(model, rng):
             for start in rng.random((5, 2 * len(low)))
         ]
         found[order] = max(*searched, *(norm(start, order) for start in slides))
-    differences = model.differences
-    assert differences.length == 2.0
+    differences = model.record_sensitivity
+    assert differences.l2 == 2.0
     assert found[2] == pytest.approx(2.0, rel=1e-9)
-    assert found[1] <= np.abs(differences.vectors).sum(axis=1).max() * (1 + 1e-12)
-    assert found[1] == pytest.approx(np.abs(differences.vectors).sum(axis=1).max(), rel=2e-3)
+    assert found[1] <= np.abs(differences.differences).sum(axis=1).max() * (1 + 1e-12)
+    assert found[1] == pytest.approx(np.abs(differences.differences).sum(axis=1).max(), rel=2e-3)
 
 
 def test_the_polygon_holds_all_differences_of_the_normal():
     u = np.linspace(-1, 1, 401)
     points = np.column_stack([u, 1.5 * u**2])
     apart = np.abs(points[:, None] - points[None]).reshape(-1, 2)
-    corners = NORMAL.differences.vectors
+    corners = NORMAL.record_sensitivity.differences
     for angle in np.linspace(0, np.pi / 2, 50):
         normal = np.array([np.cos(angle), np.sin(angle)])
         reach = max((corners @ normal).max(), (corners[:, ::-1] @ normal).max())
@@ -57,7 +57,7 @@ def test_the_polygon_holds_all_differences_of_the_normal():
 @pytest.mark.parametrize("features", [1, 3])
 def test_the_row_majorizes_all_differences_of_the_regression(features, rng):
     model = regression(features)
-    (row,) = model.differences.vectors
+    (row,) = model.record_sensitivity.differences
     ahead = np.cumsum(row)
     low, high = np.array(model.moments.bounds).T
     corners = rng.integers(0, 2, (300, 2, features + 1)) * (rng.random((300, 2, 1)) < 0.7)

@@ -22,7 +22,7 @@ from privsample import (
     NormalUnknownVariance,
 )
 from privsample.distributions.models import noise_aware as module
-from privsample.distributions.models.mixtures import FAMILIES, ConjugateMixture, TwoShares
+from privsample.distributions.models.mixtures import FAMILIES, ConjugateMixture, TwoCategoryDistribution
 from privsample.distributions.parametric.conjugate import Normal
 
 NOISES = [
@@ -102,7 +102,7 @@ def test_two_categories_are_two_looks_at_one_count(noise):
     prior = stats.betabinom(12, 0.5, 2.0).logpmf(s) + noise.log_mass(4.0 - s)
     weights = enumerated(prior, noise, [9.0], 12 - s)
     mean = weights @ ((0.5 + s) / 14.5)
-    assert isinstance(distribution, TwoShares)
+    assert isinstance(distribution, TwoCategoryDistribution)
     assert distribution.mean == pytest.approx([mean, 1 - mean], rel=1e-10)
     assert distribution.variance[0] == distribution.variance[1] > 0
     draws = distribution.sample(10, np.random.default_rng(0))

@@ -80,15 +80,15 @@ def test_within_walks_along_edges():
 
 
 def test_estimates_from_public_data():
-    graph = ProfileGraph.estimated(["x", "y", "x", "x"], [0, 2, 1, 0], symbols=3, edges=[("x", "y")])
+    graph = ProfileGraph.from_public_data(["x", "y", "x", "x"], [0, 2, 1, 0], symbols=3, edges=[("x", "y")])
     assert graph.names == ("x", "y")
     np.testing.assert_allclose(graph.distributions, [[3 / 6, 2 / 6, 1 / 6], [1 / 4, 1 / 4, 2 / 4]])
-    bare = ProfileGraph.estimated(np.array([3, 5, 3]), np.array([0, 1, 1]), symbols=2, smoothing=0)
+    bare = ProfileGraph.from_public_data(np.array([3, 5, 3]), np.array([0, 1, 1]), symbols=2, smoothing=0)
     np.testing.assert_allclose(bare.distributions, [[0.5, 0.5], [0, 1]])
     assert bare.names == (3, 5)
     for observed, words in (([0, 3], "0, ..., 2"), ([0, -1], "0, ..., 2"), ([0.5, 1], "whole"), ([0], "one for each")):
         with pytest.raises(ValueError, match=words):
-            ProfileGraph.estimated(["x", "y"], observed, symbols=3)
+            ProfileGraph.from_public_data(["x", "y"], observed, symbols=3)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.distributions.runs import RepetitionDistribution, _least_gamma, check_repetition_distribution
-from privsample.distributions.runs_listed import Thinned
+from privsample.distributions.runs_listed import TiltedRepetitions
 
 LAWS = {
     "heavy": ps.TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
@@ -22,7 +22,7 @@ LAWS = {
     "Beta-binomial": ps.BetaBinomial(maximum=12, alpha=0.7, beta=2),
     "truncated": ps.TruncatedRepetitions(distribution=ps.TruncatedNegativeBinomial.geometric(mean=4), maximum=6),
     "truncated Poisson": ps.TruncatedRepetitions(distribution=ps.Poisson(mean=0.5), maximum=1),
-    "thinned": Thinned(distribution=ps.BetaBinomial(maximum=12, alpha=0.7, beta=2), keep=0.8),
+    "thinned": TiltedRepetitions(distribution=ps.BetaBinomial(maximum=12, alpha=0.7, beta=2), keep=0.8),
 }
 K = np.arange(0.0, 2000.0)
 W = np.array([1e-300, 1e-12, 1e-3, 0.3, 0.9, 1.0])
@@ -59,7 +59,7 @@ def test_functions_against_sums(name):
     assert distribution.pgf_curvature(W) * np.exp(distribution.log_pgf_derivative(W)) == pytest.approx(
         second, rel=max(tail, 1e-9), abs=1e-12
     )
-    assert np.exp(distribution.log_none) == pytest.approx(
+    assert np.exp(distribution.log_zero_probability) == pytest.approx(
         np.exp(distribution.log_mass(np.zeros(()))), rel=1e-9, abs=1e-14
     )
 
@@ -187,7 +187,7 @@ def test_limits():
 @each
 def test_thinned(name):
     distribution = LAWS[name]
-    thin = distribution.thinned(0.7)
+    thin = distribution.tilted(0.7)
     expected = distribution.log_mass(K) + K * np.log(0.7)
     assert thin.log_mass(K[:13]) == pytest.approx((expected - np.logaddexp.reduce(expected))[:13], rel=1e-8, abs=1e-8)
     assert isinstance(thin, RepetitionDistribution)
@@ -200,7 +200,7 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
     distribution = ps.BetaBinomial(maximum=100, alpha=alpha, beta=beta)
     k = np.arange(101.0)
     expected = distribution.log_mass(k) + k * np.log(keep)
-    assert distribution.thinned(keep).log_mass(k) == pytest.approx(expected - np.logaddexp.reduce(expected), abs=1e-11)
+    assert distribution.tilted(keep).log_mass(k) == pytest.approx(expected - np.logaddexp.reduce(expected), abs=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -215,11 +215,11 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.TruncatedNegativeBinomial(eta=0, gamma=False), TypeError, "gamma"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1), ValueError, "mean must be > 1"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=np.nan), ValueError, "mean"),
-        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise eta"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise an eta below"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such distribution"),
         (lambda: ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-15), ValueError, "at least 1.15e-14 to draw from"),
         (lambda: ps.TruncatedNegativeBinomial(eta=1e300, gamma=0.5), ValueError, "makes more than 9e"),
-        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=1e300), ValueError, "lower it"),
+        (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=1e300), ValueError, "lower an eta above"),
         (lambda: ps.Binomial(maximum=10**30, rate=0.5), ValueError, r"maximum must be at most 2\*\*53"),
         (lambda: ps.TruncatedNegativeBinomial.geometric(mean=0.5), ValueError, "mean must be > 1"),
         (lambda: ps.Poisson(mean=0), ValueError, "mean"),
@@ -232,7 +232,7 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.BetaBinomial(maximum=5, alpha=0, beta=1), ValueError, "alpha"),
         (lambda: ps.BetaBinomial(maximum=10**6, alpha=1, beta=1), ValueError, "at most 100000"),
         (lambda: ps.TruncatedRepetitions(distribution=5, maximum=5), TypeError, "fixed number"),
-        (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=100), maximum=5), ValueError, "throw away"),
+        (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=100), maximum=5), ValueError, "discard all but"),
         (lambda: ps.TruncatedRepetitions(distribution=ps.Poisson(mean=1), maximum=2.5), ValueError, "maximum"),
         (lambda: ps.Poisson(mean=3).success(0.0), ValueError, "share"),
         (lambda: ps.Poisson(mean=3).tail(0), ValueError, "k must be at least 1"),
@@ -245,7 +245,7 @@ def test_bad_input(build, error, words):
 
 
 def test_hardly_any_run_kept_is_still_a_law():
-    assert ps.TruncatedNegativeBinomial.geometric(mean=3).thinned(2.0**-53).gamma < 1.0
+    assert ps.TruncatedNegativeBinomial.geometric(mean=3).tilted(2.0**-53).gamma < 1.0
 
 
 @pytest.mark.parametrize("eta", [-0.99, 0.0, 100.0, 1e5, 1e10])

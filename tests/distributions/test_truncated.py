@@ -6,14 +6,18 @@ from scipy import stats
 
 from privsample.distributions.parametric import rejection
 from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
-from privsample.distributions.parametric.rejection import gamma_above, held_shares, log_concave
+from privsample.distributions.parametric.rejection import (
+    sample_log_concave,
+    sample_truncated_dirichlet,
+    sample_truncated_gamma,
+)
 from privsample.distributions.parametric.truncated import (
     TruncatedBeta,
     TruncatedDirichlet,
     TruncatedGamma,
     TruncatedNormal,
-    heated,
-    held,
+    temper,
+    truncate,
 )
 
 DRAWS = 20_000
@@ -53,7 +57,7 @@ def test_numbers(name, factor, accepted, rng, alpha):
 @pytest.mark.parametrize(("low", "accepted"), [(0.12, True), (0.1, False)])
 def test_shares_against_plain_rejection(low, accepted, rng, alpha):
     weights, bound = np.array([0.6, 2.0, 9.0]), 0.12
-    drawn = held_shares(np.tile(weights, (DRAWS, 1)), np.full(DRAWS, low), rng)
+    drawn = sample_truncated_dirichlet(np.tile(weights, (DRAWS, 1)), np.full(DRAWS, low), rng)
     plain = rng.dirichlet(weights, 60 * DRAWS)
     plain = plain[(plain >= bound).all(axis=1)]
     assert len(plain) > DRAWS / 2
@@ -76,7 +80,7 @@ def test_two_shares_are_a_held_beta(weights, factor, accepted, rng, alpha):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.7, False)])
 @pytest.mark.parametrize(("shape", "low"), [(5.0, 2.0), (5.0, 9.0), (1.0, 3.0), (0.4, 0.1), (0.4, 1.6), (80.0, 80.5)])
 def test_gammas_from_a_bound_on(shape, low, factor, accepted, rng, alpha):
-    draws = gamma_above(np.full(DRAWS, shape * factor), np.array(low), rng)
+    draws = sample_truncated_gamma(np.full(DRAWS, shape * factor), np.array(low), rng)
     above = stats.gamma(shape).sf(low)
     assert (stats.kstest(draws, lambda x: 1 - stats.gamma(shape).sf(x) / above).pvalue > alpha) == accepted
 
@@ -84,11 +88,11 @@ def test_gammas_from_a_bound_on(shape, low, factor, accepted, rng, alpha):
 @pytest.mark.parametrize("weights", [np.ones(40), np.r_[np.ones(39), 1e9], np.full(40, 1e6), np.full(40, 0.05)])
 def test_shares_at_extremes(weights, rng):
     low = 1 / 400
-    draws = held_shares(np.tile(weights, (200, 1)), np.full(200, low), rng)
+    draws = sample_truncated_dirichlet(np.tile(weights, (200, 1)), np.full(200, low), rng)
     assert draws.min() >= low
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
     order = rng.permutation(40)
-    moved = held_shares(np.tile(weights[order], (200, 1)), np.full(200, low), rng)
+    moved = sample_truncated_dirichlet(np.tile(weights[order], (200, 1)), np.full(200, low), rng)
     assert np.argmax(moved.mean(axis=0)) == np.argmax(weights[order]) or np.ptp(weights) == 0
 
 
@@ -97,7 +101,7 @@ def test_shares_at_extremes(weights, rng):
 def test_no_shares_keep_a_release_waiting(weight, count, room, rng):
     """Small weights, whose densities all but diverge at the bound, and bounds that leave hardly any room."""
     low = room / count
-    draws = held_shares(np.full((200, count), weight), np.full(200, low), rng)
+    draws = sample_truncated_dirichlet(np.full((200, count), weight), np.full(200, low), rng)
     assert draws.min() >= low
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
 
@@ -115,22 +119,24 @@ def test_hundreds_of_shares_do_not_keep_a_release_waiting(weight, room, monkeypa
         return tried(waiting)
 
     monkeypatch.setattr(rejection, "_tried", counted)
-    draws = held_shares(np.full((20, 600), weight), np.full(20, room / 600), rng)
+    draws = sample_truncated_dirichlet(np.full((20, 600), weight), np.full(20, room / 600), rng)
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-13)
 
 
 def test_a_bound_far_below_the_mean_does_not_warn(rng):
-    assert gamma_above(np.array([1e9, 1e12]), np.array([1e-9, 3.0]), rng) == pytest.approx([1e9, 1e12], rel=1e-3)
-    assert held_shares(np.array([[1e9, 1e9, 1e-3]]), np.array([1e-9]), rng).min() >= 1e-9
+    assert sample_truncated_gamma(np.array([1e9, 1e12]), np.array([1e-9, 3.0]), rng) == pytest.approx(
+        [1e9, 1e12], rel=1e-3
+    )
+    assert sample_truncated_dirichlet(np.array([[1e9, 1e9, 1e-3]]), np.array([1e-9]), rng).min() >= 1e-9
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.3, False)])
 def test_rows_of_several_widths_are_drawn_together(factor, accepted, rng, alpha):
     rows = np.tile([[3.0, 0.0, 5.0, 0.0], [2.0, 4.0, 8.0, 1.0]], (DRAWS, 1))
-    drawn = held_shares(rows * factor, np.tile([0.2, 0.05], DRAWS), rng)
+    drawn = sample_truncated_dirichlet(rows * factor, np.tile([0.2, 0.05], DRAWS), rng)
     assert (drawn[::2, [1, 3]] == 0).all()
-    alone = held_shares(np.tile([2.0, 4.0, 8.0, 1.0], (DRAWS, 1)), np.full(DRAWS, 0.05), rng)
+    alone = sample_truncated_dirichlet(np.tile([2.0, 4.0, 8.0, 1.0], (DRAWS, 1)), np.full(DRAWS, 0.05), rng)
     two = stats.kstest(drawn[::2, 0], by_integral(TruncatedBeta(a=3.0, b=5.0, low=0.2, high=0.8))).pvalue
     four = min(stats.ks_2samp(drawn[1::2, k], alone[:, k]).pvalue for k in range(4))
     assert (5 * min(two, four) > alpha) == accepted
@@ -151,25 +157,25 @@ def test_numbers_at_extremes(rng):
         assert ((draws >= distribution.low) & (draws <= distribution.high)).all()
         assert np.isneginf(distribution.log_density(np.array([np.nextafter(distribution.low, -np.inf)]))).all()
     np.testing.assert_allclose(TruncatedNormal(location=0, scale=1e-9, low=3, high=5).sample(9, rng), 3.0, rtol=1e-12)
-    assert log_concave(lambda z: -z * z, 0.0, 0.0, 3, rng).tolist() == [0.0, 0.0, 0.0]
+    assert sample_log_concave(lambda z: -z * z, 0.0, 0.0, 3, rng).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_heat_is_a_power_of_the_density():
     x = np.linspace(0.1, 0.9, 9)
     for distribution in (Beta(a=0.4, b=3), Gamma(shape=0.3, rate=2), Normal(location=0.2, scale=0.5)):
-        ratio = heated(distribution, 3.0).log_density(x) - distribution.log_density(x) / 3
+        ratio = temper(distribution, 3.0).log_density(x) - distribution.log_density(x) / 3
         np.testing.assert_allclose(ratio, ratio[0])
-        assert heated(distribution, 1.0) == distribution
-        inside = held(distribution, 0.15, 0.75).log_density(x) - distribution.log_density(x)
+        assert temper(distribution, 1.0) == distribution
+        inside = truncate(distribution, 0.15, 0.75).log_density(x) - distribution.log_density(x)
         np.testing.assert_allclose(inside[1:7], inside[1])
         assert np.isneginf(inside[[0, 7, 8]]).all()
-    assert heated(Gamma(shape=1e-20, rate=2), 1.0).shape == 1e-20
+    assert temper(Gamma(shape=1e-20, rate=2), 1.0).shape == 1e-20
     shares = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
     distribution = Dirichlet(alpha=(0.5, 1, 4))
-    gap = heated(distribution, 2.0).log_density(shares) - distribution.log_density(shares) / 2
+    gap = temper(distribution, 2.0).log_density(shares) - distribution.log_density(shares) / 2
     assert gap[0] == pytest.approx(gap[1])
-    assert np.isneginf(held(distribution, 0.15, 0.7).log_density(shares)).tolist() == [False, True]
-    assert held(distribution, 0.15, 0.7).sample(2, np.random.default_rng(1)).shape == (2, 3)
+    assert np.isneginf(truncate(distribution, 0.15, 0.7).log_density(shares)).tolist() == [False, True]
+    assert truncate(distribution, 0.15, 0.7).sample(2, np.random.default_rng(1)).shape == (2, 3)
 
 
 def test_fields_are_checked():
@@ -182,8 +188,8 @@ def test_fields_are_checked():
     ):
         with pytest.raises(ValueError, match=message):
             build()
-    for make in (heated, lambda distribution, t: held(distribution, 0.1, t)):
+    for make in (temper, lambda distribution, t: truncate(distribution, 0.1, t)):
         with pytest.raises(TypeError, match="object"):
             make(object(), 2.0)
-    assert isinstance(held(Normal(location=0, scale=1), 0, 1), TruncatedNormal)
-    assert not isinstance(held(Normal(location=0, scale=1), 0, 1), PosteriorDistribution)
+    assert isinstance(truncate(Normal(location=0, scale=1), 0, 1), TruncatedNormal)
+    assert not isinstance(truncate(Normal(location=0, scale=1), 0, 1), PosteriorDistribution)

@@ -54,7 +54,7 @@ class WithoutReplacement(RepetitionDistribution):
     """A broken copy: the search ends once all candidates were drawn, as with scikit-learn's own sampler."""
 
     mean, maximum = 4.0, 6
-    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
+    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = tilted = None
 
     def __init__(self, left):
         self.left = left

@@ -162,8 +162,8 @@ def test_a_larger_stated_constant_is_used():
             lambda: MultilevelRelease(base=BrownianMotion(sensitivity=1, time=1), times=2.0),
             "times must be a list, got 2.0",
         ),
-        (lambda: RecordSensitivity(vectors=[[1]], length="long"), "length must be a number"),
-        (lambda: RecordSensitivity(vectors=10**400), "vectors must be real numbers"),
+        (lambda: RecordSensitivity(differences=[[1]], l2="long"), "l2 must be a number"),
+        (lambda: RecordSensitivity(differences=10**400), "differences must be real numbers"),
         (lambda: MarkovKernel(base=LOCAL, matrix=10**400), "matrix must be real numbers"),
     ],
 )

@@ -46,7 +46,7 @@ class GammaErlang(ps.Model):
 class Fuller(GammaErlang):
     """The same, which says all that can be said."""
 
-    def knows_groups(self, prior_divisor):
+    def supports_groups(self, prior_divisor):
         return True
 
     def absorb(self, statistic, n):

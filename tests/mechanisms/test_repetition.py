@@ -51,7 +51,7 @@ class Exactly(RepetitionDistribution):
         self.count = count
 
     mean, maximum = 1.0, 100
-    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = thinned = None
+    log_mass = log_rank_probability = log_pgf_derivative = pgf_curvature = log_pgf = tilted = None
 
     def sample(self, rng):
         return self.count

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, normalize
 
 import privsample as ps
 from privsample.distributions.domains import Domain
-from privsample.distributions.rows import moved_rows, within_norm
+from privsample.distributions.rows import count_clipped_rows, within_norm
 
 NORM = ps.LogisticLoss(features=7, norm=1.0, radius=1.0, penalty=0.1)
 BY_NORM = {
@@ -62,7 +62,7 @@ def test_the_rule_without_an_allowance_lets_rows_through(rng):
 def test_rows_that_are_not_finite_are_counted_apart(rng):
     rows = rows_of(rng, 5)
     rows[0, 0], rows[1, 1] = np.nan, np.inf
-    assert moved_rows(rows, 1e9) == {"not finite": 2, "scaled down": 0}
+    assert count_clipped_rows(rows, 1e9) == {"not finite": 2, "scaled down": 0}
 
 
 def test_scaled_columns_are_not_reported(rng):
@@ -80,14 +80,17 @@ def test_scaled_columns_are_not_reported(rng):
 
 def test_whole_numbers_beside_rounding():
     counts = Domain(low=0.0, high=1e6, missing=0.0, whole=True)
-    assert counts.counted([np.array([2.9999999999999996, 3.0, 1e6])]) == {}
-    assert counts.counted([np.array([2.9999, 3.5, 1e6 + 1.0])]) == {"fractional": 2, "outside": 1}
-    assert counts.counted([np.array([2.5, 7.0], dtype=np.float32)]) == {"fractional": 1}
+    assert counts.count_problems([np.array([2.9999999999999996, 3.0, 1e6])]) == {}
+    assert counts.count_problems([np.array([2.9999, 3.5, 1e6 + 1.0])]) == {"fractional": 2, "outside": 1}
+    assert counts.count_problems([np.array([2.5, 7.0], dtype=np.float32)]) == {"fractional": 1}
     codes = Domain(low=0.0, high=2.0, missing=0.0, whole=True, outside_is_missing=True)
-    assert codes.counted([np.array([2.0000000000000004])]) == {"outside": 1}  # it would count as category 0
+    assert codes.count_problems([np.array([2.0000000000000004])]) == {"outside": 1}  # it would count as category 0
 
 
 def test_targets_of_a_regression_beside_rounding():
     loss = ps.SquaredLoss(features=1, norm=1.0, radius=1.0, target=1.0)
-    assert not any(loss.odd(np.array([1.0000000000000002, -1.0000000000000002])).values())
-    assert loss.odd(np.array([1.0 + 1e-9, np.nan])) == {"targets that are no number": 1, "targets out of bounds": 1}
+    assert not any(loss.count_problems(np.array([1.0000000000000002, -1.0000000000000002])).values())
+    assert loss.count_problems(np.array([1.0 + 1e-9, np.nan])) == {
+        "targets that are no number": 1,
+        "targets out of bounds": 1,
+    }

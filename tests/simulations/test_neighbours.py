@@ -94,7 +94,7 @@ def test_the_pairs_of_the_catalogue_nearly_attain_their_accounts(name, rng):
     ids=lambda m: f"{type(m).__name__}-{type(getattr(m, 'model', getattr(m, 'base', 0))).__name__}",
 )
 def test_pairs_nearly_attain_accounts_in_many_forms(mechanism, group, rng):
-    loose = isinstance(mechanism, ps.NoisyStatistics) and not mechanism.model.differences.attained
+    loose = isinstance(mechanism, ps.NoisyStatistics) and not mechanism.model.record_sensitivity.tight
     held_to_the_account(mechanism, group, 0.75 if loose else 0.95, rng)
 
 
@@ -240,7 +240,7 @@ def test_choices_of_few_outcomes_are_ordered_by_the_worst_score(runs, rng):
     """Of two answers either may rank first, or both alike: the pairs on offer show the worst of these."""
     base = ps.RandomizedResponse(log_odds=1.5, relation=ONE)
     high = special.expit(1.5)
-    low, none, draws = 1.0 - high, np.exp(runs.log_none), 1_000
+    low, none, draws = 1.0 - high, np.exp(runs.log_zero_probability), 1_000
 
     def curve(epsilon):
         """The top answer is truthful for one record and not for the other; or both answers rank alike."""

@@ -8,7 +8,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.loss.worst import WorstPair
-from privsample.distributions.steps.kernels import normalised
+from privsample.distributions.steps.kernels import normalize_rows
 
 _ULP = float(np.finfo(np.float64).eps)
 _MOST = 1 << 20  # masses of output distributions that are compared
@@ -34,7 +34,7 @@ class CodeDistributions:
 
     def through(self, matrix: FloatArray) -> "CodeDistributions":
         """The distributions behind a kernel."""
-        return replace(self, distributions=self.distributions @ normalised(matrix))
+        return replace(self, distributions=self.distributions @ normalize_rows(matrix))
 
 
 @runtime_checkable

@@ -79,7 +79,7 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _vectors(self) -> FloatArray:
-        return self.group_size * self.differences.vectors
+        return self.group_size * self.differences.differences
 
     @property
     def _bounded_by_renyi(self) -> bool:
@@ -89,7 +89,7 @@ class StatisticsAccountant(Accountant):
     def _bounds(self) -> PrivacyBounds:
         """By one pair, its own reverse: all coordinates and draws share their neighbours."""
         known: dict[str, Any] = {"zcdp": self._rho, "pure_epsilon": self._largest_loss}
-        attained: frozenset[View] = VIEWS if self.differences.attained else frozenset()
+        attained: frozenset[View] = VIEWS if self.differences.tight else frozenset()
         if self._bounded_by_renyi:
             return PrivacyBounds.from_renyi(self._renyi, **known | {"exact": frozenset()})
         pair = self._pair
@@ -136,7 +136,7 @@ class StatisticsAccountant(Accountant):
         """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
-        longest = self.group_size * self.differences.length / self.noise.spread
+        longest = self.group_size * self.differences.l2 / self.noise.spread
         return max(min(square, longest * longest), LEAST_LOSS * LEAST_LOSS) / 2 * self.draws
 
     @property
@@ -149,7 +149,7 @@ class StatisticsAccountant(Accountant):
     @property
     def _groups_known(self) -> bool:
         """Whether k records are worst when all make the same step; not proven for discrete Gaussian vectors."""
-        return not isinstance(self.noise, DiscreteGaussianNoise) or self.differences.vectors.shape[1] == 1
+        return not isinstance(self.noise, DiscreteGaussianNoise) or self.differences.differences.shape[1] == 1
 
     def group(self, size: int) -> Accountant:
         """`size` records replaced at once: so many times the differences. Discrete Gaussian vectors: the curves'."""
@@ -164,7 +164,7 @@ def fitting(noise: Noise, differences: RecordSensitivity) -> None:
     if not isinstance(noise, Noise):
         raise TypeError(f"noise must be one of privsample's distributions of noise, got {type(noise).__name__}")
     if not isinstance(differences, RecordSensitivity):
-        raise TypeError(f"differences must be Differences(vectors=...), got {type(differences).__name__}")
+        raise TypeError(f"differences must be RecordSensitivity(differences=...), got {type(differences).__name__}")
     if noise.whole and not differences.whole:
         raise ValueError(
             f"{noise.name} is a noise distribution that does not fit the statistic: it is whole, the statistic is not, "

@@ -198,7 +198,7 @@ class PosteriorAccountant(Accountant):
 
     @property
     def _groups_known(self) -> bool:
-        return self.model.knows_groups(self.prior_divisor)
+        return self.model.supports_groups(self.prior_divisor)
 
     def group(self, size: int) -> Accountant:
         """`size` records replaced at once: their steps add up, the others stay.

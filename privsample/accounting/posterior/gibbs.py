@@ -74,7 +74,7 @@ def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "reco
 
     A replaced record stays in its step and moves two cells of each feature by one. Exact.
     """
-    moved = ONE_HOT.repeated(features)
+    moved = ONE_HOT.for_features(features)
     return StatisticsAccountant(differences=moved, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
 
 

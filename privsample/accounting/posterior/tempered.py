@@ -25,7 +25,7 @@ from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
-from privsample.distributions.parametric.truncated import heated_shape
+from privsample.distributions.parametric.truncated import tempered_shape
 from privsample.relations import ReplaceOne
 
 LISTED = 100_000  # records up to which the privacy curve ranges over every data set
@@ -66,7 +66,7 @@ class TemperedAccountant(Accountant):
                 "the posterior does"
             )
         set_fields(self, n=positive_integer(n=self.n), temperature=temperature)
-        set_fields(self, truncation=self.model.checked_truncation(self.truncation))
+        set_fields(self, truncation=self.model.check_truncation(self.truncation))
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(loss_range=self.loss_range)
         positive(mu=self.shift)
@@ -143,7 +143,7 @@ class TemperedAccountant(Accountant):
         if shifts is None or self.n > LISTED:
             return None
         (low, high), temperature = self.parameter_bounds, self.temperature
-        a, b = heated_shape(shifts.a, temperature), heated_shape(shifts.b, temperature)
+        a, b = tempered_shape(shifts.a, temperature), tempered_shape(shifts.b, temperature)
         return HeldBetaFamily(a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size)
 
     def group(self, size: int) -> Self:

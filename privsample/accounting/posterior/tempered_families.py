@@ -20,7 +20,7 @@ from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.gamma_exponential import GammaExponential
 from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
-from privsample.distributions.parametric.truncated import heated_shape
+from privsample.distributions.parametric.truncated import tempered_shape
 
 _NARROWEST = 1e-5  # relative: an interval of y that is narrower is not known to enough digits
 _UP = 1.0 + 2.0**-49  # a longer step costs more
@@ -35,14 +35,14 @@ def neighbouring_family(
     rest, step = float(n - moved), moved / temperature
     match model.as_bernoulli:
         case BetaBernoulli(alpha=alpha, beta=beta, fractional=fractional):
-            a, b = heated_shape(alpha, temperature), heated_shape(beta, temperature)
+            a, b = tempered_shape(alpha, temperature), tempered_shape(beta, temperature)
             potential: Potential = LogisticPotential(weight=a + b + n / temperature)
             low, high = float(special.logit(low)), float(special.logit(high))
             first, reach, whole, sizes = a, 1.0, not fractional, a + b
         case GammaPoisson(shape=shape, rate=rate, upper=upper):
             potential = ExponentialPotential(weight=(rate + n) / temperature)
             low, high = float(np.log(low)), float(np.log(high))
-            first, reach, whole = heated_shape(shape, temperature), 1.0, True
+            first, reach, whole = tempered_shape(shape, temperature), 1.0, True
             rest, step, sizes = rest * upper, step * upper, first
         case GammaExponential(shape=shape, rate=rate, upper=upper):
             potential = LogarithmicPotential(weight=(shape + (n - 1)) / temperature)

@@ -18,7 +18,7 @@ from privsample.accounting.loss.codes import CodeDistributions, code_distributio
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.postprocessing.mixing import MixingConstants
 from privsample.accounting.selection.chosen import ChosenAccountant, point_bound, pure_bounds, pure_renyi
-from privsample.distributions.steps.kernels import iterated
+from privsample.distributions.steps.kernels import kernel_power
 
 _ULP = float(np.finfo(np.float64).eps)
 _VALUES, _CALL = 200, 100.0  # values that an account asks its base for, and the cost of one by itself, about
@@ -65,7 +65,7 @@ class KernelAccountant(ChosenAccountant):
 
     def after(self, steps: int) -> "KernelAccountant":
         """The account of `steps` steps of this kernel."""
-        return replace(self, matrix=iterated(self.matrix, steps))
+        return replace(self, matrix=kernel_power(self.matrix, steps))
 
     @property
     def source(self) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.steps.kernels import normalised, stochastic
+from privsample.distributions.steps.kernels import check_stochastic, normalize_rows
 
 _ULP = float(np.finfo(np.float64).eps)
 _FEW = 4_000_000  # entries that are looked at for one constant before constants are joined by chords
@@ -27,7 +27,7 @@ class MixingConstants:
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, matrix=stochastic(self.matrix))
+        set_fields(self, matrix=check_stochastic(self.matrix))
 
     def _once(self, key: Any, make: Any) -> Any:
         if key not in self._cache:
@@ -37,7 +37,7 @@ class MixingConstants:
     @property
     def _rows(self) -> FloatArray:
         """The distinct rows, divided by their sums."""
-        return self._once("rows", lambda: normalised(np.unique(self.matrix, axis=0)))
+        return self._once("rows", lambda: normalize_rows(np.unique(self.matrix, axis=0)))
 
     @property
     def _error(self) -> float:

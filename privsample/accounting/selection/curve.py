@@ -77,5 +77,5 @@ def every_run_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float)
         away = epsilon / shift
     upper = special.ndtr(shift / 2 - away)
     lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - away), 0.0))
-    rest = max(-np.expm1(runs.log_none) - mass.sum(), 0.0) + 1e-13
+    rest = max(-np.expm1(runs.log_zero_probability) - mass.sum(), 0.0) + 1e-13
     return min(float(np.log(mass @ np.maximum(upper - lower, 0.0) + rest)), 0.0)

@@ -22,7 +22,7 @@ _FURTHER = np.ldexp(1.0, np.arange(-5, 7))
 def beside_none(runs: RepetitionDistribution, orders: FloatArray, bound: FloatArray) -> FloatArray:
     """1/(a - 1) log(P(K = 0) + e^{(a - 1) B})."""
     s = orders - 1.0
-    return np.logaddexp(runs.log_none, s * bound) / s
+    return np.logaddexp(runs.log_zero_probability, s * bound) / s
 
 
 def every_run(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> FloatArray:

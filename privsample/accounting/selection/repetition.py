@@ -146,7 +146,7 @@ class SelectionAccountant(ChosenAccountant):
     @property
     def _kept(self) -> RepetitionDistribution:
         """The distribution of the number of runs, given that none fails."""
-        return self.runs.thinned(1.0 - self.base.failure) if self.base.failure else self.runs
+        return self.runs.tilted(1.0 - self.base.failure) if self.base.failure else self.runs
 
     def _cheap_curves(self) -> dict[str, Curve]:
         """The Rényi curves that cost little, by name."""

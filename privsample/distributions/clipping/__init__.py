@@ -1,1 +1,1 @@
-"""Sums of clipped records, observed with noise: their moments, and their exact likelihood. docs/notes/clipping.md."""
+"""Sums of clipped records observed with noise: moments and exact likelihood. docs/notes/clipping.md."""

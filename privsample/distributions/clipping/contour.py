@@ -1,7 +1,7 @@
-"""E G(S) for a sum S of n independent records: the inverse transform along a contour through its saddle point.
+"""E G(S) for a sum S of n independent records: Fourier inversion along a contour through the saddle point.
 
-docs/notes/clipping.md, steps 2 to 5. Relative errors are about 1e-12 + n 1e-15, at any distance from the peak; where
-atoms keep the transform of Laplace noise from falling fast, 1e-6.
+docs/notes/clipping.md, steps 2 to 5. The relative error is about 1e-12 + n 1e-15 at any distance from the mode; where
+atoms slow the decay of the transform of Laplace noise, it is 1e-6.
 """
 
 from typing import NamedTuple
@@ -27,10 +27,10 @@ _ZERO = np.zeros(1)
 
 
 class Contour(NamedTuple):
-    """A line parallel to the imaginary axis, and how it is summed.
+    """A line parallel to the imaginary axis, and the parameters of its quadrature.
 
-    `side` is the sign of the pole that it has passed, or 0. With `split` the sums of no more than one record between
-    the bounds are left out.
+    `side` is the sign of the pole that the line has passed, or 0. If `split`, the terms in which at most one record
+    lies between the bounds are computed separately (step 5).
     """
 
     tilt: float
@@ -42,7 +42,7 @@ class Contour(NamedTuple):
 
 
 def saddle_tilt(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[float, Tilted]:
-    """A real tilt close to the saddle point of E e^(z S) times the kernel's transform, and the record under it."""
+    """A real tilt near the saddle point of E e^(z S) times the kernel's transform, and the tilted record."""
     low, high = record.ends
     least, most = -kernel.strip, kernel.strip
     if np.isinf(kernel.strip):
@@ -75,9 +75,10 @@ def saddle_log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) ->
 
 
 def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
-    """log E G(S), S the sum of n records.
+    """log E G(S) for the sum S of n records.
 
-    Raises: ValueError, where noise is so faint, and records between the bounds so few, that the sum has too many terms.
+    Raises ValueError if the noise is so small, and so few records lie between the bounds, that the quadrature would
+    need too many terms.
     """
     kernel, moved, direct = _reachable(record, n, kernel)
     if direct is not None:
@@ -131,6 +132,7 @@ def _reachable(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[Nois
 
 
 def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
+    """The contour and its quadrature parameters (docs/notes/clipping.md, steps 2 to 4)."""
     tilt, tilted = saddle_tilt(record, n, kernel)
     side = 0.0
     room = _NEAR / max(np.sqrt(n) * tilted.deviation, tilted.span, 1e-300)
@@ -161,7 +163,7 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
 
 
 def _summed(line: Contour, record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
-    """The trapezium rule: the real part at 0, and twice that at all other points."""
+    """The trapezoidal rule: the real part at 0, plus twice the real part at all other points."""
     tilt, tilted, total = line.tilt, line.tilted, 0.0
     for start in range(0, line.terms + 1, _BLOCK):
         steps = np.arange(start, min(start + _BLOCK, line.terms + 1), dtype=np.float64)
@@ -177,7 +179,7 @@ def _summed(line: Contour, record: ClippedRecord, n: int, kernel: NoiseKernel) -
 
 
 def _few_share(atom: float, n: int) -> float:
-    """Probability that no more than one of n records lies between the bounds."""
+    """The probability that at most one of n records lies between the bounds."""
     return float(atom**n + n * atom ** (n - 1) * (1 - atom))
 
 
@@ -188,7 +190,7 @@ def _log_peak(tilted: Tilted, n: int, kernel: NoiseKernel, tilt: float) -> float
 
 
 def _period(record: ClippedRecord, n: int, kernel: NoiseKernel, tilt: float, tilted: Tilted) -> float:
-    """A period so long that what folds back is below e^-42 of the peak, by Chernoff's bound on each side (step 2)."""
+    """A period for which the aliasing error is below e^-42 of the peak, by Chernoff bounds on both sides (step 2)."""
     start, strip = _log_peak(tilted, n, kernel, tilt), kernel.strip
     deviation = max(float(np.sqrt(n)) * tilted.deviation, tilted.span / 4, 1e-300)  # few records inside: their span
     if np.isinf(strip):
@@ -203,9 +205,9 @@ def _period(record: ClippedRecord, n: int, kernel: NoiseKernel, tilt: float, til
 
 
 def _cut(record: ClippedRecord, tilted: Tilted, n: int, tilt: float, limit: float, plenty: float) -> float:
-    """A frequency beyond which the n-th power of the characteristic function is below e^-42, or the limit (step 4).
+    """A frequency above which the n-th power of the characteristic function is below e^-42, or the limit (step 4).
 
-    A cut that is less than `plenty` may be far from the least one.
+    A result below `plenty` may be far above the smallest such frequency.
     """
     bound = float(np.exp(-_DEPTH / n))
     if not record.whole and tilted.atom_mass < bound:  # a density with one peak: its part is <= 2 peak / t
@@ -224,7 +226,7 @@ def _cut(record: ClippedRecord, tilted: Tilted, n: int, tilt: float, limit: floa
 
 
 def _split_cut(tilted: Tilted, n: int, kernel: NoiseKernel, tilt: float) -> float:
-    """Where to cut the integral once no more than one record inside is taken out: 1e-6 lies beyond (step 5)."""
+    """The truncation frequency without the terms of at most one inner record; truncation error 1e-6 (step 5)."""
     atom, top = tilted.atom_mass, 2 * tilted.peak
     height = abs(kernel.transform(tilt, _ZERO)[0][0])
     deviation = float(np.sqrt(n)) * tilted.deviation + 1 / kernel.strip

@@ -1,4 +1,4 @@
-"""Sums of which no record, or one, lies between the bounds: by the number of records at each bound.
+"""The part of the likelihood in which at most one record lies between the bounds, by the number at each bound.
 
 docs/notes/clipping.md, step 5.
 """
@@ -15,7 +15,7 @@ _BLOCK = 1 << 11
 
 
 def few_inside(record: ClippedRecord, tilted: Tilted, n: int, kernel: NoiseKernel) -> float:
-    """log E[G(S); no more than one record between the bounds]."""
+    """log E[G(S); at most one record between the bounds]."""
     assert isinstance(record, DensityRecord)
     places, terms = _at_bounds(record, tilted, n)
     none = special.logsumexp(terms + kernel.log_value(places))
@@ -25,7 +25,7 @@ def few_inside(record: ClippedRecord, tilted: Tilted, n: int, kernel: NoiseKerne
 
 
 def _at_bounds(record: DensityRecord, tilted: Tilted, n: int) -> tuple[FloatArray, FloatArray]:
-    """Sums of n atoms and their log probabilities, but for those that are far less likely under the tilt."""
+    """Sums of n atoms and their log probabilities; those that are negligible under the tilt are omitted."""
     atoms, logs = record.atoms
     if len(atoms) == 1:
         return n * atoms, n * logs
@@ -37,9 +37,9 @@ def _at_bounds(record: DensityRecord, tilted: Tilted, n: int) -> tuple[FloatArra
 
 
 def _one_inside(record: DensityRecord, kernel: NoiseKernel, places: FloatArray) -> FloatArray:
-    """log of the integral of the density times G(place + x), for each place: Gauss's rule between the copies.
+    """log of the integral of the density times G(place + x) for each place, by Gauss-Legendre rules between the copies.
 
-    Between copies G is an exponential, whose slope tells where the product is not negligible.
+    Between two copies G is exponential; its slope determines where the integrand is not negligible.
     """
     low, high = record.ends
     unit, masses = gauss(_PANELS)

@@ -21,17 +21,17 @@ _STEPS = 45.0  # e^-45 is below rounding
 
 
 class Slopes(NamedTuple):
-    """First and second derivative of (about) the log transform along the real axis."""
+    """First and second derivatives of the (approximate) log transform along the real axis."""
 
     first: float
     second: float
 
 
 class NoiseKernel(Memo, ABC):
-    """G(s), the product of the noise's densities (or masses) at observed - s over all copies.
+    """G(s), the product over all copies of the noise densities (or masses) at observed - s.
 
-    Its transform is the integral, or the sum over whole s, of e^(-z s) G(s). It exists for |Re z| < `strip`, and is
-    continued beyond.
+    Its transform is the integral, or the sum over whole s, of e^(-z s) G(s). It converges for |Re z| < `strip` and is
+    continued analytically beyond.
     """
 
     __slots__ = ()
@@ -41,12 +41,12 @@ class NoiseKernel(Memo, ABC):
     @property
     @abstractmethod
     def centre(self) -> float:
-        """A place near the largest value."""
+        """A point near the maximum of G."""
 
     @property
     @abstractmethod
     def strip(self) -> float:
-        """Distance of the poles from the imaginary axis, or inf."""
+        """The distance of the poles from the imaginary axis; inf if there are none."""
 
     @abstractmethod
     def log_value(self, s: FloatArray) -> FloatArray:
@@ -54,15 +54,15 @@ class NoiseKernel(Memo, ABC):
 
     @abstractmethod
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
-        """Of e^(-z (s - centre)) G(s) at z = tilt + it: values, and the log of a factor."""
+        """The integral (or sum) of e^(-z (s - centre)) G(s) at z = tilt + it: scaled values, and log scale."""
 
     @abstractmethod
     def slopes(self, tilt: float) -> Slopes:
-        """Of the log transform, of e^(-z s) G(s), near enough to find a saddle point."""
+        """Derivatives of the log transform of G, accurate enough to find a saddle point."""
 
     @abstractmethod
     def residue(self, side: float) -> float:
-        """log of c, G(s) = c e^(side strip s) beyond the copies: what is added to a contour moved past +-strip."""
+        """log c, where G(s) = c e^(side strip s) beyond the copies: the residue of a contour moved past the pole."""
 
     def within(self, low: float, high: float) -> "tuple[NoiseKernel, float]":
         """A kernel with all copies in [low, high], and the log of a factor: equal to this one where s is in there."""
@@ -81,12 +81,12 @@ class NoiseKernel(Memo, ABC):
     @property
     @abstractmethod
     def cut(self) -> float:
-        """Frequency beyond which the transform is below rounding, or inf."""
+        """The frequency above which the transform is below rounding, or inf."""
 
 
 @frozen_value
 class NormalKernel(NoiseKernel):
-    """Copies with normal noise: as good as their mean."""
+    """Copies with normal noise, for which their mean is sufficient."""
 
     observed: FloatArray
     noise: Noise
@@ -99,7 +99,7 @@ class NormalKernel(NoiseKernel):
 
     @cached
     def strip(self) -> float:
-        """The transform is entire."""
+        """Infinite: the transform is entire."""
         return np.inf
 
     @cached
@@ -107,11 +107,11 @@ class NormalKernel(NoiseKernel):
         return self.noise.spread**2 / len(self.observed)
 
     def log_value(self, s: FloatArray) -> FloatArray:
-        """Summed over the copies."""
+        """The log density summed over the copies."""
         return np.sum([self.noise.log_mass(y - np.asarray(s)) for y in self.observed], axis=0)
 
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
-        """In closed form; for whole sums its periodic images are added, or all terms of narrow noise."""
+        """In closed form; for whole sums with its periodic images, or as a finite sum if the noise is narrow."""
         variance, z = self._variance, tilt + 1j * frequencies
         if self.whole and variance <= _NARROW:
             middle, reach = self.centre - variance * tilt, np.sqrt(2 * _STEPS * variance) + 1
@@ -128,16 +128,16 @@ class NormalKernel(NoiseKernel):
         return np.sum(parts, axis=0), shift + self._constant + 0.5 * np.log(2 * np.pi * variance)
 
     def slopes(self, tilt: float) -> Slopes:
-        """Of variance z^2 / 2 - centre z."""
+        """Derivatives of variance z^2 / 2 - centre z."""
         return Slopes(self._variance * tilt - self.centre, self._variance)
 
     def residue(self, side: float) -> float:
-        """None. Raises: ValueError: there is no pole."""
+        """Raises ValueError: the transform has no pole."""
         raise ValueError(f"normal noise has no pole on the side {side}")
 
     @property
     def cut(self) -> float:
-        """e^(-40) of the largest value."""
+        """The frequency at which the transform is e^(-40) of its maximum."""
         return 9.0 / float(np.sqrt(self._variance))
 
     def _squares(self, off: FloatArray) -> FloatArray:
@@ -152,7 +152,7 @@ class NormalKernel(NoiseKernel):
 
 @frozen_value
 class LaplaceKernel(NoiseKernel):
-    """Copies with Laplace noise: between neighbouring copies log G is linear."""
+    """Copies with Laplace noise: log G is piecewise linear between the sorted copies."""
 
     observed: FloatArray
     noise: Noise
@@ -165,15 +165,15 @@ class LaplaceKernel(NoiseKernel):
 
     @cached
     def strip(self) -> float:
-        """Slope of log G beyond all copies."""
+        """The slope of log G beyond all copies."""
         return len(self.observed) / self.noise.spread
 
     def log_value(self, s: FloatArray) -> FloatArray:
-        """Summed over the copies."""
+        """The log density summed over the copies."""
         return np.sum([self.noise.log_mass(y - np.asarray(s)) for y in self.observed], axis=0)
 
     def transform(self, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, float]:
-        """Two tails, and a term for each gap between copies."""
+        """The sum of two tails and of one term for each interval between copies."""
         z: ComplexArray = np.asarray(tilt + 1j * frequencies, dtype=np.complex128)
         seen = np.sort(self.observed)
         corners = np.ceil(seen) if self.whole else seen
@@ -191,7 +191,7 @@ class LaplaceKernel(NoiseKernel):
         return np.asarray(total), largest
 
     def slopes(self, tilt: float) -> Slopes:
-        """Of -log(1 - (z / strip)^2) - centre z: the same poles."""
+        """Derivatives of -log(1 - (z / strip)^2) - centre z, which has the same poles."""
         share = tilt / self.strip
         room = (1 - share) * (1 + share)
         first = 2 * share / (room * self.strip)
@@ -222,7 +222,7 @@ class LaplaceKernel(NoiseKernel):
 
     @property
     def cut(self) -> float:
-        """The transform falls like 1/t^2 only."""
+        """Infinite: the transform decays only like 1/t^2."""
         return np.inf
 
     def _pole(self, w: ComplexArray) -> ComplexArray:
@@ -239,7 +239,7 @@ class LaplaceKernel(NoiseKernel):
 
 
 def noise_kernel(noise: Noise, observed: FloatArray, *, whole: bool) -> NoiseKernel:
-    """The kernel of independent copies of a sum, whole or real. Raises: TypeError, for discrete noise on real sums."""
+    """The kernel of noisy copies of a sum, whole or real. Raises TypeError for discrete noise on real sums."""
     seen = np.asarray(observed, dtype=np.float64).ravel()
     if noise.whole and not whole:
         raise TypeError(f"{noise.name} noise on sums that are not whole has no likelihood: use continuous noise")

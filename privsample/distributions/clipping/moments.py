@@ -23,7 +23,10 @@ NUMPY = SimpleNamespace(
 
 
 def exponential_moments(ops: Any, rate: Any, upper: Any) -> tuple[Any, Any]:
-    """Of an exponential time clipped to [0, upper]; the variance of a short reach is a series."""
+    """Mean and variance of an exponential time clipped to [0, upper].
+
+    For rate * upper < 0.01 the variance is a power series, since the closed form cancels.
+    """
     reach = rate * upper
     near, wide = ops.minimum(reach, 0.01), ops.maximum(reach, 0.01)
     by_series = near**3 * (1 / 3 - near / 3 + near**2 * 11 / 60 - near**3 * 13 / 180)
@@ -32,7 +35,10 @@ def exponential_moments(ops: Any, rate: Any, upper: Any) -> tuple[Any, Any]:
 
 
 def normal_moments(ops: Any, mean: Any, deviation: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Of a normal number clipped to [low, high]. The variance is at least 1e-12 of the unclipped one."""
+    """Mean and variance of a normal number clipped to [low, high].
+
+    The variance is at least 1e-12 of the unclipped variance: far outside the bounds the closed form cancels completely.
+    """
     left, right = (low - mean) / deviation, (high - mean) / deviation
     below, above = ops.erfc(-left / 2**0.5) / 2, ops.erfc(right / 2**0.5) / 2
     at_left, at_right = (ops.exp(-(z**2) / 2) / (2 * np.pi) ** 0.5 for z in (left, right))
@@ -43,7 +49,7 @@ def normal_moments(ops: Any, mean: Any, deviation: Any, low: Any, high: Any) -> 
 
 
 def poisson_moments(ops: Any, mean: Any, upper: Any, counts: Any) -> tuple[Any, Any]:
-    """Of a Poisson count clipped to {0, ..., upper}; `counts` are those below `upper`."""
+    """Mean and variance of a Poisson count clipped to {0, ..., upper}; `counts` are 0, ..., upper - 1."""
     masses = ops.exp(counts * ops.log(mean) - mean - ops.gammaln(counts + 1))
     clipped = upper - counts
     below = (clipped * masses).sum()  # upper - E[record]

@@ -10,7 +10,7 @@ from privsample.distributions.clipping.kernels import noise_kernel
 from privsample.distributions.clipping.records import ClippedRecord
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.parametric.tabulated import TabulatedLaw, tabulate
+from privsample.distributions.parametric.tabulated import TabulatedDistribution, tabulate
 
 _REACH = 60.0  # e^-60 of the prior may be left out
 
@@ -23,21 +23,21 @@ def clipped_posterior(
     observed: FloatArray,
     *,
     positive: bool,
-) -> TabulatedLaw:
+) -> TabulatedDistribution:
     """The posterior, with the exact likelihood of the clipped sum.
 
     Parameters
     ----------
-    prior : Law
-        Of the parameter.
+    prior : PosteriorDistribution
+        Prior distribution of the parameter.
     record : callable
         From the parameter to the distribution of one clipped record.
     n : int
         The number of records.
     noise : Noise
-        Of each copy.
+        Noise of each copy.
     observed : array
-        The copies.
+        The noisy copies of the sum.
     positive : bool
         Whether the parameter is positive; its logarithm is tabulated then.
 
@@ -65,7 +65,7 @@ def clipped_posterior(
 
 
 def _prior_bounds(prior: PosteriorDistribution, *, positive: bool) -> tuple[float, float]:
-    """Where the prior has all but e^-60 of its mass: of the parameter, or of its logarithm."""
+    """Bounds of the parameter, or of its logarithm, outside which the prior has at most e^-60 of its mass."""
     middle, spread = float(prior.mean), float(np.sqrt(prior.variance))
     if not positive:
         reach = spread * np.sqrt(2 * _REACH)

@@ -1,4 +1,4 @@
-"""Distributions of one clipped record, exponentially tilted, and their characteristic functions.
+"""Exponentially tilted distributions of one clipped record, and their characteristic functions.
 
 docs/notes/clipping.md, steps 1 and 4.
 """
@@ -41,7 +41,7 @@ class Tilted(NamedTuple):
 
     @property
     def atom_mass(self) -> float:
-        """Probability of all atoms."""
+        """The probability of all atoms."""
         return float(self.weights[: self.atoms].sum())
 
     def atoms_at(self, frequencies: FloatArray) -> ComplexArray:
@@ -54,7 +54,7 @@ class Tilted(NamedTuple):
 
     @property
     def panels(self) -> int:
-        """Of Gauss's rule."""
+        """The number of panels of the Gauss-Legendre rule."""
         return (len(self.points) - self.atoms) // _RULE
 
     def _sum(self, frequencies: FloatArray, part: slice) -> ComplexArray:
@@ -71,7 +71,7 @@ class ClippedRecord(ABC):
     @property
     @abstractmethod
     def ends(self) -> tuple[float, float]:
-        """Least and largest value."""
+        """The smallest and the largest value."""
 
     @abstractmethod
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
@@ -91,11 +91,11 @@ class DensityRecord(ClippedRecord):
     @property
     @abstractmethod
     def atoms(self) -> tuple[FloatArray, FloatArray]:
-        """Places of the atoms, and log probabilities."""
+        """Locations and log probabilities of the atoms."""
 
     @abstractmethod
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Between the bounds."""
+        """Log density between the bounds."""
 
     @abstractmethod
     def support(self, tilt: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -114,7 +114,7 @@ class DensityRecord(ClippedRecord):
         """
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
-        """Atoms, and Gauss's rule in panels."""
+        """The record under the tilt: the atoms, and a Gauss-Legendre rule in panels for the density."""
         low, high = self._support(tilt)
         panels = min(1 + int(frequency * (high - low) / _PHASE), _PANELS)
         unit, masses = gauss(panels)
@@ -137,7 +137,7 @@ class DensityRecord(ClippedRecord):
         return Tilted(points, weights, len(places), log_mgf, mean, deviation, peak, span)
 
     def characteristic(self, tilted: Tilted, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, ComplexArray]:
-        """The density's part by Gauss's rule, and in closed form where that would need many points."""
+        """The density's part by the Gauss-Legendre rule, and in closed form at high frequencies."""
         low, high = self._support(tilt)
         near = int(np.searchsorted(frequencies, _PHASE * tilted.panels / (high - low)))
         parts = [tilted.density_at(frequencies[:near])]
@@ -149,7 +149,7 @@ class DensityRecord(ClippedRecord):
 
 @frozen_value
 class ClippedExponential(DensityRecord):
-    """An exponential time of this rate, clipped to [0, upper]."""
+    """An exponential time with this rate, clipped to [0, upper]."""
 
     rate: float
     upper: float
@@ -182,7 +182,7 @@ class ClippedExponential(DensityRecord):
 
 @frozen_value
 class ClippedNormal(DensityRecord):
-    """A normal number of this mean and deviation, clipped to `ends`."""
+    """A normal number with this mean and standard deviation, clipped to `bounds`."""
 
     mean: float
     deviation: float
@@ -205,7 +205,7 @@ class ClippedNormal(DensityRecord):
         return -0.5 * z**2 - np.log(self.deviation * np.sqrt(2 * np.pi))
 
     def support(self, tilt: float, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """About the tilted mean, or from the end that is nearest to it."""
+        """An interval around the tilted mean, or from the bound nearest to it."""
         centre = self.mean + tilt * self.deviation**2
         top = np.clip(centre, low, high)
         # |x - centre| = reach where the density is e^-60 of its largest; (reach - off) without cancellation.
@@ -214,7 +214,7 @@ class ClippedNormal(DensityRecord):
         return np.maximum(low, top - reach), np.minimum(high, top + reach)
 
     def transform(self, tilt: float, frequencies: FloatArray, log_scale: float) -> ComplexArray:
-        """Full integral less the two tails, each a density at a bound times a scaled complementary error function."""
+        """The full integral minus two tails, each a density at a bound times a scaled complementary error function."""
         s, z = self.deviation, tilt + 1j * frequencies
         centre = self.mean + tilt * s**2
 
@@ -235,7 +235,7 @@ class ClippedNormal(DensityRecord):
 
 @frozen_value
 class ClippedPoisson(ClippedRecord):
-    """A Poisson count of this mean, clipped to {0, ..., upper}."""
+    """A Poisson count with this mean, clipped to {0, ..., upper}."""
 
     mean: float
     upper: int
@@ -247,7 +247,7 @@ class ClippedPoisson(ClippedRecord):
         return 0.0, float(self.upper)
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
-        """All counts that are not far less likely than others: every point is an atom."""
+        """The counts of non-negligible probability; every point is an atom."""
         del frequency
         centre = min(self.mean * np.exp(min(tilt, 600.0)), float(self.upper))  # under the tilt, before clipping
         reach = 13 * np.sqrt(centre + 13) + 13
@@ -267,7 +267,7 @@ class ClippedPoisson(ClippedRecord):
         return Tilted(counts, weights, len(counts), float(largest + np.log(total)), mean, deviation, 0.0, span)
 
     def characteristic(self, tilted: Tilted, tilt: float, frequencies: FloatArray) -> tuple[ComplexArray, ComplexArray]:
-        """A sum or, where no count that matters is clipped, that of Poisson counts."""
+        """A finite sum, or the characteristic function of a Poisson count if no relevant count is clipped."""
         nothing = np.zeros(len(frequencies), dtype=np.complex128)
         if tilted.points[-1] == self.upper:
             return tilted.atoms_at(frequencies), nothing
@@ -278,7 +278,7 @@ class ClippedPoisson(ClippedRecord):
 
 @cache
 def gauss(panels: int) -> tuple[FloatArray, FloatArray]:
-    """Points and weights of Gauss's rule in equal panels of (0, 1)."""
+    """Nodes and weights of Gauss-Legendre rules in equal panels of (0, 1)."""
     nodes, weights = np.polynomial.legendre.leggauss(_RULE)
     starts = np.arange(panels)[:, None]
     points: FloatArray = ((starts + (1 + nodes) / 2) / panels).ravel()

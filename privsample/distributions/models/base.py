@@ -1,4 +1,4 @@
-"""What a model is: how records become a statistic, and a statistic a posterior, and all that is known of both."""
+"""Models: a likelihood with a conjugate prior, its sufficient statistic, and its least private neighbours."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -94,40 +94,99 @@ class Model(Memo, ABC):
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """Where records live, and the public rule that brings every other value there."""
+        """The valid records, and the public rule that maps every other value to a valid one."""
 
     @property
     def empty(self) -> FloatArray:
-        """The statistic of no records; by default, one number."""
+        """The statistic of an empty dataset; by default, one number 0."""
         return np.zeros(())
 
     def statistic(self, chunk: NDArray[Any]) -> FloatArray:
         """Sum of the sufficient statistics of a chunk of records, after the public rule of `domain`.
 
-        By default, of the records themselves. One that sums something else replaces `differences` and `feasible`, too.
+        By default, the sum of the records. A model with another statistic also overrides `record_sensitivity` and
+        `feasible`.
+
+        Parameters
+        ----------
+        chunk : array of shape (k,)
+            Records.
+
+        Returns
+        -------
+        array
+            The statistic, of the shape of `empty`.
         """
         return np.asarray(self.domain.clean(chunk).sum(dtype=np.float64))
 
     @cached
-    def differences(self) -> RecordSensitivity:
-        """How far one record replaced by another can move the statistic; here, one number from end to end."""
+    def record_sensitivity(self) -> RecordSensitivity:
+        """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
         return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
-        """The statistic of n records that is nearest to this one, which may be that of none."""
+        """Project a (noisy) statistic onto the range of statistics of n records.
+
+        Parameters
+        ----------
+        statistic : array
+            A statistic, of the shape of `empty`.
+        n : int
+            Number of records.
+
+        Returns
+        -------
+        array
+            The nearest value in a convex superset of the possible statistics.
+        """
         return np.clip(statistic, n * self.domain.low, n * self.domain.high)
 
     def summarize(self, data: Any) -> tuple[FloatArray, int]:
-        """Statistic and number of records, read once in chunks. Raises: SchemaError."""
+        """Compute the statistic and the number of records in one pass over the data.
+
+        Parameters
+        ----------
+        data : array or Arrow stream
+            One column of records.
+
+        Returns
+        -------
+        statistic : array
+            The statistic.
+        n : int
+            The number of records.
+
+        Raises
+        ------
+        SchemaError
+            If the data are not one column of numbers.
+        """
         total, count = self.empty, 0
         for chunk in chunks(data):
             total, count = total + self.statistic(chunk), count + len(chunk)
         return total, count
 
     def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
-        """How many values the rule of `domain` would move, by reason, and how many records there are: for the curator.
+        """Count the values that the public rule changes, by reason, and the records; for the curator only.
 
-        Raises: SchemaError.
+        Parameters
+        ----------
+        data : array or Arrow stream
+            One column of records.
+        domain : Domain, optional
+            The domain whose rule is applied; by default, that of the model.
+
+        Returns
+        -------
+        problems : dict of str to int
+            Counts of the reasons that occur.
+        n : int
+            The number of records.
+
+        Raises
+        ------
+        SchemaError
+            If the data are not one column of numbers.
         """
         count = 0
 
@@ -137,20 +196,37 @@ class Model(Memo, ABC):
                 count += len(chunk)
                 yield chunk
 
-        return (domain or self.domain).counted(counting()), count
+        return (domain or self.domain).count_problems(counting()), count
 
     # Prior and posterior
 
     @property
     @abstractmethod
     def parameter(self) -> str:
-        """The name of the parameter that the posterior is about."""
+        """The name of the parameter whose posterior the model gives."""
 
     @abstractmethod
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> PosteriorDistribution:
-        """The posterior distribution of n records with this statistic; n = 0 gives the prior."""
+        """The posterior distribution given the statistic of n records; n = 0 gives the prior.
+
+        Parameters
+        ----------
+        statistic : array
+            The statistic, of the shape of `empty`.
+        n : float
+            Number of records, >= 0.
+        data_weight : float, default 1
+            Power r of the likelihood (power posterior), in (0, 1].
+        prior_divisor : float, default 1
+            Divisor m of the natural parameters of the prior, in (0, 1].
+
+        Returns
+        -------
+        PosteriorDistribution
+            The distribution with natural parameter prior/m + r (s, n).
+        """
 
     @cached
     def prior(self) -> PosteriorDistribution:
@@ -159,23 +235,80 @@ class Model(Memo, ABC):
 
     @cached
     def likelihood(self) -> tuple[Any, ...]:
-        """What the model is beside its prior: equal ones give a posterior from the same statistic."""
+        """The likelihood part of the model: models with equal values differ in their priors only."""
         rest = (field.name for field in fields(self) if field.name not in self.prior_parameters)  # type: ignore[arg-type]
         return type(self).__name__, self.domain, *(getattr(self, name) for name in rest)
 
     def absorb(self, statistic: FloatArray, n: int) -> Self:
-        """The model whose prior is the posterior of n records with this statistic. Raises: TypeError, by default."""
+        """The model whose prior is the posterior given the statistic of n records.
+
+        Parameters
+        ----------
+        statistic : array
+            The statistic, of the shape of `empty`.
+        n : int
+            Number of records.
+
+        Returns
+        -------
+        Model
+            A model with the same likelihood.
+
+        Raises
+        ------
+        TypeError
+            By default: the model does not define this update.
+        """
         del statistic, n
         raise TypeError(f"{type(self).__name__} does not say how its prior takes records up: define absorb")
 
     def with_public_data(self, data: Any) -> Self:
-        """Fold public records into the prior, at no cost (thesis, section 5.3.1). Raises: SchemaError, TypeError."""
+        """The model whose prior has been updated with public records, at no privacy cost.
+
+        Parameters
+        ----------
+        data : array or Arrow stream
+            One column of public records.
+
+        Returns
+        -------
+        Model
+            A model with the same likelihood.
+
+        Raises
+        ------
+        SchemaError
+            If the data are not one column of numbers.
+        TypeError
+            If the model does not define `absorb`.
+
+        Notes
+        -----
+        Source: Geumlek 2020, section 5.3.1.
+        """
         return self.absorb(*self.summarize(data))
 
     def noise_aware(self, n: int, noise: "Noise", observed: FloatArray) -> "NoiseAware":
-        """The posterior of n records whose statistic plus noise was observed: (draws, ...) independent copies.
+        """The posterior given noisy observations of the statistic, which accounts for the noise.
 
-        Raises: TypeError, by default: none is known but by MCMC.
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        noise : Noise
+            Distribution of the noise on each coordinate.
+        observed : array of shape (draws, ...)
+            Noisy copies of the statistic with independent noise.
+
+        Returns
+        -------
+        NoiseAware
+            The posterior distribution, and a description of how exact it is.
+
+        Raises
+        ------
+        TypeError
+            By default: the posterior is available by MCMC only.
         """
         del n, noise, observed
         raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs draws by MCMC: use .mcmc()")
@@ -183,33 +316,73 @@ class Model(Memo, ABC):
     # Simulated records
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """n records from the model at parameter theta, shape (n,). Raises: TypeError, by default."""
+        """Simulate records from the model.
+
+        Parameters
+        ----------
+        theta : array
+            Value of the parameter.
+        n : int
+            Number of records.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (n,)
+            The records.
+
+        Raises
+        ------
+        TypeError
+            By default: the model does not define a simulation.
+        """
         del theta, n, rng
         raise TypeError(f"{type(self).__name__} does not say how its records are simulated: define simulate")
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """The statistic of n simulated records, where that is quicker than to simulate each.
+        """Simulate the statistic of n records, without single records where that is faster.
 
-        one_by_one: a number of records up to which no approximation may be made.
+        Parameters
+        ----------
+        theta : array
+            Value of the parameter.
+        n : int
+            Number of records.
+        rng : numpy.random.Generator
+            Source of randomness.
+        one_by_one : int, default 20000
+            Largest number of records for which no approximation is allowed.
+
+        Returns
+        -------
+        array
+            The statistic, of the shape of `empty`.
         """
         del one_by_one
         return self.statistic(self.simulate(theta, n, rng))
 
     @classmethod
     def example(cls) -> Self | None:
-        """A small instance for tests and documentation; None, by default, where there is none."""
+        """A small instance for tests and documentation.
+
+        Returns
+        -------
+        Model or None
+            The instance; None, the default, if there is none.
+        """
         return None
 
     # Neighbouring data sets
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """What all other records hold, x and x', so that the posteriors of neighbours differ most, or nearly so.
+        """Records whose neighbouring posteriors differ most, or nearly so: (record of all others, x, x').
 
-        By default, x and x' are the ends of the domain, and all others hold either. Raises: TypeError, where the
-        statistic is not one number.
+        By default, x and x' are the bounds of the domain, and all other records equal either bound. Raises TypeError if
+        the statistic is not one number.
         """
         if self.empty.ndim:
             raise TypeError(f"the worst neighbours of a {type(self).__name__} posterior are not known to the audit")
@@ -218,57 +391,110 @@ class Model(Memo, ABC):
 
     @property
     def neighbouring_posteriors(self) -> tuple[Shift, ...]:
-        """The posteriors of n records, of which one is replaced, that lie farthest apart, whatever n is.
+        """The least private pairs of posteriors of n records of which one is replaced, for any n.
 
-        Every other two posteriors of such data sets, also with weights, must be what some randomized map makes of one
-        of these pairs. Whether that holds is for a proof: nothing checks it.
+        Every other pair of neighbouring posteriors, also with weights, must be a post-processing of one of these pairs.
+        This needs a proof; the library does not validate it.
 
         Raises
         ------
         TypeError
-            By default: none are known.
+            By default: no such pairs are known.
         """
         raise TypeError(
             f"no account is known for the posterior of {type(self).__name__}: it does not define "
             "neighbouring_posteriors"
         )
 
-    def knows_groups(self, prior_divisor: float) -> bool:
-        """Whether `neighbouring_posteriors` holds for k records replaced, with steps k times as long; by default, not.
+    def supports_groups(self, prior_divisor: float) -> bool:
+        """Whether `neighbouring_posteriors` also holds for k replaced records, with shifts k times as large.
 
-        prior_divisor: what divides the prior's parameters, in (0, 1].
+        Parameters
+        ----------
+        prior_divisor : float
+            Divisor of the parameters of the prior, in (0, 1].
+
+        Returns
+        -------
+        bool
+            False by default.
         """
         del prior_divisor
         return False
 
     @property
     def prior_counts(self) -> tuple[float, ...]:
-        """The prior's parameters that records are added to one by one, whose range an account has to check."""
+        """The parameters of the prior to which the data add counts; an account checks their range."""
         return tuple(prior for shift in self.neighbouring_posteriors for prior in shift.counts)
 
     @property
     def exact_neighbours(self) -> BetaShifts | None:
-        """All pairs of neighbouring posteriors, where they are just those of one family; None, by default.
+        """All pairs of neighbouring posteriors, if they form exactly one family; None by default.
 
-        Unlike `neighbouring_posteriors`, which others may only be made of, these can be restricted to bounds.
+        Pairs in `neighbouring_posteriors` dominate all others; these pairs are all there are, so that they can also be
+        restricted to public bounds.
         """
         return None
 
     # A posterior at a temperature, its parameter inside public bounds
 
-    def checked_truncation(self, truncation: object) -> Truncation:
-        """The bounds after their checks; by default, (low, high). Raises: ValueError, TypeError."""
+    def check_truncation(self, truncation: object) -> Truncation:
+        """Check public bounds on the parameter.
+
+        Parameters
+        ----------
+        truncation : object
+            The bounds as the user gives them; by default, a pair (low, high).
+
+        Returns
+        -------
+        float or tuple of float
+            The checked bounds.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the bounds are not valid for this parameter.
+        """
         return interval_truncation(truncation)
 
     def parameter_bounds(self, truncation: Truncation) -> tuple[float, float]:
-        """The least and the largest value of (each coordinate of) the parameter under a checked truncation."""
+        """The smallest and the largest value of (each coordinate of) the parameter.
+
+        Parameters
+        ----------
+        truncation : float or tuple of float
+            Bounds that `check_truncation` returned.
+
+        Returns
+        -------
+        tuple of float
+            The pair (low, high).
+        """
         assert isinstance(truncation, tuple)
         return truncation
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """How far the log likelihood ratio of two records ranges inside the parameter's bounds, and how steeply.
+        """Bounds on the log likelihood ratio of two records for parameters within public bounds.
 
-        The curvature is that of the posterior of n records to the power 1/temperature. Raises: TypeError, by default.
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        temperature : float
+            Temperature of the tempered posterior, >= 1.
+        bounds : tuple of float
+            The pair (low, high) that `parameter_bounds` returned.
+
+        Returns
+        -------
+        LogRatio
+            Range, slope and curvature. The curvature is that of the posterior to the power 1/temperature.
+
+        Raises
+        ------
+        TypeError
+            By default: the model does not define these bounds.
         """
         del n, temperature, bounds
         raise TypeError(
@@ -277,13 +503,26 @@ class Model(Memo, ABC):
 
     @property
     def as_bernoulli(self) -> "Model":
-        """The model of ones and zeros, where records are of two categories; by default, the model itself."""
+        """The equivalent model of zeros and ones, for records of two categories; by default, the model itself."""
         return self
 
     def two_categories(self, first: int, second: int) -> "Model":
-        """The model of ones and zeros for records of which each is of one of these two categories, a one of the first.
+        """The model of zeros and ones for records of two of the categories.
 
-        Raises: TypeError, by default: records are of no categories.
+        Parameters
+        ----------
+        first, second : int
+            Codes of the categories; a record of the first becomes a one.
+
+        Returns
+        -------
+        Model
+            The model of zeros and ones.
+
+        Raises
+        ------
+        TypeError
+            By default: the records are not categories.
         """
         del first, second
         raise TypeError(f"records of {type(self).__name__} are of no categories")

@@ -1,4 +1,4 @@
-"""Codes of categories, with a Dirichlet prior on their proportions."""
+"""Categorical records with a Dirichlet prior on their proportions."""
 
 from typing import Any, Self
 
@@ -11,19 +11,37 @@ from privsample.distributions.domains import Domain
 from privsample.distributions.geometry import ONE_HOT, RecordSensitivity
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
-from privsample.distributions.models.mixtures import TwoShares
-from privsample.distributions.models.noise_aware import NoiseAware, hidden_successes
+from privsample.distributions.models.mixtures import TwoCategoryDistribution
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_count_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, log_ratio, share_bounds, share_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
 
 
 @frozen_value
 class DirichletCategorical(Model):
-    """Records in {0, ..., K-1} with a Dirichlet(alpha) prior, K = len(alpha) >= 2."""
+    """Categorical records in {0, ..., K-1} with a Dirichlet(alpha) prior on the proportions.
+
+    Parameters
+    ----------
+    alpha : tuple of float
+        Parameters of the prior, shape (K,), K >= 2, each finite and > 0: pseudo-counts of the categories.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.DirichletCategorical(alpha=(1, 1)).statistic(np.array([0, 1, 1]))
+    array([1., 2.])
+    """
 
     command_name = "dirichlet-categorical"
     prior_parameters = ("alpha",)
@@ -42,21 +60,21 @@ class DirichletCategorical(Model):
 
     @cached
     def domain(self) -> Domain:
-        """{0, ..., K-1}; whatever is missing or outside counts as category 0."""
+        """{0, ..., K-1}; a missing value or a value outside counts as category 0."""
         return Domain(low=0.0, high=len(self.alpha) - 1.0, missing=0.0, whole=True, outside_is_missing=True)
 
     @property
     def parameter(self) -> str:
-        """The vector of proportions."""
+        """The name "theta" of the vector of proportions."""
         return "theta"
 
     @property
-    def differences(self) -> RecordSensitivity:
-        """One count less, another one more."""
+    def record_sensitivity(self) -> RecordSensitivity:
+        """One count decreases by 1 and another increases by 1."""
         return ONE_HOT
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
-        """The nearest nonnegative vector that adds up to n: what is too much is taken off evenly, down to zero."""
+        """The Euclidean projection onto the nonnegative vectors that sum to n."""
         with np.errstate(over="ignore"):  # n would not count beside very large entries: only their differences matter
             statistic = np.maximum(statistic - statistic.max(), -float(n))
         falling = -np.sort(-statistic)
@@ -65,101 +83,101 @@ class DirichletCategorical(Model):
 
     @property
     def empty(self) -> FloatArray:
-        """The statistic of no records."""
+        """The statistic of an empty dataset: K zeros."""
         return np.zeros(len(self.alpha))
 
     def statistic(self, chunk: NDArray[Any]) -> FloatArray:
-        """Counts of the categories."""
+        """The counts of the categories, shape (K,)."""
         codes = self.domain.clean(chunk).astype(np.int64)
         return np.bincount(codes, minlength=len(self.alpha)).astype(np.float64)
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> Dirichlet:
-        """Dirichlet(alpha/m + r counts)."""
+        """The posterior Dirichlet(alpha/m + r counts)."""
         del n  # the counts say it
         return Dirichlet(alpha=tuple(np.array(self.alpha) / prior_divisor + data_weight * statistic))
 
     def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
-        """Counts to alpha."""
+        """The model with the counts added to `alpha`."""
         return DirichletCategorical(alpha=self.posterior(statistic, n).alpha)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """A mixture over the hidden count of the first of two. Raises: TypeError, for more categories."""
+        """The posterior of two categories, as a mixture over the hidden count. Raises TypeError for more."""
         if len(self.alpha) > 2:
             raise TypeError(
                 f"the noise-aware posterior of {len(self.alpha)} categories needs draws by MCMC: use .mcmc()"
             )
         seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
         first, second = self.alpha
-        distribution, method = hidden_successes(first, second, n, noise, seen)
-        return NoiseAware(TwoShares(share=distribution), method)
+        distribution, method = noisy_count_posterior(first, second, n, noise, seen)
+        return NoiseAware(TwoCategoryDistribution(share=distribution), method)
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Codes of categories."""
+        """Simulate codes of categories."""
         return rng.choice(len(self.alpha), size=n, p=theta / theta.sum()).astype(np.float64)
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """Multinomial counts. Exact at any n."""
+        """Multinomial counts, exact for any n."""
         del one_by_one
         return rng.multinomial(n, theta / theta.sum()).astype(np.float64)
 
     @classmethod
     def example(cls) -> Self:
-        """Three categories."""
+        """A model of three categories."""
         return cls(alpha=(1, 2, 3))
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """The two categories of the least priors, and all others in the largest; of two categories, in either."""
+        """The two categories with the smallest priors, all other records in the one with the largest prior."""
         i, j, *others = (float(k) for k in np.argsort(self.alpha, kind="stable"))
         return ((others[-1], i, j),) if others else ((i, i, j), (j, i, j))
 
     @property
     def neighbouring_posteriors(self) -> tuple[Shift, ...]:
-        """Two categories with any sum of the others; of more, those of the least priors, all others elsewhere."""
+        """The two categories with the smallest priors, with all other records in a third category if there is one."""
         first, second = sorted(self.alpha)[:2]
         if len(self.alpha) == 2:
             return (BetaShifts(a=first, b=second, whole=True),)
         return (BetaShift(a=first, b=second),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
-        """Not where one of three or more priors is below one (docs/notes/posterior.md, Lemma 3)."""
+    def supports_groups(self, prior_divisor: float) -> bool:
+        """False if K >= 3 and a scaled prior count is below 1 (docs/notes/posterior.md, Lemma 3); otherwise True."""
         return len(self.alpha) == 2 or min(self.alpha) >= prior_divisor
 
     @property
     def prior_counts(self) -> tuple[float, ...]:
-        """All."""
+        """All prior counts."""
         return self.alpha
 
-    def checked_truncation(self, truncation: object) -> Truncation:
-        """The least share of any category."""
+    def check_truncation(self, truncation: object) -> Truncation:
+        """Check the smallest allowed proportion of each category."""
         return share_truncation(truncation, len(self.alpha))
 
     def parameter_bounds(self, truncation: Truncation) -> tuple[float, float]:
-        """Of each share."""
+        """The bounds of each proportion."""
         assert isinstance(truncation, float)
         return share_bounds(truncation, len(self.alpha))
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """y holds the logs of shares."""
-        (low, high), distribution = bounds, heated(self.prior, temperature)
+        """The bounds in the logarithms of the proportions."""
+        (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Dirichlet)
         least = low * high if len(distribution.alpha) == 2 else low / 2.0
         return LogRatio(2.0 * log_ratio(low, high), 1.0, (sum(distribution.alpha) + n / temperature) * least)
 
     @property
     def exact_neighbours(self) -> BetaShifts | None:
-        """Of two categories, any sum of the others."""
+        """The pairs of the equivalent Bernoulli model, for two categories; otherwise None."""
         return self.two_categories(0, 1).exact_neighbours if len(self.alpha) == 2 else None
 
     @property
     def as_bernoulli(self) -> Model:
-        """Ones for the first of two categories; the model itself, where there are more."""
+        """The equivalent Bernoulli model, for two categories; otherwise the model itself."""
         return self.two_categories(0, 1) if len(self.alpha) == 2 else self
 
     def two_categories(self, first: int, second: int) -> BetaBernoulli:
-        """Their shares of the records that are of one of them."""
+        """The Bernoulli model of the records that are in one of two categories."""
         return BetaBernoulli(alpha=self.alpha[first], beta=self.alpha[second])

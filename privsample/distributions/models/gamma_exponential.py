@@ -1,4 +1,4 @@
-"""Bounded waiting times, with a Gamma prior on their rate."""
+"""Bounded waiting times with a Gamma prior on their rate."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Self
@@ -11,7 +11,7 @@ from privsample.distributions.clipping.moments import NUMPY, exponential_moments
 from privsample.distributions.clipping.records import ClippedExponential
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
@@ -21,7 +21,27 @@ from privsample.distributions.shifts import GammaRateShift
 
 @frozen_value
 class GammaExponential(Model):
-    """Waiting times clipped to [0, upper], exponential with a Gamma(shape, rate) prior on their rate."""
+    """Exponential waiting times clipped to [0, upper], with a Gamma(shape, rate) prior on their rate.
+
+    Parameters
+    ----------
+    shape, rate : float
+        Parameters of the prior, finite and > 0; `rate` in units of time.
+    upper : float
+        Upper bound of a record, finite and > 0, in units of time; larger values are clipped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.GammaExponential(shape=1, rate=2, upper=5).posterior(np.array(6.0), 4)
+    Gamma(shape=5.0, rate=8.0)
+    """
 
     command_name = "gamma-exponential"
     prior_parameters = ("shape", "rate")
@@ -44,35 +64,35 @@ class GammaExponential(Model):
 
     @property
     def parameter(self) -> str:
-        """The rate of the exponential distribution."""
+        """The name "rate" of the rate of the exponential distribution."""
         return "rate"
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> Gamma:
-        """Gamma(shape/m + r n, rate/m + r s)."""
+        """The posterior Gamma(shape/m + r n, rate/m + r s)."""
         rate = self.rate / prior_divisor + data_weight * float(statistic)
         return Gamma(shape=self.shape / prior_divisor + data_weight * n, rate=rate)
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
-        """Number to the shape, total time to the rate."""
+        """The model with n added to `shape`, and the sum of the times to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaExponential(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """From the likelihood of the sum of clipped times, by its transform."""
-        return summed(
+        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
+        return noisy_sum_posterior(
             self.prior, lambda rate: ClippedExponential(rate=rate, upper=self.upper), n, noise, observed, positive=True
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Exponential times, clipped."""
+        """Simulate clipped exponential times."""
         return np.minimum(rng.exponential(1 / float(theta), n), self.upper)
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """Exact up to `one_by_one` records, by the central limit theorem beyond."""
+        """Exact for at most `one_by_one` records; above, a normal approximation with the exact moments."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
         mean, variance = exponential_moments(NUMPY, float(theta), self.upper)
@@ -80,29 +100,33 @@ class GammaExponential(Model):
 
     @classmethod
     def example(cls) -> Self:
-        """Times up to four."""
+        """Times from 0 to 4."""
         return cls(shape=5, rate=3, upper=4)
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """All others 0."""
+        """All other records are 0."""
         return ((0.0, 0.0, self.upper),)
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaRateShift, ...]:
-        """From 0 to `upper`, all others 0: these only raise the rate (docs/notes/posterior.md)."""
+        """A record changes from 0 to `upper`, and all others are 0.
+
+        Other records only raise the rate (docs/notes/posterior.md).
+
+        """
         return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
-        """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
+    def supports_groups(self, prior_divisor: float) -> bool:
+        """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
-    def checked_truncation(self, truncation: object) -> Truncation:
-        """(low, high) inside (0, inf)."""
+    def check_truncation(self, truncation: object) -> Truncation:
+        """Check bounds (low, high) with 0 < low < high."""
         return interval_truncation(truncation, positive=True)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """y is the rate; each waiting time adds one to the shape."""
+        """The bounds in the rate; each waiting time adds one to the shape."""
         low, high = bounds
         return LogRatio(self.upper * (high - low), self.upper, (self.shape + (n - 1)) / temperature / high / high)

@@ -1,4 +1,4 @@
-"""Bounded counts, with a Gamma prior on their mean."""
+"""Bounded counts with a Gamma prior on their mean."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Self
@@ -11,18 +11,38 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.clipping.records import ClippedPoisson
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation, log_ratio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import GammaShapeShift
 
 
 @frozen_value
 class GammaPoisson(Model):
-    """Counts clipped to {0, ..., upper}, Poisson with a Gamma(shape, rate) prior on their mean."""
+    """Poisson counts clipped to {0, ..., upper}, with a Gamma(shape, rate) prior on their mean.
+
+    Parameters
+    ----------
+    shape, rate : float
+        Parameters of the prior, finite and > 0.
+    upper : int
+        Upper bound of a record, >= 1; larger values are clipped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.GammaPoisson(shape=1, rate=2, upper=5).posterior(np.array(6.0), 4)
+    Gamma(shape=7.0, rate=6.0)
+    """
 
     command_name = "gamma-poisson"
     prior_parameters = ("shape", "rate")
@@ -44,37 +64,37 @@ class GammaPoisson(Model):
 
     @property
     def parameter(self) -> str:
-        """The mean count."""
+        """The name "rate" of the mean count."""
         return "rate"
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> Gamma:
-        """Gamma(shape/m + r s, rate/m + r n)."""
+        """The posterior Gamma(shape/m + r s, rate/m + r n)."""
         shape = self.shape / prior_divisor + data_weight * float(statistic)
         return Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * n)
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
-        """Counts to the shape, their number to the rate."""
+        """The model with the sum of the counts added to `shape`, and n to `rate`."""
         distribution = self.posterior(statistic, n)
         return GammaPoisson(shape=distribution.shape, rate=distribution.rate, upper=self.upper)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """From the likelihood of the sum of clipped counts, by its transform."""
-        return summed(
+        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
+        return noisy_sum_posterior(
             self.prior, lambda rate: ClippedPoisson(mean=rate, upper=self.upper), n, noise, observed, positive=True
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Poisson counts, clipped."""
+        """Simulate clipped Poisson counts."""
         return np.minimum(rng.poisson(float(theta), n), self.upper).astype(np.float64)
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """A multinomial over the counts within 12 standard deviations of the mean; what lies beyond goes to the ends.
+        """A multinomial draw over the counts within 12 standard deviations of the mean.
 
-        Exact at any n, but for what lies beyond.
+        Exact for any n, except that the probability outside this range is moved to its ends.
         """
         del one_by_one
         rate = float(theta)
@@ -88,31 +108,35 @@ class GammaPoisson(Model):
 
     @classmethod
     def example(cls) -> Self:
-        """Counts up to four."""
+        """Counts from 0 to 4."""
         return cls(shape=5, rate=1, upper=4)
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """All others 0."""
+        """All other records are 0."""
         return ((0.0, 0.0, float(self.upper)),)
 
     @property
     def neighbouring_posteriors(self) -> tuple[GammaShapeShift, ...]:
-        """From 0 to `upper`, all others 0: these only raise the shape, which is post-processing."""
+        """A record changes from 0 to `upper`, and all others are 0.
+
+        Other records only raise the shape, which is post-processing.
+
+        """
         return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
-        """All from one end to the other (docs/notes/posterior.md, Lemma 3)."""
+    def supports_groups(self, prior_divisor: float) -> bool:
+        """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
-    def checked_truncation(self, truncation: object) -> Truncation:
-        """(low, high) inside (0, inf)."""
+    def check_truncation(self, truncation: object) -> Truncation:
+        """Check bounds (low, high) with 0 < low < high."""
         return interval_truncation(truncation, positive=True)
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """y is the log of the mean."""
-        (low, high), distribution = bounds, heated(self.prior, temperature)
+        """The bounds in the logarithm of the mean."""
+        (low, high), distribution = bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Gamma)
         weight = n / temperature
         return LogRatio(self.upper * log_ratio(low, high), float(self.upper), (distribution.rate + weight) * low)

@@ -1,4 +1,7 @@
-"""The posterior of a logistic regression with a Gaussian prior, in units of the prior, and its exact sampler."""
+"""The posterior of a logistic regression with a Gaussian prior, in units of the prior, and its exact sampler.
+
+Proofs are in docs/notes/glm.md.
+"""
 
 from functools import partial
 
@@ -16,8 +19,7 @@ _STEPS = 100
 
 @frozen_value
 class LogisticPosteriorDensity:
-    """The distribution on R^d of density e^-U, up to a constant, with U(w) = |w|^2/2 + weight sum_i log(1 +
-    e^-(z_i.w)).
+    """The density e^-U on R^d up to a constant, with U(w) = |w|^2/2 + weight sum_i log(1 + e^-(z_i.w)).
 
     `rows` holds the z_i, shape (n, d): a record's features in units of the prior, times +1 or -1 by its label.
     """
@@ -37,16 +39,19 @@ class LogisticPosteriorDensity:
         return np.asarray(0.5 * (points * points).sum(axis=1) + self.weight * losses.sum(axis=1))
 
     def gradient(self, point: FloatArray) -> FloatArray:
-        """Of U at one point, shape (d,)."""
+        """The gradient of U at one point, shape (d,)."""
         return np.asarray(point - self.weight * (special.expit(-(self.rows @ point)) @ self.rows))
 
     def information(self, point: FloatArray) -> FloatArray:
-        """H: the Hessian of U less the prior's identity, shape (d, d)."""
+        """The Hessian of U minus the identity of the prior, H, shape (d, d)."""
         chance = special.expit(self.rows @ point)
         return np.asarray(self.weight * (self.rows.T * (chance * (1.0 - chance))) @ self.rows)
 
     def near_mode(self) -> FloatArray:
-        """About the mode, by Newton's method with halved steps. Any point serves the sampler; the mode serves best."""
+        """An approximate mode, by Newton's method with step halving.
+
+        The sampler is exact for any point; its acceptance rate is largest at the mode.
+        """
         point = np.zeros(self.rows.shape[1])
         identity = np.eye(len(point))
         for _ in range(_STEPS):
@@ -64,12 +69,11 @@ class LogisticPosteriorDensity:
         return point
 
     def sample(self, count: int, shells: RejectionEnvelope, rng: np.random.Generator) -> tuple[FloatArray, int]:
-        """`count` independent, exact draws, shape (count, d), and the number of proposals that they took.
+        """`count` independent exact draws, shape (count, d), and the number of proposals.
 
-        Rejection from Gaussian functions above the density, one for each shell around a point near the mode: a proposal
-        from shell k's function counts only inside shell k, so accepted points follow the distribution whatever that
-        point is.
-        Raises: OSError, where the operating system gave no entropy.
+        Rejection from Gaussian functions above the density, one for each shell around a point near the mode. A proposal
+        from the function of shell k is accepted only inside shell k, so accepted points follow the posterior for any
+        centre. Raises OSError if the operating system provides no entropy.
         """
         envelope = _Envelope.around(self, self.near_mode(), shells)
         drawn, found, tried, batch = [np.empty((0, self.rows.shape[1]))], 0, 0, 2 * count
@@ -81,14 +85,14 @@ class LogisticPosteriorDensity:
         return np.concatenate(drawn), tried
 
     def _energies(self, points: FloatArray) -> FloatArray:
-        """`energy`, a few points at a time."""
+        """`energy` in blocks that fit in memory."""
         width = max(1, _CELLS // max(len(self.rows), 1))
         return np.concatenate([self.energy(points[k : k + width]) for k in range(0, len(points), width)])
 
 
 @frozen_value
 class _Envelope:
-    """Gaussian functions e^(height - g.v - v'Pv/2), one for each shell, that lie above e^(U(w0) - U(w0 + v)) there."""
+    """Gaussian functions e^(height - g.v - v'Pv/2), one for each shell, above e^(U(w0) - U(w0 + v)) in that shell."""
 
     distribution: LogisticPosteriorDensity
     shells: RejectionEnvelope
@@ -103,7 +107,11 @@ class _Envelope:
     def around(
         cls, distribution: LogisticPosteriorDensity, centre: FloatArray, shells: RejectionEnvelope
     ) -> "_Envelope":
-        """roots: the Cholesky factors L of P = LL', shape (shells, d, d); shares: the functions' parts of their sum."""
+        """The envelope around `centre`.
+
+        `roots` holds the Cholesky factors L of P = LL', shape (shells, d, d); `shares` the relative masses of the
+        functions.
+        """
         slope, information = distribution.gradient(centre), distribution.information(centre)
         precisions = shells.tilt[:, None, None] * np.eye(len(centre)) + shells.curvature[:, None, None] * information
         roots: FloatArray = np.linalg.cholesky(precisions).astype(np.float64, copy=False)
@@ -126,7 +134,7 @@ class _Envelope:
         )
 
     def accepted(self, proposals: int, wanted: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
-        """The first `wanted` points, at most, that pass among so many proposals, and how many were used up."""
+        """The first `wanted` accepted points at most, among `proposals` proposals, and the number of proposals used."""
         which = rng.choice(len(self.shares), size=proposals, p=self.shares)
         noise = rng.standard_normal((proposals, len(self.centre)))
         steps = np.empty_like(noise)

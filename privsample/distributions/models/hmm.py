@@ -1,7 +1,8 @@
-"""A hidden Markov chain over time steps, each with many categorical records: Gibbs sampling from their histograms.
+"""Gibbs sampling for a hidden Markov chain over time steps, each with many categorical records.
 
-Given the state of its step, a record's features are independent (naive Bayes). Transition probabilities are integrated
-out (Goldwater and Griffiths 2007); emission probabilities are not, so that records enter through histograms only.
+Given the state of its time step, the features of a record are independent (naive Bayes). Transition probabilities are
+integrated out (Goldwater and Griffiths 2007). Emission probabilities are sampled, so that the records enter only
+through histograms.
 """
 
 import itertools
@@ -13,8 +14,8 @@ from scipy import special
 
 from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.parametric.rejection import held_shares
-from privsample.distributions.parametric.truncated import heated_shape
+from privsample.distributions.parametric.rejection import sample_truncated_dirichlet
+from privsample.distributions.parametric.truncated import tempered_shape
 
 States = NDArray[np.int64]
 _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
@@ -22,7 +23,7 @@ _LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The sweeps that were kept: states (kept, steps), emissions (kept, states, cells), transitions (kept, S, S)."""
+    """The recorded sweeps: states (sweeps, steps), emissions (sweeps, states, cells), transitions (sweeps, S, S)."""
 
     states: States
     emissions: FloatArray
@@ -31,9 +32,9 @@ class Chain:
 
 @frozen_value
 class CategoricalHMM:
-    """`states` hidden states; features with these numbers of `categories`; symmetric Dirichlet priors.
+    """A hidden Markov model with `states` states, categorical features and symmetric Dirichlet priors.
 
-    Histograms have shape (steps, cells): one cell for each category of each feature, the features one after the other.
+    Histograms have shape (steps, cells), with one cell for each category of each feature, feature by feature.
     """
 
     states: int
@@ -53,17 +54,17 @@ class CategoricalHMM:
 
     @property
     def features(self) -> tuple[slice, ...]:
-        """The cells of each feature."""
+        """The cells of each feature, as slices."""
         ends = np.cumsum((0, *self.categories)).tolist()
         return tuple(slice(start, end) for start, end in itertools.pairwise(ends))
 
     @property
     def cells(self) -> int:
-        """Columns of a histogram."""
+        """The number of columns of a histogram."""
         return sum(self.categories)
 
     def histograms(self, steps: NDArray[np.int64], codes: NDArray[np.int64], count: int) -> FloatArray:
-        """Counts, (count, cells), of records with their steps, (n,), and categories, (n, features), both in range."""
+        """Counts (count, cells) of records with time steps (n,) and categories (n, features), both in range."""
         starts = np.array([part.start for part in self.features])
         places = steps[:, None] * self.cells + starts + codes
         return np.bincount(places.ravel(), minlength=count * self.cells).reshape(count, -1).astype(np.float64)
@@ -78,9 +79,11 @@ class CategoricalHMM:
         temperature: float = 1.0,
         truncation: float | None = None,
     ) -> Chain:
-        """The last `kept` of so many Gibbs sweeps from random states: emissions first, then each step's state once.
+        """The last `kept` of `sweeps` Gibbs sweeps from random states: emissions first, then the state of each step.
 
-        Every update is drawn at `temperature`; with `truncation` t, a share of K categories is held at t/K or more."""
+        Every conditional distribution is tempered at `temperature`; with `truncation` t, each share of K categories is
+        truncated to at least t/K.
+        """
         z = rng.integers(0, self.states, len(histograms))
         moves = np.zeros((self.states, self.states))
         np.add.at(moves, (z[:-1], z[1:]), 1.0)
@@ -102,28 +105,28 @@ class CategoricalHMM:
         temperature: float,
         truncation: float | None,
     ) -> FloatArray:
-        """Logs of the emission probabilities given the states z, (states, cells)."""
+        """Logs of the emission probabilities given the states z, shape (states, cells)."""
         chosen = np.zeros((self.states, len(z)))
         chosen[z, np.arange(len(z))] = 1.0
-        weights = heated_shape(self.emission_prior + chosen @ histograms, temperature)
+        weights = tempered_shape(self.emission_prior + chosen @ histograms, temperature)
         if truncation is not None:
-            return np.log(self._held(weights, truncation, rng))
+            return np.log(self._sample_truncated(weights, truncation, rng))
         log_shares = [_log_dirichlet(weights[:, part], rng) for part in self.features]
         return np.maximum(np.concatenate(log_shares, axis=1), _LOG_TINY)
 
-    def _held(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
-        """Dirichlet draws with shares of at least truncation / K, all features of all states at once."""
+    def _sample_truncated(self, weights: FloatArray, truncation: float, rng: np.random.Generator) -> FloatArray:
+        """Truncated Dirichlet draws with shares of at least truncation / K, for all features of all states at once."""
         padded = np.zeros((len(weights), len(self.categories), max(self.categories)))
         places = np.array([f < k for k in self.categories for f in range(max(self.categories))])
         padded.reshape(len(weights), -1)[:, places] = weights
         least = np.tile(truncation / np.array(self.categories), len(weights))
-        drawn = held_shares(padded.reshape(len(least), -1), least, rng)
+        drawn = sample_truncated_dirichlet(padded.reshape(len(least), -1), least, rng)
         return drawn.reshape(len(weights), -1)[:, places]
 
     def _sweep(
         self, z: States, moves: FloatArray, scores: FloatArray, rng: np.random.Generator, temperature: float
     ) -> None:
-        """Update z, (steps,), and the transition counts `moves` in place; scores: log likelihoods, (steps, states)."""
+        """Update z, (steps,), and the transition counts `moves` in place, given the log likelihoods `scores`."""
         cumulative = np.empty(self.states)
         for t, uniform in enumerate(rng.random(len(z)).tolist()):
             before, after = (int(z[t - 1]) if t else -1), (int(z[t + 1]) if t + 1 < len(z) else -1)
@@ -135,7 +138,7 @@ class CategoricalHMM:
             _move(moves, before, int(z[t]), after, 1.0)
 
     def _neighbours(self, moves: FloatArray, before: int, after: int) -> FloatArray:
-        """Log of what the states next to it make of each state, up to a constant; -1: there is none."""
+        """Log probability of each state given the adjacent states, up to a constant; -1 means no adjacent state."""
         prior = self.transition_prior
         if after < 0:
             return np.log(moves[before] + prior) if before >= 0 else np.zeros(self.states)
@@ -148,9 +151,9 @@ class CategoricalHMM:
         return np.log(moves[before] + prior) + np.log(into / leaving)
 
     def log_predictive(self, chain: Chain, histograms: FloatArray) -> FloatArray:
-        """log of the mean likelihood of each step's histogram over the chain, (steps,), given its neighbours' states.
+        """Log mean likelihood of each time step's histogram over the chain, (steps,), given the adjacent states.
 
-        For steps that the chain was not given the records of; transitions as drawn.
+        For held-out time steps; transitions as sampled.
         """
         found = np.empty((len(chain.states), len(histograms)))
         for k, (z, shares, moves) in enumerate(zip(chain.states, chain.emissions, chain.transitions, strict=True)):

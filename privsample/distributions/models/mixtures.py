@@ -1,4 +1,4 @@
-"""Mixtures of many conjugate posteriors, one for each value that a hidden statistic may have."""
+"""Mixtures of conjugate posteriors, one component for each value of a hidden statistic."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _SMALLEST = -50.0  # log of the share, of the largest weight's, below which a co
 
 
 class Family(NamedTuple):
-    """A family of distributions with two parameters, all functions elementwise in both."""
+    """A family of distributions with two parameters; all functions are elementwise in both."""
 
     name: str
     support: tuple[float, float]
@@ -63,9 +63,10 @@ FAMILIES = {
 
 @frozen_value
 class ConjugateMixture(PosteriorDistribution):
-    """A mixture of distributions of one family, a name in FAMILIES: parameters and log weights of shape (components,).
+    """A mixture of distributions of one family, a name in FAMILIES.
 
-    Weights need not add up to one; components of a share below e^-50 of the largest are left out.
+    Parameters and log weights have shape (components,). Weights are normalised; components with a weight below e^-50 of
+    the largest are omitted.
     """
 
     family: str
@@ -83,50 +84,50 @@ class ConjugateMixture(PosteriorDistribution):
         set_fields(self, first=arrays[0], second=arrays[1], log_weights=log_weights)
 
     @property
-    def _laws(self) -> Family:
+    def _family(self) -> Family:
         return FAMILIES[self.family]
 
     @property
     def weights(self) -> FloatArray:
-        """Probabilities of the components."""
+        """The probabilities of the components."""
         return np.exp(self.log_weights)
 
     @property
     def mean(self) -> FloatArray:
-        """Of the components' means."""
-        return np.asarray(self.weights @ self._laws.mean(self.first, self.second))
+        """The mean of the mixture."""
+        return np.asarray(self.weights @ self._family.mean(self.first, self.second))
 
     @property
     def variance(self) -> FloatArray:
-        """Within the components and between them."""
-        means, within = (f(self.first, self.second) for f in (self._laws.mean, self._laws.variance))
+        """The variance of the mixture: the variance within components plus the variance between their means."""
+        means, within = (f(self.first, self.second) for f in (self._family.mean, self._family.variance))
         return np.asarray(self.weights @ (within + (means - self.mean) ** 2))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """A component for each draw, then its distribution; (size,)."""
+        """Draw a component for each draw, then from it; shape (size,)."""
         steps = np.cumsum(self.weights)
         chosen = np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
         chosen = np.minimum(chosen, len(steps) - 1)
-        return self._laws.sample(rng, self.first[chosen], self.second[chosen])
+        return self._family.sample(rng, self.first[chosen], self.second[chosen])
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """Elementwise."""
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(divide="ignore"):
             return self._blockwise(
-                x, lambda at: np.logaddexp.reduce(self._laws.log_density(at, *self._own) + self.log_weights, axis=1)
+                x, lambda at: np.logaddexp.reduce(self._family.log_density(at, *self._own) + self.log_weights, axis=1)
             )
 
     def below(self, x: FloatArray) -> FloatArray:
         """The distribution function, elementwise."""
         return self._blockwise(
-            np.asarray(x, dtype=np.float64), lambda at: self._laws.below(at, *self._own) @ self.weights
+            np.asarray(x, dtype=np.float64), lambda at: self._family.below(at, *self._own) @ self.weights
         )
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Elementwise, by Newton's steps, or by halving where they leave the bracket."""
+        """Quantiles, elementwise, by Newton steps, or bisection steps where Newton leaves the bracket."""
         shares = np.asarray(q, dtype=np.float64)
-        goal, least, most = shares.ravel(), *self._laws.support
+        goal, least, most = shares.ravel(), *self._family.support
         spread = np.sqrt(self.variance)
         low, high = np.full(goal.shape, self.mean), np.full(goal.shape, self.mean)
         while (short := (self.below(low) > goal) & (low > least)).any():
@@ -146,7 +147,7 @@ class ConjugateMixture(PosteriorDistribution):
         return np.where(goal <= 0, least, np.where(goal >= 1, most, x)).reshape(shares.shape)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Not known in closed form. Raises: TypeError."""
+        """The divergence has no closed form; raises TypeError."""
         raise TypeError(f"the relative entropy of a mixture to a {type(other).__name__} has no closed form")
 
     @property
@@ -154,7 +155,7 @@ class ConjugateMixture(PosteriorDistribution):
         return self.first, self.second
 
     def _blockwise(self, x: FloatArray, row: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """row of (k, 1) arguments against all components, for as many at once as the block allows."""
+        """Apply `row` to arguments of shape (k, 1) against all components, in blocks that fit in memory."""
         flat, result = x.reshape(-1, 1), np.empty(x.size)
         step = max(_BLOCK // len(self.log_weights), 1)
         for start in range(0, x.size, step):
@@ -163,19 +164,19 @@ class ConjugateMixture(PosteriorDistribution):
 
 
 @frozen_value
-class TwoShares(PosteriorDistribution):
-    """The distribution of (theta, 1 - theta), theta following `share`."""
+class TwoCategoryDistribution(PosteriorDistribution):
+    """The distribution of (theta, 1 - theta), where theta has the distribution `share`."""
 
     share: PosteriorDistribution
 
     @property
     def mean(self) -> FloatArray:
-        """Of both."""
+        """The mean of both shares, shape (2,)."""
         return np.array([self.share.mean, 1 - self.share.mean])
 
     @property
     def variance(self) -> FloatArray:
-        """The same for both."""
+        """The variance of both shares, shape (2,); they are equal."""
         return np.array([self.share.variance, self.share.variance])
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
@@ -184,14 +185,14 @@ class TwoShares(PosteriorDistribution):
         return np.column_stack([first, 1 - first])
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Of the first share; x of shape (..., 2)."""
+        """Log density of the first share; x of shape (..., 2)."""
         return self.share.log_density(np.asarray(x)[..., 0])
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Of the first share."""
+        """Quantiles of the first share."""
         return self.share.quantile(q)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """That of the first share."""
-        assert isinstance(other, TwoShares)
+        """The divergence of the first share in nats, equal to that of the pair."""
+        assert isinstance(other, TwoCategoryDistribution)
         return self.share.relative_entropy(other.share)

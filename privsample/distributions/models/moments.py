@@ -1,4 +1,4 @@
-"""Sums of the products of bounded numbers: what a normal model needs of its records. docs/notes/moments.md."""
+"""Models whose statistic holds first and second moments of bounded numbers. docs/notes/moments.md."""
 
 from abc import abstractmethod
 from typing import Any, Self, TypeVar
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 def read_only(array: NDArray[T]) -> NDArray[T]:
-    """The array, which nothing can change from here on."""
+    """Mark the array as read-only and return it."""
     array.flags.writeable = False
     return array
 
@@ -38,38 +38,38 @@ class Moments(Memo):
 
     @cached
     def domains(self) -> tuple[Domain, ...]:
-        """Of each column; a missing number counts as the middle."""
+        """The domain of each column; a missing number counts as the midpoint."""
         return tuple(Domain(low=low, high=high, missing=low / 2 + high / 2) for low, high in self.bounds)
 
     @cached
     def middles(self) -> FloatArray:
-        """Of the bounds, shape (d,)."""
+        """The midpoints of the bounds, shape (d,)."""
         return read_only(np.array([low / 2 + high / 2 for low, high in self.bounds]))
 
     @cached
     def units(self) -> FloatArray:
-        """What one scaled unit is in each column's own, shape (d,)."""
+        """One scaled unit in the units of each column, shape (d,)."""
         return read_only(np.array([high / 2 - low / 2 for low, high in self.bounds]) / self.radius)
 
     @cached
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """i and j of each coordinate of the statistic."""
+        """The indices i and j of each coordinate of the statistic."""
         first, second = np.triu_indices(len(self.bounds) + 1)
         return read_only(first[1:]), read_only(second[1:])
 
     @cached
     def weights(self) -> FloatArray:
-        """Of each coordinate: `square` for squares, else 1."""
+        """The weight of each coordinate: `square` for squares, 1 otherwise."""
         first, second = self.pairs
         return read_only(np.where(first == second, self.square, 1.0))
 
     def clean(self, rows: FloatArray) -> FloatArray:
-        """Each column within its bounds, (n, d). The public rule, total on every input."""
+        """Map each column of rows, shape (n, d), into its bounds by the public rule."""
         columns = [domain.clean(rows[:, j]) for j, domain in enumerate(self.domains)]
         return np.column_stack(columns) if len(rows) else rows
 
     def scaled(self, rows: FloatArray) -> FloatArray:
-        """Clean rows in scaled units, (n, d)."""
+        """Rows after the public rule, in scaled units, shape (n, d)."""
         return np.clip((self.clean(rows) - self.middles) / self.units, -self.radius, self.radius)
 
     def sums(self, rows: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ class Moments(Memo):
         return self.weights * (augmented.T @ augmented)[self.pairs]
 
     def gram(self, statistic: FloatArray, n: float) -> FloatArray:
-        """The sums of all v_i v_j, shape (1 + d, 1 + d)."""
+        """The matrix of the sums of v_i v_j, shape (1 + d, 1 + d)."""
         whole = np.empty((len(self.bounds) + 1,) * 2)
         whole[0, 0] = n
         first, second = self.pairs
@@ -86,7 +86,7 @@ class Moments(Memo):
         return whole
 
     def own_gram(self, statistic: FloatArray, n: float) -> FloatArray:
-        """The sums of all products of 1 and the columns in their own units, with 1 as the last column but one."""
+        """The matrix of sums of products of 1 and the columns in their own units; 1 is the last column but one."""
         width = len(self.bounds)
         to_own = np.zeros((width + 1, width + 1))
         rows = [*range(width - 1), width]
@@ -94,7 +94,7 @@ class Moments(Memo):
         return np.asarray(to_own @ self.gram(statistic, n) @ to_own.T)
 
     def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
-        """A statistic near this one whose moments n records could have: means within bounds, scatter not negative."""
+        """A nearby statistic that n records could have: means in bounds, scatter matrix not negative."""
         gram = self.gram(statistic, n)
         sums = np.clip(gram[0, 1:], -n * self.radius, n * self.radius)
         values, vectors = np.linalg.eigh(gram[1:, 1:] - np.outer(sums, sums) / n)
@@ -109,9 +109,9 @@ class Moments(Memo):
 def conjugate(
     gram: FloatArray, prior: NormalInverseGamma, *, data_weight: float = 1.0, prior_divisor: float = 1.0
 ) -> NormalInverseGamma:
-    """Bayes' rule for a target, the last column, that is normal about a linear function of the columns before it.
+    """The conjugate update for a target, the last column, with a linear mean in the other columns.
 
-    gram: the sums of products of all columns, the last but one of which is constant, shape (k + 1, k + 1).
+    `gram` holds the sums of products of all columns, shape (k + 1, k + 1); the last column but one is constant.
     """
     design, cross, square = data_weight * gram[:-1, :-1], data_weight * gram[:-1, -1], data_weight * gram[-1, -1]
     start, own = np.array(prior.location), prior.precision / prior_divisor
@@ -134,29 +134,66 @@ class MomentModel(Model):
     @property
     @abstractmethod
     def moments(self) -> Moments:
-        """Which moments, and of what: the declared preprocessing."""
+        """The moments that the model needs, and the declared preprocessing."""
 
     @abstractmethod
     def to_data(self, rows: FloatArray) -> Any:
-        """Rows of the numbers in each record, shape (n, d), as data of this model."""
+        """Convert rows of numbers to data of this model.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            The numbers of each record.
+
+        Returns
+        -------
+        object
+            Data as `summarize` takes them.
+        """
 
     @property
     def empty(self) -> FloatArray:
-        """The statistic of no records."""
+        """The statistic of an empty dataset: zeros."""
         return np.zeros(len(self.moments.weights))
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
-        """Means within the bounds, and a covariance that records within them can have."""
+        """A nearby statistic with means within the bounds and a covariance that records within them can have."""
         return self.moments.feasible(statistic, n)
 
 
 @frozen_value
 class NormalUnknownVariance(MomentModel):
-    """Records clipped to `bounds`, normal with unknown mean and variance.
+    """Normal records with unknown mean and variance, clipped to `bounds`.
 
-    The prior: the variance is InverseGamma(shape, scale), the mean N(mean, variance / observations) given it. With u a
-    record scaled to [-1, 1] by its bounds, the statistic is the pair of the sums of u and of 1.5 u^2. A record replaced
-    moves it by at most 2 in L2 norm. The posterior is that of records that were not clipped.
+    The prior: the variance v is InverseGamma(shape, scale), and the mean given v is N(mean, v / observations). With u a
+    record scaled from its bounds to [-1, 1], the statistic is the pair of the sums of u and of 1.5 u^2. Replacing one
+    record moves it by at most 2 in L2 norm. The posterior ignores the clipping.
+
+    Parameters
+    ----------
+    mean : float
+        Prior mean of the mean, finite, in units of the records.
+    observations : float
+        Pseudo-observations of the prior on the mean, finite and > 0.
+    shape : float
+        Shape of the prior of the variance, finite and > 0.
+    scale : float
+        Scale of the prior of the variance, finite and > 0, in squared units of the records.
+    bounds : tuple of float
+        Public bounds (low, high) of a record, finite, low < high.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> model = ps.NormalUnknownVariance(mean=0, observations=1, shape=3, scale=2, bounds=(-1, 2))
+    >>> statistic, n = model.summarize([0.5, 2.0])
+    >>> statistic
+    array([1. , 1.5])
     """
 
     prior_parameters = ("mean", "observations", "shape", "scale")
@@ -180,34 +217,38 @@ class NormalUnknownVariance(MomentModel):
 
     @cached
     def domain(self) -> Domain:
-        """[low, high]; a missing record counts as the middle."""
+        """[low, high]; a missing record counts as the midpoint."""
         return self.moments.domains[0]
 
     @property
     def parameter(self) -> str:
-        """Mean and variance, a pair."""
+        """The name "mean_variance" of the pair of mean and variance."""
         return "mean_variance"
 
     def to_data(self, rows: FloatArray) -> FloatArray:
-        """The one column."""
+        """The only column of the rows."""
         return rows[:, 0]
 
     @cached
-    def differences(self) -> RecordSensitivity:
-        """Corners of a polygon around all |S(x) - S(x')|: where tangents of (a, 1.5 a (2 - a)), 1 <= a <= 2, meet."""
+    def record_sensitivity(self) -> RecordSensitivity:
+        """Vertices of a polygon that contains all |S(x) - S(x')|.
+
+        The boundary is the curve (a, 1.5 a (2 - a)), 1 <= a <= 2; the vertices are the intersections of its tangents,
+        so the polygon is an outer approximation (docs/notes/moments.md).
+        """
         touch = np.linspace(1.0, 2.0, _TANGENTS + 1)
         left, right = touch[:-1], touch[1:]
         corners = np.column_stack([(left + right) / 2, _SQUARE * (left + right - left * right)])
-        return RecordSensitivity(vectors=np.vstack([corners, [2.0, 0.0]]), attained=False)
+        return RecordSensitivity(differences=np.vstack([corners, [2.0, 0.0]]), tight=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
-        """Sums of u and of 1.5 u^2."""
+        """The sums of u and of 1.5 u^2."""
         return self.moments.sums(np.asarray(chunk)[:, None])
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> NormalInverseGamma:
-        """Conjugate, in the records' own units."""
+        """The conjugate normal-inverse-gamma posterior, in the units of the records."""
         prior = NormalInverseGamma(
             location=(self.mean,), precision=np.eye(1) * self.observations, shape=self.shape, scale=self.scale
         )
@@ -215,7 +256,7 @@ class NormalUnknownVariance(MomentModel):
         return conjugate(gram, prior, data_weight=data_weight, prior_divisor=prior_divisor)
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
-        """All four parameters move to the posterior's."""
+        """The model whose four prior parameters are those of the posterior."""
         distribution = self.posterior(statistic, n)
         return NormalUnknownVariance(
             mean=distribution.location[0],
@@ -226,7 +267,7 @@ class NormalUnknownVariance(MomentModel):
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Normal records, clipped; theta is (mean, variance)."""
+        """Simulate clipped normal records; theta is (mean, variance)."""
         mean, variance = theta
         return np.clip(rng.normal(float(mean), float(variance) ** 0.5, n), *self.bounds)
 

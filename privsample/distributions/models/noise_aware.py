@@ -1,4 +1,4 @@
-"""Posteriors given a statistic with noise: the hidden statistic is summed or integrated out. Tools for models.
+"""Posteriors given a noisy statistic: the hidden exact statistic is summed or integrated out.
 
 A count of two categories: Bernstein and Sheldon 2018, section 2; docs/notes/statistics.md. A sum of clipped records:
 docs/notes/clipping.md.
@@ -17,19 +17,19 @@ from privsample.distributions.models.mixtures import ConjugateMixture
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
-LOST = 1e-13  # share of the posterior that a window may leave out
-LARGEST = 1 << 24  # values of the hidden count in a window
+LOST = 1e-13  # posterior mass that may lie outside the range of counts
+LARGEST = 1 << 24  # largest number of values of the hidden count
 
 
 class NoiseAware(NamedTuple):
-    """A posterior distribution and, in words, what it models and how exactly."""
+    """A posterior distribution, and a description of its likelihood and of how exact it is."""
 
     distribution: PosteriorDistribution
     method: str
 
 
-class Counted(NamedTuple):
-    """Consecutive values of a hidden count, their log weights, and the share of the posterior beyond them, at most."""
+class HiddenCounts(NamedTuple):
+    """Consecutive values of a hidden count, their log weights, and a bound on the posterior mass outside them."""
 
     values: FloatArray
     log_weights: FloatArray
@@ -37,22 +37,22 @@ class Counted(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For the method."""
+        """The description for the method."""
         return f"{len(self.values)} values of the hidden count; at most {self.lost:.1g} of the posterior left out"
 
 
-def counted(
+def hidden_counts(
     log_mass: Callable[[float], float],
     steps: Callable[[FloatArray], FloatArray],
     most: float,
     noise: Noise,
     observed: FloatArray,
-) -> Counted:
-    """The counts in {0, ..., most} that the observations leave likely, whatever is far less likely left out.
+) -> HiddenCounts:
+    """The counts in {0, ..., most} with posterior mass of all but 1e-13.
 
-    log_mass: log probability of one count before the observations; steps: its growth from each count to the next.
-    The share left out is certified: beyond the window the noise's masses fall, and all counts together have mass one.
-    Raises: ValueError, for a window of too many counts.
+    `log_mass` is the prior log probability of one count, `steps` its increment from each count to the next. The bound
+    on the omitted mass is certified: outside the range the noise masses decrease, and all prior masses sum to one.
+    Raises ValueError if the range holds too many counts.
     """
     seen = np.sort(observed.ravel())
     reach = noise.reach(np.log(LOST) - 5.0)
@@ -72,7 +72,7 @@ def counted(
         outside = max((float(_log_likelihood(noise, seen, np.array([x]))[0]) for x in beyond), default=-np.inf)
         log_lost = outside - float(np.logaddexp.reduce(log_weights))
         if log_lost <= np.log(LOST):
-            return Counted(values=values, log_weights=log_weights, lost=float(np.exp(log_lost)))
+            return HiddenCounts(values=values, log_weights=log_weights, lost=float(np.exp(log_lost)))
         reach *= 1.25
 
 
@@ -80,8 +80,10 @@ def _log_likelihood(noise: Noise, seen: FloatArray, values: FloatArray) -> Float
     return np.sum([noise.log_mass(y - values) for y in seen], axis=0)
 
 
-def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatArray) -> tuple[ConjugateMixture, str]:
-    """The posterior given a noisy count of successes of n, of a Beta(a, b) prior, and how exact it is."""
+def noisy_count_posterior(
+    a: float, b: float, n: int, noise: Noise, observed: FloatArray
+) -> tuple[ConjugateMixture, str]:
+    """The posterior of a proportion with a Beta(a, b) prior given a noisy count among n, and its description."""
 
     def log_mass(s: float) -> float:
         chosen = -np.log1p(n) - special.betaln(n - s + 1, s + 1)
@@ -90,13 +92,13 @@ def hidden_successes(a: float, b: float, n: int, noise: Noise, observed: FloatAr
     def steps(s: FloatArray) -> FloatArray:
         return np.log1p((a - 1) / (s + 1)) + np.log((n - s) / (n - s - 1 + b))
 
-    found = counted(log_mass, steps, n, noise, observed)
+    found = hidden_counts(log_mass, steps, n, noise, observed)
     s = found.values
     distribution = ConjugateMixture(family="Beta", first=a + s, second=b + n - s, log_weights=found.log_weights)
     return distribution, f"exact, a mixture over {found.words}"
 
 
-def summed(
+def noisy_sum_posterior(
     prior: PosteriorDistribution,
     record: Callable[[float], ClippedRecord],
     n: int,
@@ -105,6 +107,6 @@ def summed(
     *,
     positive: bool,
 ) -> NoiseAware:
-    """The posterior given noisy copies of a sum of clipped records; parameters as of `clipped_posterior`."""
+    """The posterior given noisy copies of a sum of clipped records; parameters as for `clipped_posterior`."""
     distribution = clipped_posterior(prior, record, n, noise, observed, positive=positive)
     return NoiseAware(distribution, "exact likelihood of the sum of clipped records, by its transform; tabulated")

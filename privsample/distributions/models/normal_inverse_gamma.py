@@ -1,4 +1,4 @@
-"""The conjugate distribution of normal coefficients and of the variance that goes with them."""
+"""The normal-inverse-gamma distribution of regression coefficients and their variance."""
 
 import numpy as np
 from scipy import special

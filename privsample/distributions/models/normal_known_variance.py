@@ -1,4 +1,4 @@
-"""Bounded numbers of known variance, with a normal prior on their mean."""
+"""Bounded numbers of known variance with a normal prior on their mean."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Self
@@ -11,18 +11,43 @@ from privsample.distributions.clipping.moments import NUMPY, normal_moments
 from privsample.distributions.clipping.records import ClippedNormal
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
-from privsample.distributions.models.noise_aware import NoiseAware, summed
+from privsample.distributions.models.noise_aware import NoiseAware, noisy_sum_posterior
 from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
-from privsample.distributions.parametric.truncated import heated
+from privsample.distributions.parametric.truncated import temper
 from privsample.distributions.shifts import NormalShift
 
 
 @frozen_value
 class NormalKnownVariance(Model):
-    """Records clipped to `bounds`, normal of known `noise_variance`; a Normal(mean, variance) prior on their mean."""
+    """Normal records of known variance, clipped to `bounds`, with a Normal(mean, variance) prior on their mean.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of the prior, finite, in units of the records.
+    variance : float
+        Variance of the prior, finite and > 0, in squared units of the records.
+    noise_variance : float
+        Variance of one record given the mean, finite and > 0, in squared units of the records.
+    bounds : tuple of float
+        Public bounds (low, high) of a record, finite, low < high; values outside are clipped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> model = ps.NormalKnownVariance(mean=0, variance=1, noise_variance=1, bounds=(-1, 1))
+    >>> print(f"{model.posterior(np.array(2.0), 3).mean:.2f}")
+    0.50
+    """
 
     command_name = "normal-known-variance"
     prior_parameters = ("mean", "variance")
@@ -45,25 +70,25 @@ class NormalKnownVariance(Model):
 
     @cached
     def domain(self) -> Domain:
-        """[low, high]; a missing record counts as the middle."""
+        """[low, high]; a missing record counts as the midpoint."""
         low, high = self.bounds
         return Domain(low=low, high=high, missing=low / 2 + high / 2)
 
     @property
     def parameter(self) -> str:
-        """The mean."""
+        """The name "mean" of the mean of the records."""
         return "mean"
 
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> Normal:
-        """Precision 1/(m variance) + r n / noise_variance, mean weighted by precision."""
+        """The normal posterior of precision 1/(m variance) + r n / noise_variance."""
         own, theirs = 1 / (prior_divisor * self.variance), data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalKnownVariance":
-        """Mean and variance move to the posterior's."""
+        """The model whose prior mean and variance are those of the posterior."""
         distribution = self.posterior(statistic, n)
         return NormalKnownVariance(
             mean=distribution.location,
@@ -73,9 +98,9 @@ class NormalKnownVariance(Model):
         )
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
-        """From the likelihood of the sum of clipped records, by its transform."""
+        """The posterior with the exact likelihood of the sum of clipped records, by its Fourier transform."""
         deviation = self.noise_variance**0.5
-        return summed(
+        return noisy_sum_posterior(
             self.prior,
             lambda mean: ClippedNormal(mean=mean, deviation=deviation, bounds=self.bounds),
             n,
@@ -85,13 +110,13 @@ class NormalKnownVariance(Model):
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Normal records, clipped."""
+        """Simulate clipped normal records."""
         return np.clip(rng.normal(float(theta), self.noise_variance**0.5, n), *self.bounds)
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
     ) -> FloatArray:
-        """Exact up to `one_by_one` records, by the central limit theorem beyond."""
+        """Exact for at most `one_by_one` records; above, a normal approximation with the exact moments."""
         if n <= one_by_one:
             return self.statistic(self.simulate(theta, n, rng))
         mean, variance = normal_moments(NUMPY, float(theta), self.noise_variance**0.5, *self.bounds)
@@ -104,24 +129,24 @@ class NormalKnownVariance(Model):
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """The two bounds; what the others hold only moves both posteriors."""
+        """The two bounds; the other records shift both posteriors alike."""
         low, high = self.bounds
         return ((low, low, high),)
 
     @property
     def neighbouring_posteriors(self) -> tuple[NormalShift, ...]:
-        """From one bound to the other."""
+        """A record changes from one bound to the other."""
         low, high = self.bounds
         return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
 
-    def knows_groups(self, prior_divisor: float) -> bool:
-        """All from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
+    def supports_groups(self, prior_divisor: float) -> bool:
+        """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
         del prior_divisor
         return True
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:
-        """y is the mean."""
-        (low, high), (least, most), distribution = bounds, self.bounds, heated(self.prior, temperature)
+        """The bounds in the mean."""
+        (low, high), (least, most), distribution = bounds, self.bounds, temper(self.prior, temperature)
         assert isinstance(distribution, Normal)
         slope = (most - least) / self.noise_variance
         weight = n / temperature

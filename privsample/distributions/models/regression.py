@@ -17,16 +17,48 @@ from privsample.errors import SchemaError
 
 @frozen_value
 class LinearRegression(MomentModel):
-    """A target that is normal about a linear function of the features, all clipped to public bounds.
+    """Bayesian linear regression with features and target clipped to public bounds.
 
-    Each number is scaled by its bounds to u in [-1, 1]. The prior: the variance is InverseGamma(shape, scale), in
-    squared units of the target; given it, coefficients and intercept of the scaled numbers are each normal about 0,
-    with this variance over `observations`. The statistic holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over
-    features and target, s = u / sqrt(d) for d numbers in a record. A record replaced moves it by at most 2 in L2 norm.
-    The posterior is that of records that were not clipped. Inference that is aware of noise takes the features to be
-    normal: means and deviations of the scaled features have priors of size `spread`.
+    Each number is scaled from its bounds to u in [-1, 1]. The prior: the variance v is InverseGamma(shape, scale);
+    given v, the coefficients and the intercept of the scaled numbers are independent N(0, v / observations). The
+    statistic holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over features and target, s = u / sqrt(d) for d numbers
+    in a record. Replacing one record moves it by at most 2 in L2 norm. The posterior ignores the clipping. Noise-aware
+    inference models the scaled features as normal, with priors of scale `spread` on their means and standard
+    deviations.
 
     Data are a pair (rows of shape (n, features), targets of shape (n,)).
+
+    Parameters
+    ----------
+    feature_bounds : tuple of pairs of float
+        Public bounds (low, high) of each feature, at least one feature; values outside are clipped.
+    target_bounds : tuple of float
+        Public bounds (low, high) of the target; values outside are clipped.
+    shape : float
+        Shape of the prior of the variance, finite and > 0.
+    scale : float
+        Scale of the prior of the variance, finite and > 0, in squared units of the target.
+    observations : float, default 1
+        Pseudo-observations of the prior on the coefficients, finite and > 0.
+    spread : float, default 0.5
+        Scale of the priors on means and standard deviations of the scaled features, finite and > 0.
+    public : tuple of float, default ()
+        Statistic of public records that update the prior; see `with_public_data`.
+    public_n : int, default 0
+        Number of public records, >= 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> model = ps.LinearRegression(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
+    >>> statistic, n = model.summarize(([[0.2], [0.8]], [0.1, 0.5]))
+    >>> n, statistic.size
+    (2, 5)
     """
 
     description = "the vector of coefficients and variance"
@@ -59,55 +91,71 @@ class LinearRegression(MomentModel):
 
     @cached
     def domain(self) -> Domain:
-        """Of each number after scaling; a missing one counts as the middle of its bounds."""
+        """The domain of each scaled number; a missing number counts as the midpoint of its bounds."""
         return Domain(low=-1.0, high=1.0, missing=0.0)
 
     @cached
     def likelihood(self) -> tuple[Any, ...]:
-        """The bounds."""
+        """The bounds: models with equal bounds differ in their priors only."""
         return type(self).__name__, self.feature_bounds, self.target_bounds
 
     @property
     def parameter(self) -> str:
-        """A vector: the coefficients, the intercept and the variance."""
+        """The name of the vector of coefficients, intercept and variance."""
         return "coefficients_intercept_variance"
 
     def to_data(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Features, and the target."""
+        """The pair (features, target)."""
         return rows[:, :-1], rows[:, -1]
 
     @cached
-    def differences(self) -> RecordSensitivity:
-        """The largest move of one coordinate, 2 / sqrt(d), in as many as their sum, the L1 sensitivity, allows."""
+    def record_sensitivity(self) -> RecordSensitivity:
+        """An upper bound: the largest change 2 / sqrt(d) in as many coordinates as the L1 sensitivity allows.
+
+        The L1 sensitivity is derived in docs/notes/moments.md.
+        """
         d, r = len(self.feature_bounds) + 1, self.moments.radius
         total = (1 + r * (d - 1 + 2**0.5)) ** 2 / (2 + 2 * (2**0.5 - 1) / d)
         whole, rest = divmod(total, 2 * r)
-        return RecordSensitivity(vectors=np.array([[2 * r] * int(whole) + [rest]]), length=2.0, attained=False)
+        return RecordSensitivity(differences=np.array([[2 * r] * int(whole) + [rest]]), l2=2.0, tight=False)
 
     def statistic(self, chunk: FloatArray) -> FloatArray:
         """Weighted second moments of rows (features, target), shape (k, features + 1)."""
         return self.moments.sums(chunk)
 
     def summarize(self, data: Any) -> tuple[FloatArray, int]:
-        """Statistic and number of records of a pair (rows, targets). Raises: SchemaError."""
+        """Statistic and number of records of a pair (rows, targets). Raises SchemaError."""
         rows = self.records(data)
         return self.statistic(rows), len(rows)
 
     def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
-        """How many numbers the public rule would move, by reason, and the number of records: for the curator.
-
-        Raises: SchemaError.
-        """
+        """Count the numbers that the public rule changes, by reason, and the records; for the curator only."""
         del domain  # each column has its own
         total: dict[str, int] = {}
         rows = self.records(data)
         for own, column in zip(self.moments.domains, rows.T, strict=True):
-            for reason, found in own.counted([column]).items():
+            for reason, found in own.count_problems([column]).items():
                 total[reason] = total.get(reason, 0) + found
         return total, len(rows)
 
     def records(self, data: Any) -> FloatArray:
-        """Features and target side by side, shape (n, features + 1). Raises: SchemaError."""
+        """Features and target in one array.
+
+        Parameters
+        ----------
+        data : pair
+            Rows of shape (n, features) and targets of shape (n,).
+
+        Returns
+        -------
+        array of shape (n, features + 1)
+            The records.
+
+        Raises
+        ------
+        SchemaError
+            If the data do not have this form.
+        """
         if not (isinstance(data, (tuple, list)) and len(data) == 2):
             raise SchemaError("data must be a pair (rows, targets): rows of shape (n, features), targets of shape (n,)")
         rows = table(data[0], len(self.feature_bounds))
@@ -119,7 +167,7 @@ class LinearRegression(MomentModel):
     def posterior(
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
     ) -> NormalInverseGamma:
-        """Conjugate; coefficients and intercept in the records' own units."""
+        """The conjugate posterior; coefficients and intercept are in the units of the records."""
         location, to_own = self._own_prior
         inverse = np.linalg.inv(to_own)
         distribution = NormalInverseGamma(
@@ -134,7 +182,7 @@ class LinearRegression(MomentModel):
         return conjugate(gram, distribution, data_weight=data_weight, prior_divisor=prior_divisor)
 
     def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
-        """Kept beside the prior's parameters."""
+        """The model that stores the statistic of the public records next to the prior parameters."""
         total = np.asarray(statistic) + (np.array(self.public) if self.public_n else 0.0)
         return LinearRegression(
             feature_bounds=self.feature_bounds,
@@ -148,8 +196,9 @@ class LinearRegression(MomentModel):
         )
 
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-        """Clipped rows (features, target); theta as `parameter` says; the distribution of the features from its own
-        prior.
+        """Simulate clipped rows (features, target).
+
+        theta holds coefficients, intercept and variance; the distribution of the features is drawn from its prior.
         """
         width = len(self.feature_bounds)
         mean = self.spread * rng.standard_normal(width)
@@ -163,12 +212,12 @@ class LinearRegression(MomentModel):
 
     @classmethod
     def example(cls) -> Self:
-        """One feature."""
+        """A model with one feature."""
         return cls(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
 
     @property
     def _own_prior(self) -> tuple[FloatArray, FloatArray]:
-        """Coefficients and intercept in own units are location + sqrt(v) to_own z, z ~ N(0, I / observations)."""
+        """Location and matrix A of the prior in own units: location + sqrt(v) A z, z ~ N(0, I / observations)."""
         middles, halves = self.moments.middles, self.moments.units * self.moments.radius
         width = len(self.feature_bounds)
         to_own = np.diag([*(1 / halves[:-1]), 1.0])

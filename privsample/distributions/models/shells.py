@@ -1,8 +1,8 @@
-"""Public bounds on the posterior of a logistic regression: a plan for an exact rejection sampler, and what it costs.
+"""Envelope of an exact rejection sampler for logistic regression posteriors, and its expected number of proposals.
 
-Everything here is in units of the prior: with v = w - w0, the negative log density rises by
-g.v + |v|^2/2 + v'Hv psi(rho |v|) at least, where g is its gradient at w0, H the data's part of its Hessian there, rho
-the largest norm of a row and psi(t) = (e^-t + t - 1)/t^2. Proofs are in docs/notes/glm.md.
+All quantities are in units of the prior. With v = w - w0, the negative log density rises by at least
+g.v + |v|^2/2 + v'Hv psi(rho |v|), where g is its gradient at w0, H the data's part of its Hessian there, rho the
+largest norm of a row and psi(t) = (e^-t + t - 1)/t^2. Proofs are in docs/notes/glm.md.
 """
 
 import numpy as np
@@ -18,11 +18,11 @@ _STARTS = np.geomspace(0.05, 4.0, 23)  # of the first radius, in units of sqrt(d
 
 @frozen_value
 class RejectionEnvelope:
-    """Shells inner < |v| <= outer around the mode, in each of which the density lies below a Gaussian function.
+    """Shells inner < |v| <= outer around the mode, in each of which a Gaussian function bounds the density.
 
-    Its precision is tilt * I + curvature * H, and it is e^(-(1 - tilt) inner^2 / 2) at the centre but for g. All arrays
-    have shape (shells,). `log_proposals` bounds the log of the expected number of proposals for a draw, whatever the
-    data are, where w0 is the mode.
+    The Gaussian function has precision tilt * I + curvature * H and value e^(-(1 - tilt) inner^2 / 2) at the centre, up
+    to the factor of g. All arrays have shape (shells,). `log_proposals` is an upper bound, for any data, on the log of
+    the expected number of proposals per draw if w0 is the mode.
     """
 
     inner: FloatArray
@@ -39,12 +39,12 @@ class RejectionEnvelope:
 
     @property
     def log_heights(self) -> FloatArray:
-        """log of the Gaussian functions at the centre, but for g; shape (shells,)."""
+        """Logs of the Gaussian functions at the centre, without the factor of g; shape (shells,)."""
         return np.asarray(-0.5 * (1.0 - self.tilt) * self.inner**2)
 
 
 def plan(*, weight: float, reach: float, dimension: int) -> RejectionEnvelope:
-    """The shells with the least bound for any data of total weight n r and rows of norm at most `reach`."""
+    """The envelope with the smallest bound, for any data of total weight n r and rows of norm at most `reach`."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         mean = weight * reach * reach / (4 * dimension)  # of the eigenvalues of H, at most
         whole = _whole_space(mean, dimension)
@@ -54,14 +54,14 @@ def plan(*, weight: float, reach: float, dimension: int) -> RejectionEnvelope:
 
 
 def _whole_space(mean: float, dimension: int) -> RejectionEnvelope:
-    """One shell, under the prior's curvature alone: the determinant of I + H at most."""
+    """One shell with the curvature of the prior alone; the bound is the largest determinant of I + H."""
     cost = 0.5 * dimension * float(np.log1p(mean))
     one, zero = np.ones(1), np.zeros(1)
     return RejectionEnvelope(inner=zero, outer=np.full(1, np.inf), tilt=one, curvature=zero, log_proposals=cost)
 
 
 def _normalizer(mean: float, reach: float, dimension: int) -> tuple[float, float]:
-    """alpha, and the log of a lower bound of the normaliser over det(I + alpha H)^(-1/2): the mass in a ball."""
+    """alpha, and the log of a lower bound on the normaliser over det(I + alpha H)^(-1/2): the mass in a ball."""
     radii = np.sqrt(dimension) * _STARTS
     inside = np.log(special.gammainc(dimension / 2, radii**2 / 2))
     upper = 2 * _psi_above(reach * radii)
@@ -72,6 +72,7 @@ def _normalizer(mean: float, reach: float, dimension: int) -> tuple[float, float
 def _concentric(
     start: float, mean: float, upper: float, log_normalizer: float, reach: float, dimension: int
 ) -> RejectionEnvelope:
+    """Shells with geometrically growing radii from `start` on."""
     outer = np.sqrt(dimension) * start * _GROWTH ** np.arange(_COUNT)
     inner, outer = np.append(0.0, outer), np.append(outer, np.inf)
     curvature = 2 * _psi_below(reach * outer)

@@ -1,4 +1,4 @@
-"""Sums of many simulated records at once, for models that know their first two moments."""
+"""Simulation of sums of many records, for models whose first two moments are known."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The distributions that conjugate posteriors follow: density, moments, relative entropy, exact sampler."""
+"""The distributions of conjugate posteriors: density, moments, relative entropy and exact samplers."""
 
 from abc import ABC, abstractmethod
 
@@ -10,42 +10,103 @@ from privsample._value import frozen_value, set_fields
 
 
 class PosteriorDistribution(ABC):
-    """A distribution of one parameter: a number, or a vector of public length."""
+    """The distribution of one parameter, which is a number or a vector of public length."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def mean(self) -> FloatArray:
-        """Expectation, shape ()  or (K,)."""
+        """The expectation, shape () or (K,)."""
 
     @property
     @abstractmethod
     def variance(self) -> FloatArray:
-        """Variance of each coordinate, shape () or (K,)."""
+        """The variance of each coordinate, shape () or (K,)."""
 
     @abstractmethod
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Independent exact draws, shape (size,) or (size, K)."""
+        """Independent exact draws.
+
+        Parameters
+        ----------
+        size : int
+            Number of draws, >= 0.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (size,) or (size, K)
+            The draws.
+        """
 
     @abstractmethod
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Log density at x, shape (...) or (..., K) to (...)."""
+        """Log density at x.
+
+        Parameters
+        ----------
+        x : array of shape (...) or (..., K)
+            Values of the parameter.
+
+        Returns
+        -------
+        array of shape (...)
+            Log densities, in nats.
+        """
 
     @abstractmethod
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles of the distribution (of the first coordinate, where it is a vector)."""
+        """Quantiles of the distribution; of the first coordinate if the parameter is a vector.
+
+        Parameters
+        ----------
+        q : array
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        array
+            Quantiles, of the shape of `q`.
+        """
 
     @abstractmethod
     def relative_entropy(self, other: "PosteriorDistribution") -> float:
-        """KL(self || other) in nats, for a distribution of the same family; infinite never occurs on open parameter
-        sets.
+        """Kullback-Leibler divergence KL(self || other).
+
+        Parameters
+        ----------
+        other : PosteriorDistribution
+            A distribution of the same family.
+
+        Returns
+        -------
+        float
+            The divergence in nats, finite and >= 0.
         """
 
 
 @frozen_value
 class Beta(PosteriorDistribution):
-    """Beta(a, b) on (0, 1)."""
+    """Beta(a, b) distribution on (0, 1).
+
+    Parameters
+    ----------
+    a, b : float
+        Shape parameters, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.Beta(a=2, b=6).mean:.2f}")
+    0.25
+    """
 
     a: float
     b: float
@@ -55,36 +116,55 @@ class Beta(PosteriorDistribution):
 
     @property
     def mean(self) -> FloatArray:
-        """a / (a + b)."""
+        """The mean a / (a + b)."""
         return np.asarray(self.a / (self.a + self.b))
 
     @property
     def variance(self) -> FloatArray:
-        """ab / ((a + b)^2 (a + b + 1))."""
+        """The variance ab / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
         return np.asarray(self.a / total * (self.b / total) / (total + 1))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size,)."""
+        """Independent draws by NumPy, shape (size,)."""
         return rng.beta(self.a, self.b, size)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density, elementwise."""
         return special.xlogy(self.a - 1, x) + special.xlog1py(self.b - 1, -x) - special.betaln(self.a, self.b)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Quantiles by the inverse regularised incomplete beta function, elementwise."""
         return special.betaincinv(self.a, self.b, q)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """By the Dirichlet formula with two coordinates."""
+        """Kullback-Leibler divergence in nats, by the Dirichlet formula with two coordinates."""
         assert isinstance(other, Beta)
         return Dirichlet(alpha=(self.a, self.b)).relative_entropy(Dirichlet(alpha=(other.a, other.b)))
 
 
 @frozen_value
 class Dirichlet(PosteriorDistribution):
-    """Dirichlet(alpha) on the simplex."""
+    """Dirichlet(alpha) distribution on the probability simplex.
+
+    Parameters
+    ----------
+    alpha : tuple of float
+        Concentration parameters, shape (K,), each finite and > 0.
+
+    Raises
+    ------
+    TypeError
+        If `alpha` is not a list of numbers.
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.Dirichlet(alpha=(1, 1, 2)).mean
+    array([0.25, 0.25, 0.5 ])
+    """
 
     alpha: tuple[float, ...]
 
@@ -93,30 +173,30 @@ class Dirichlet(PosteriorDistribution):
 
     @property
     def mean(self) -> FloatArray:
-        """alpha / sum(alpha)."""
+        """The mean alpha / sum(alpha), shape (K,)."""
         alpha = np.array(self.alpha)
         return alpha / alpha.sum()
 
     @property
     def variance(self) -> FloatArray:
-        """Of each coordinate."""
+        """The variance of each coordinate, shape (K,)."""
         return self.mean * (1 - self.mean) / (sum(self.alpha) + 1)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size, K)."""
+        """Independent draws by NumPy, shape (size, K)."""
         return rng.dirichlet(self.alpha, size)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """x of shape (..., K)."""
+        """Log density at x of shape (..., K)."""
         alpha = np.array(self.alpha)
         return special.xlogy(alpha - 1, x).sum(-1) + special.gammaln(alpha.sum()) - special.gammaln(alpha).sum()
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Of the first coordinate, which is a Beta."""
+        """Quantiles of the first coordinate, whose distribution is Beta(alpha_1, sum of the others)."""
         return special.betaincinv(self.alpha[0], sum(self.alpha[1:]), q)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Standard; accurate to about 1e-16 of the log-Gamma terms."""
+        """Kullback-Leibler divergence in nats, by the closed form; error about 1e-16 of the log-Gamma terms."""
         assert isinstance(other, Dirichlet)
         p, q = np.array(self.alpha), np.array(other.alpha)
         constants = (
@@ -127,7 +207,26 @@ class Dirichlet(PosteriorDistribution):
 
 @frozen_value
 class Gamma(PosteriorDistribution):
-    """Gamma(shape, rate) on (0, inf)."""
+    """Gamma(shape, rate) distribution on (0, inf).
+
+    Parameters
+    ----------
+    shape : float
+        Shape, finite and > 0.
+    rate : float
+        Rate, the inverse of the scale, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.Gamma(shape=3, rate=2).mean:.1f}")
+    1.5
+    """
 
     shape: float
     rate: float
@@ -137,29 +236,29 @@ class Gamma(PosteriorDistribution):
 
     @property
     def mean(self) -> FloatArray:
-        """shape / rate."""
+        """The mean shape / rate."""
         return np.asarray(self.shape / self.rate)
 
     @property
     def variance(self) -> FloatArray:
-        """shape / rate^2."""
+        """The variance shape / rate^2."""
         return np.asarray(self.shape / self.rate / self.rate)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size,)."""
+        """Independent draws by NumPy, shape (size,)."""
         return rng.gamma(self.shape, 1 / self.rate, size)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density, elementwise."""
         constant = self.shape * np.log(self.rate) - special.gammaln(self.shape)
         return special.xlogy(self.shape - 1, x) - self.rate * x + constant
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Quantiles by the inverse regularised incomplete gamma function, elementwise."""
         return special.gammaincinv(self.shape, q) / self.rate
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Standard."""
+        """Kullback-Leibler divergence in nats, by the closed form."""
         assert isinstance(other, Gamma)
         p, q = self, other
         shapes = (p.shape - q.shape) * special.digamma(p.shape) - special.gammaln(p.shape) + special.gammaln(q.shape)
@@ -169,7 +268,26 @@ class Gamma(PosteriorDistribution):
 
 @frozen_value
 class Normal(PosteriorDistribution):
-    """Normal with mean `location` and standard deviation `scale`."""
+    """Normal distribution with mean `location` and standard deviation `scale`.
+
+    Parameters
+    ----------
+    location : float
+        Mean, finite.
+    scale : float
+        Standard deviation, finite and > 0.
+
+    Raises
+    ------
+    ValueError
+        If `location` is not finite, or `scale` not finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.Normal(location=0, scale=2).quantile(0.975):.2f}")
+    3.92
+    """
 
     location: float
     scale: float
@@ -179,28 +297,28 @@ class Normal(PosteriorDistribution):
 
     @property
     def mean(self) -> FloatArray:
-        """location."""
+        """The mean, `location`."""
         return np.asarray(self.location)
 
     @property
     def variance(self) -> FloatArray:
-        """scale squared."""
+        """The variance, `scale` squared."""
         return np.asarray(self.scale**2)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size,)."""
+        """Independent draws by NumPy, shape (size,)."""
         return rng.normal(self.location, self.scale, size)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density, elementwise."""
         return -0.5 * ((x - self.location) / self.scale) ** 2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Quantiles by the inverse normal distribution function, elementwise."""
         return self.location + self.scale * special.ndtri(q)
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Standard."""
+        """Kullback-Leibler divergence in nats, by the closed form."""
         assert isinstance(other, Normal)
         ratio = (self.scale / other.scale) ** 2
         shift = ((self.location - other.location) / other.scale) ** 2

@@ -1,4 +1,4 @@
-"""The sum of two independent Laplace variables, equal in scale or not, without cancellation."""
+"""The sum of two independent Laplace variables with equal or different scales, computed without cancellation."""
 
 import numpy as np
 
@@ -49,5 +49,5 @@ class LaplaceSum:
         return -y / self.wide + np.log1p(self.weight(y)) - np.log(2 * (self.wide + self.narrow))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Independent draws."""
+        """Independent draws of the given shape."""
         return rng.laplace(0.0, self.scale, shape) + rng.laplace(0.0, self.further_scale, shape)

@@ -1,6 +1,4 @@
-"""Exact draws by rejection from distributions that are held inside bounds; how much is rejected stays bounded at any
-extreme.
-"""
+"""Exact rejection samplers for distributions truncated to bounds; the rejection rate stays bounded for any bounds."""
 
 from collections.abc import Callable
 
@@ -16,24 +14,24 @@ _NEWTON = 3
 _TINY = float(np.finfo(np.float64).tiny)
 _LAGUERRE = np.polynomial.laguerre.laggauss(32)
 
-_STEPS = 2.0 ** (-np.arange(4400) / 4)  # of the distance to a bound: finer than any float
+_STEPS = 2.0 ** (-np.arange(4400) / 4)  # fractions of the distance to a bound, down to the smallest double
 
 
-def log_concave(
+def sample_log_concave(
     fall: Callable[[FloatArray], FloatArray], left: float, right: float, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draws on [left, right], left <= 0 <= right, from the log-concave density e^fall(z), which peaks at fall(0) = 0.
+    """Draws on [left, right], left <= 0 <= right, from the log-concave density e^fall(z) with mode 0, fall(0) = 0.
 
-    Proposals are flat until the density has fallen by e and exponential beyond, by concavity (Devroye 1986, section
-    VII.2); more than a third are kept. Returns: (size,).
+    Proposals are uniform until the density has fallen by a factor e and exponential beyond; concavity makes them an
+    envelope (Devroye 1986, section VII.2). More than a third are accepted. Returns an array of shape (size,).
     """
     ends, drops = np.transpose([_side(fall, sign, abs(end)) for sign, end in ((-1.0, left), (1.0, right))])
-    tails = np.isfinite(drops)  # the others reach their bound before they have fallen by e
+    tails = np.isfinite(drops)  # False: the bound is reached before the density has fallen by a factor e
     with np.errstate(over="ignore"):
         rates = np.minimum(np.divide(drops, ends, out=np.ones(2), where=tails), 1e300)
     beyond = np.where(tails, np.exp(-drops), 0.0) / rates
     masses = np.array([beyond[0], ends[0], ends[1], beyond[1]])
-    if masses.sum() == 0.0:  # the bounds are one number apart from rounding
+    if masses.sum() == 0.0:  # the bounds are equal up to rounding
         return np.zeros(size)
     kept = np.empty(0)
     while len(kept) < size:
@@ -51,7 +49,7 @@ def log_concave(
 
 
 def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> tuple[float, float]:
-    """How far from the peak the proposals are flat, and how far the density has fallen there; +inf: to the bound."""
+    """Half-width of the uniform proposals on one side, and the fall of the log density there; +inf up to the bound."""
     with np.errstate(over="ignore"):
         drops = -fall(sign * end * _STEPS)
     if end == 0.0 or drops[0] <= 1.0:
@@ -60,17 +58,17 @@ def _side(fall: Callable[[FloatArray], FloatArray], sign: float, end: float) -> 
     return float(end * _STEPS[at]), float(min(drops[at], 1e300))
 
 
-def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """One draw for each row of alpha, (rows, K), from its Dirichlet distribution where every share is at least `low`,
-    (rows,).
+def sample_truncated_dirichlet(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """One draw for each row of alpha, (rows, K), from its Dirichlet distribution with every share >= `low`, (rows,).
 
-    A category whose alpha is 0 is none: its share is 0. `low` lies below one over the number of categories, by more
-    than rounding.
-    The shares are independent Gamma variables from `low` on, of any common rate, given that they add up to one: all but
-    one are drawn, and that one is what is left to one, kept in proportion to its own density there. It is the widest;
-    but where no alpha is above one, whose densities are unbounded near 0, it is category j with `_odds`, and of the
-    distribution of alpha_j + 1: these distributions are the first one times the share of j, and add up to it. The rate
-    only decides how many are kept, of the order of 1/sqrt(K). Returns: (rows, K).
+    A share whose alpha is 0 is 0. `low` is below one over the number of categories by more than rounding.
+
+    The shares are independent Gamma variables truncated to [low, inf), of any common rate, conditioned on the sum 1.
+    All shares but one are drawn; that one is the remainder, accepted in proportion to its own density. The omitted
+    share is the one with the largest alpha. If no alpha exceeds 1, all densities are unbounded near 0; the omitted
+    category j is then random with probabilities `_odds`, and its density is that of alpha_j + 1: these distributions
+    are the target times the share of j, and add up to the target. The rate only affects the acceptance probability, of
+    the order of 1/sqrt(K). Returns an array of shape (rows, K).
     """
     result, rates = np.empty_like(alpha), _rates(alpha, low)
     left_out = alpha.argmax(axis=1)
@@ -87,7 +85,7 @@ def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) ->
         power = shares[each, out] - np.where(mixed, 0.0, 1.0)
         shares[each, out] = 0.0
         at, category = np.nonzero(shares)
-        drawn = gamma_above(shares[at, category], (rate * least)[at], rng)
+        drawn = sample_truncated_gamma(shares[at, category], (rate * least)[at], rng)
         shares[at, category] = np.maximum(drawn / rate[at], least[at])
         left, peak = 1.0 - shares.sum(axis=1), np.maximum(least, power / rate)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,9 +98,9 @@ def held_shares(alpha: FloatArray, low: FloatArray, rng: np.random.Generator) ->
 
 
 def _odds(alpha: FloatArray, low: FloatArray, rates: FloatArray) -> FloatArray:
-    """How often each category is the one left out, (rows, K), up to a factor for each row; for alpha of at most one.
+    """Unnormalised probabilities of each category to be omitted, (rows, K), for alpha of at most one.
 
-    The highest value of x^alpha e^(-rate x) from `low` on, over the mass of x^(alpha - 1) e^(-rate x) there.
+    The maximum of x^alpha e^(-rate x) on [low, inf), divided by the mass of x^(alpha - 1) e^(-rate x) there.
     """
     rate, least, shapes = rates[:, None], low[:, None], np.where(alpha > 0.0, alpha, 1.0)
     start, peak = rate * least, np.maximum(least, shapes / rate)
@@ -115,12 +113,12 @@ def _odds(alpha: FloatArray, low: FloatArray, rates: FloatArray) -> FloatArray:
     return np.exp(heights - heights.max(axis=1, keepdims=True))
 
 
-def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Gamma(shape, 1) variables given that each is at least `low` > 0; the two broadcast.
+def sample_truncated_gamma(shape: FloatArray, low: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Gamma(shape, 1) variables conditioned to be at least `low` > 0; the two arguments broadcast.
 
-    Up to the mean by plain rejection; from there on by an exponential distribution tangent at its best point, low +
-    1/beta (Dagpunar 1978; Philippe 1997); shapes up to one by a power below 1 and an exponential distribution above, of
-    which some third is kept (Ahrens and Dieter 1974). Returns: their common shape.
+    Below the mean, plain rejection; above, an exponential proposal tangent at its optimal point, low + 1/beta (Dagpunar
+    1978; Philippe 1997). For shapes up to 1, a power density below 1 and an exponential density above, with acceptance
+    of about a third (Ahrens and Dieter 1974). Returns an array of the common shape.
     """
     full = np.broadcast_shapes(np.shape(shape), np.shape(low))
     shape, low = (part.ravel() for part in np.broadcast_arrays(shape, low))
@@ -139,27 +137,28 @@ def gamma_above(shape: FloatArray, low: FloatArray, rng: np.random.Generator) ->
 
 
 def _tried(waiting: Rows) -> Rows:
-    """The rows that wait, each as often as makes a worthwhile batch; of several that are kept any one may stay."""
+    """The waiting rows, repeated to a batch of efficient size; any accepted copy of a row may be used."""
     return np.repeat(waiting, max(1, _BATCH // len(waiting)))
 
 
 def _rest(waiting: Rows, kept: NDArray[np.bool_]) -> Rows:
-    """The rows of which none was kept."""
+    """The rows of which no copy was accepted."""
     return waiting[~kept.reshape(len(waiting), -1).any(axis=1)]
 
 
 def _tangent(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Proposals for shapes above one, and the log of how often each is kept."""
+    """Proposals for shapes above one, and their log acceptance probabilities."""
     near, gap = t <= a, t - a
     root = np.sqrt(gap * gap + 4.0 * t)
-    beta = np.where(gap > 0.0, (gap + root) / (2.0 * t), 2.0 / (root - np.minimum(gap, 0.0)))  # neither cancels
+    # Each branch is free of cancellation.
+    beta = np.where(gap > 0.0, (gap + root) / (2.0 * t), 2.0 / (root - np.minimum(gap, 0.0)))
     x, best = np.where(near, rng.standard_gamma(a), t + rng.standard_exponential(len(a)) / beta), t + 1.0 / beta
     off = np.where(near, 0.0, (x - best) / best)
     return x, np.where(near & (x < t), -np.inf, (a - 1.0) * (np.log1p(off) - off))
 
 
 def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """The same for shapes of at most one: x^(a-1) on [t, 1], e^-x beyond."""
+    """Proposals for shapes <= 1, x^(a-1) on [t, 1] and e^-x beyond, and their log acceptance probabilities."""
     start = np.maximum(t, 1.0)
     grown = -np.expm1(a * np.log(np.minimum(t, 1.0)))  # a times the mass of x^(a-1) on [t, 1]
     below = rng.random(len(a)) * (grown / a + np.exp(-1.0)) < grown / a
@@ -169,20 +168,20 @@ def _power(a: FloatArray, t: FloatArray, rng: np.random.Generator) -> tuple[Floa
 
 
 def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
-    """The rate at which the Gamma variables add up to about one, by bisection; (rows,)."""
+    """The rate at which the truncated Gamma means sum to one, by bisection and Newton steps; (rows,)."""
     total, present = alpha.sum(axis=1), alpha > 0.0
     spare = total + 4.0 * (present * (1.0 + np.sqrt(alpha))).sum(axis=1)
     least, most = np.log(total), np.log(spare / (1.0 - present.sum(axis=1) * low))
     shapes = np.where(present, alpha, 1.0)
     roots = np.sqrt(shapes)
     steps = (8.0 * np.sqrt(total + alpha.shape[1]) * (most - least)).max()
-    for _ in range(int(np.log2(steps + 1.0)) + 1):  # to a part of the shares' own spread
+    for _ in range(int(np.log2(steps + 1.0)) + 1):  # up to a fraction of the shares' standard deviation
         middle = (least + most) / 2
         rate = np.exp(middle)
         above = (present * _means(shapes, roots, (rate * low)[:, None])).sum(axis=1) > rate
         least, most = np.where(above, middle, least), np.where(above, most, middle)
     rate = np.exp((least + most) / 2)
-    for _ in range(_NEWTON):  # of many categories even a tenth off would cost almost every draw
+    for _ in range(_NEWTON):  # with many categories an error of 10 % would reject almost every draw
         start = np.maximum((rate * low)[:, None], _TINY)
         beyond = _beyond(shapes, start)
         excess = (present * (shapes + beyond)).sum(axis=1) - rate
@@ -192,9 +191,9 @@ def _rates(alpha: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
-    """How far the means of `gamma_above` lie above those of the whole distributions: low^a e^-low / Gamma(a, low).
+    """Mean of the truncated Gamma variable minus mean of the untruncated one: low^a e^-low / Gamma(a, low).
 
-    Of shapes above a million as of the normal distribution, to a thousandth: their logarithms would cancel.
+    For shapes above a million a normal approximation is used, with relative error 1e-3: the logarithms would cancel.
     """
     root, small = np.sqrt(shape), np.minimum(shape, 1e6)
     depth = np.minimum((low - shape) / root, 10.0)
@@ -207,7 +206,7 @@ def _beyond(shape: FloatArray, low: FloatArray) -> FloatArray:
 
 
 def _means(shape: FloatArray, root: FloatArray, low: FloatArray) -> FloatArray:
-    """About the means of `gamma_above`, root the roots of the shapes: only good guesses."""
+    """Approximate means of the truncated Gamma variables; `root` holds the square roots of the shapes."""
     gap = low - shape
     depth = np.minimum(gap, 0.0) / root
     near = shape + 0.8 * root / (1.0 + depth * depth) ** 2

@@ -1,4 +1,4 @@
-"""A distribution of one number, known by its log density at Chebyshev points: posteriors without a conjugate form."""
+"""A univariate distribution tabulated by its log density at Chebyshev points; for non-conjugate posteriors."""
 
 import itertools
 from collections.abc import Callable
@@ -19,19 +19,19 @@ _FINE_NODES = chebyshev.chebpts2(_FINE + 1)
 _FINE_VALUES = chebyshev.chebvander(_FINE_NODES, DEGREE) @ _TO_COEFFICIENTS
 _FINE_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_FINE_NODES, _FINE))
 _INTEGRAL = chebyshev.chebint(np.eye(_FINE + 1), lbnd=-1.0)  # (_FINE + 2, _FINE + 1)
-_DEPTH = 40.0  # densities below e^-40 of the largest are left out
+_DEPTH = 40.0  # densities below e^-40 of the maximum are omitted
 _SPLITS = 12
 _PANELS = 6
 _ROUNDS, _GRID = 16, 17
 _TOLERANCE = 1e-8
 _STEPS = 60
 _TABLE = 64  # points a panel, from which Newton's steps start
-_CLOSE = 1e-8  # a Newton step that is shorter, relative to the whole, leaves no more than its square
+_CLOSE = 1e-8  # relative length of the last Newton step; the remaining error is about its square
 _BLOCK = 1 << 17
 
 
 @frozen_value
-class TabulatedLaw(Memo, PosteriorDistribution):
+class TabulatedDistribution(Memo, PosteriorDistribution):
     """A density given by its log at the Chebyshev points of panels, up to a constant.
 
     Parameters
@@ -76,17 +76,17 @@ class TabulatedLaw(Memo, PosteriorDistribution):
 
     @property
     def mean(self) -> FloatArray:
-        """By Chebyshev quadrature."""
+        """The mean, by Chebyshev quadrature."""
         return np.asarray(self._expectation(lambda x: x))
 
     @property
     def variance(self) -> FloatArray:
-        """By Chebyshev quadrature."""
+        """The variance, by Chebyshev quadrature."""
         middle = float(self.mean)
         return np.asarray(self._expectation(lambda x: (x - middle) ** 2))
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """By inversion of the distribution function; (size,)."""
+        """Draws by inversion of the distribution function, shape (size,)."""
         return self.quantile(rng.random(size))
 
     def log_density(self, x: FloatArray) -> FloatArray:
@@ -107,7 +107,7 @@ class TabulatedLaw(Memo, PosteriorDistribution):
         return self._cumulative(np.clip(u, self.edges[0], self.edges[-1]))
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Elementwise, by Newton's steps, or by halving where they leave the bracket."""
+        """Quantiles, elementwise, by Newton steps, or bisection steps where Newton leaves the bracket."""
         shares = np.asarray(q, dtype=np.float64)
         flat = shares.ravel()
         found = np.concatenate(
@@ -119,7 +119,7 @@ class TabulatedLaw(Memo, PosteriorDistribution):
         return np.where(shares <= 0, ends[0], np.where(shares >= 1, ends[1], found))
 
     def relative_entropy(self, other: PosteriorDistribution) -> float:
-        """Not known in closed form. Raises: TypeError."""
+        """The divergence has no closed form; raises TypeError."""
         raise TypeError(f"the relative entropy of a tabulated distribution to a {type(other).__name__} is not known")
 
     def _inverse(self, goal: FloatArray) -> FloatArray:
@@ -148,7 +148,7 @@ class TabulatedLaw(Memo, PosteriorDistribution):
         return fine, np.maximum.accumulate(self._cumulative(fine))
 
     def _place(self, u: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """The panel of each number, and where in it, from -1 to 1."""
+        """The panel of each number, and its local coordinate in [-1, 1]."""
         panel = np.clip(np.searchsorted(self.edges, u, side="right") - 1, 0, len(self.edges) - 2)
         low, high = self.edges[panel], self.edges[panel + 1]
         return panel, (2 * u - low - high) / (high - low)
@@ -171,7 +171,7 @@ def tabulate(
     bounds: tuple[float, float],
     *,
     positive: bool,
-) -> TabulatedLaw:
+) -> TabulatedDistribution:
     """The distribution with this log density, of a number or (`positive`) of a logarithm, up to a constant.
 
     Parameters
@@ -212,7 +212,7 @@ def tabulate(
             break
     done = sorted(done + pieces, key=lambda piece: piece[0])
     edges = np.array([done[0][0], *(piece[1] for piece in done)])
-    return TabulatedLaw(edges=edges, log_values=np.array([piece[2] for piece in done]), positive=positive)
+    return TabulatedDistribution(edges=edges, log_values=np.array([piece[2] for piece in done]), positive=positive)
 
 
 def _cut(low: float, high: float) -> list[tuple[float, float]]:
@@ -226,7 +226,7 @@ def _values(log_density: Callable[[float], float], low: float, high: float) -> F
 
 
 def _smooth(values: FloatArray, top: float) -> bool:
-    """Whether the last coefficients of the polynomial are small, or the panel's density is negligible."""
+    """True if the last coefficients of the polynomial are small, or the density of the panel is negligible."""
     short = top - float(values.max())
     if short > _DEPTH:
         return True

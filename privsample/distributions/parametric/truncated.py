@@ -1,7 +1,7 @@
-"""Laws held inside bounds, with exact samplers that stay exact however deep in a tail the bounds lie.
+"""Distributions truncated to bounds, with samplers that stay exact if the bounds lie far in a tail.
 
-A distribution of one number is drawn in a coordinate in which its density is log-concave, relative to its mode: nothing
-cancels or underflows where the bounds lie far in a tail.
+A univariate distribution is sampled in a coordinate in which its density is log-concave, relative to the mode within
+the bounds, so that nothing cancels or underflows far in a tail.
 """
 
 from abc import ABC, abstractmethod
@@ -14,14 +14,14 @@ from privsample._checks import FloatArray, finite, interval, positive
 from privsample._logspace import expm1_excess
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
-from privsample.distributions.parametric.rejection import held_shares, log_concave
+from privsample.distributions.parametric.rejection import sample_log_concave, sample_truncated_dirichlet
 
 _WIDEST = 1e30  # beyond 1/eps^2 shares vary by less than a float shows, and no draw would be kept
 Number = TypeVar("Number", float, FloatArray)
 
 
 class TruncatedDistribution(ABC):
-    """A distribution restricted to bounds; its density is known up to a constant."""
+    """A distribution truncated to bounds; its density is known up to a constant."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class TruncatedDistribution(ABC):
 
 
 class TruncatedUnivariate(TruncatedDistribution):
-    """One number in [low, high], log-concave in the coordinate y that `_place` turns back into the number."""
+    """A number in [low, high] with a log-concave density in the coordinate y; `_place` maps y back to the number."""
 
     __slots__ = ()
     low: float
@@ -44,32 +44,32 @@ class TruncatedUnivariate(TruncatedDistribution):
     @property
     @abstractmethod
     def _ends(self) -> tuple[float, float]:
-        """low and high in the coordinate y."""
+        """The bounds low and high in the coordinate y."""
 
     @property
     @abstractmethod
     def _peak(self) -> float:
-        """Where the unbounded density of y is largest."""
+        """The mode of the untruncated density of y."""
 
     @abstractmethod
     def _fall(self, mode: float, z: FloatArray) -> FloatArray:
-        """Log density of y at mode + z less that at mode."""
+        """Log density of y at mode + z minus that at the mode."""
 
     @abstractmethod
     def _place(self, mode: float, z: FloatArray) -> FloatArray:
         """The number at y = mode + z."""
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size,)."""
+        """Independent exact draws, shape (size,)."""
         low, high = self._ends
         mode = float(np.clip(self._peak, low, high))
-        z = log_concave(lambda shift: self._fall(mode, shift), low - mode, high - mode, size, rng)
+        z = sample_log_concave(lambda shift: self._fall(mode, shift), low - mode, high - mode, size, rng)
         return np.clip(self._place(mode, z), self.low, self.high)
 
 
 @frozen_value
 class TruncatedBeta(TruncatedUnivariate):
-    """Beta(a, b) on [low, high] inside (0, 1); y is the logit."""
+    """Beta(a, b) truncated to [low, high] within (0, 1); y is the logit."""
 
     a: float
     b: float
@@ -83,7 +83,7 @@ class TruncatedBeta(TruncatedUnivariate):
         set_fields(self, a=positive(a=self.a), b=positive(b=self.b), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density up to a constant, elementwise."""
         inside = (x >= self.low) & (x <= self.high)
         at = np.clip(x, self.low, self.high)
         return np.where(inside, (self.a - 1) * np.log(at) + (self.b - 1) * np.log1p(-at), -np.inf)
@@ -108,7 +108,7 @@ class TruncatedBeta(TruncatedUnivariate):
 
 @frozen_value
 class TruncatedGamma(TruncatedUnivariate):
-    """Gamma(shape, rate) on [low, high] inside (0, inf); y is the logarithm."""
+    """Gamma(shape, rate) truncated to [low, high] within (0, inf); y is the logarithm."""
 
     shape: float
     rate: float
@@ -122,7 +122,7 @@ class TruncatedGamma(TruncatedUnivariate):
         set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density up to a constant, elementwise."""
         inside = (x >= self.low) & (x <= self.high)
         at = np.clip(x, self.low, self.high)
         return np.where(inside, (self.shape - 1) * np.log(at) - self.rate * at, -np.inf)
@@ -145,7 +145,7 @@ class TruncatedGamma(TruncatedUnivariate):
 
 @frozen_value
 class TruncatedNormal(TruncatedUnivariate):
-    """Normal(location, scale) on [low, high]; y is the number itself."""
+    """Normal(location, scale) truncated to [low, high]; y is the number itself."""
 
     location: float
     scale: float
@@ -157,7 +157,7 @@ class TruncatedNormal(TruncatedUnivariate):
         set_fields(self, location=finite(location=self.location), scale=positive(scale=self.scale), low=low, high=high)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """Elementwise."""
+        """Log density up to a constant, elementwise."""
         inside = (x >= self.low) & (x <= self.high)
         with np.errstate(over="ignore"):
             return np.where(inside, -0.5 * ((x - self.location) / self.scale) ** 2, -np.inf)
@@ -181,7 +181,7 @@ class TruncatedNormal(TruncatedUnivariate):
 
 @frozen_value
 class TruncatedDirichlet(TruncatedDistribution):
-    """Dirichlet(alpha) where every share is at least `low`, low < 1/K."""
+    """Dirichlet(alpha) truncated to shares of at least `low`, low < 1/K."""
 
     alpha: tuple[float, ...]
     low: float
@@ -196,44 +196,43 @@ class TruncatedDirichlet(TruncatedDistribution):
         set_fields(self, alpha=alpha, low=low)
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """x of shape (..., K)."""
+        """Log density up to a constant, at x of shape (..., K)."""
         alpha = np.array(self.alpha)
         inside = (x >= self.low).all(axis=-1)
         return np.where(inside, ((alpha - 1) * np.log(np.maximum(x, self.low))).sum(axis=-1), -np.inf)
 
     def sample(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Shape (size, K)."""
+        """Independent exact draws, shape (size, K)."""
         rows = np.broadcast_to(np.array(self.alpha), (size, len(self.alpha)))
-        return held_shares(rows, np.full(size, self.low), rng)
+        return sample_truncated_dirichlet(rows, np.full(size, self.low), rng)
 
 
-def heated(distribution: PosteriorDistribution, temperature: float) -> PosteriorDistribution:
-    """The distribution whose density is proportional to the old one to the power 1/temperature.
+def temper(distribution: PosteriorDistribution, temperature: float) -> PosteriorDistribution:
+    """The tempered distribution, with density proportional to the given density to the power 1/temperature.
 
-    Raises: TypeError, for a distribution that is not Beta, Dirichlet, Gamma or Normal.
+    Raises TypeError for a distribution that is not Beta, Dirichlet, Gamma or Normal.
     """
     match distribution:
         case Beta(a=a, b=b):
-            return Beta(a=heated_shape(a, temperature), b=heated_shape(b, temperature))
+            return Beta(a=tempered_shape(a, temperature), b=tempered_shape(b, temperature))
         case Dirichlet(alpha=alpha):
-            return Dirichlet(alpha=tuple(heated_shape(np.array(alpha), temperature)))
+            return Dirichlet(alpha=tuple(tempered_shape(np.array(alpha), temperature)))
         case Gamma(shape=shape, rate=rate):
-            return Gamma(shape=heated_shape(shape, temperature), rate=rate / temperature)
+            return Gamma(shape=tempered_shape(shape, temperature), rate=rate / temperature)
         case Normal(location=location, scale=scale):
             return Normal(location=location, scale=scale * temperature**0.5)
-    raise TypeError(f"no heated distribution is known for {type(distribution).__name__}")
+    raise TypeError(f"no tempered distribution is known for {type(distribution).__name__}")
 
 
-def heated_shape(shape: Number, temperature: float) -> Number:
-    """The parameter of a Beta, Dirichlet or Gamma distribution at a temperature of one or more: 1 + (shape - 1)/T,
-    above 0.
-    """
+def tempered_shape(shape: Number, temperature: float) -> Number:
+    """Shape parameter of a tempered Beta, Dirichlet or Gamma distribution: 1 + (shape - 1)/T, T >= 1."""
     return (shape + (temperature - 1.0)) / temperature
 
 
-def held(distribution: PosteriorDistribution, low: float, high: float) -> TruncatedDistribution:
-    """The distribution restricted to [low, high]; a Dirichlet to shares of at least `low`. Raises: TypeError,
-    ValueError.
+def truncate(distribution: PosteriorDistribution, low: float, high: float) -> TruncatedDistribution:
+    """The distribution truncated to [low, high]; a Dirichlet to shares of at least `low`.
+
+    Raises TypeError for other distributions, and ValueError for bounds out of range.
     """
     match distribution:
         case Beta(a=a, b=b):

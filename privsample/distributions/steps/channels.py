@@ -1,4 +1,4 @@
-"""Row-stochastic matrices that a sampler follows to the last bit, and the distributions that come out of them."""
+"""Row-stochastic matrices that a sampler realises exactly in floating point, and their output distributions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ _BLOCK = 1 << 14
 
 
 def whole_units(matrices: FloatArray) -> FloatArray:
-    """Matrices (..., d, d) with off-diagonal entries rounded down to multiples of 2^-53 and rows that add up to one.
+    """Round matrices (..., d, d) to multiples of 2^-53, off-diagonal entries down, with row sums of exactly one.
 
-    Sums of such numbers below one are exact in doubles, in any order, and a uniform double falls below one of them
-    with exactly that probability: what is drawn is what is written.
+    Sums of such numbers below one are exact in doubles, in any order, and a uniform double of NumPy falls below one of
+    them with exactly that probability. The sampled distribution therefore equals the stored matrix.
     """
     size = matrices.shape[-1]
     away = np.floor(np.clip(matrices, 0.0, 1.0) / UNIT) * UNIT
@@ -29,25 +29,25 @@ def whole_units(matrices: FloatArray) -> FloatArray:
 
 
 def written_exactly(matrices: FloatArray) -> bool:
-    """Whether all entries are multiples of 2^-53, none negative, and every row adds up to one exactly."""
+    """True if all entries are nonnegative multiples of 2^-53 and every row sums to exactly one."""
     units = matrices / UNIT
     whole = bool(np.all((units >= 0.0) & (units <= 1.0 / UNIT) & (units == np.rint(units))))
     return whole and bool(np.all(units.astype(np.int64).sum(axis=-1) == 1 << 53))
 
 
 def output_distributions(distributions: FloatArray, matrices: FloatArray) -> FloatArray:
-    """What comes out for each profile: distributions (k, d) times matrices (k, d, d)."""
+    """The output distribution of each profile: distributions (k, d) times matrices (k, d, d)."""
     return np.asarray(np.einsum("kx,kxy->ky", distributions, matrices))
 
 
 def response_change(symbols: int, log_odds: float) -> float:
-    """Randomized response's probability of each other symbol, e^log_odds times less than that of the truth."""
+    """The probability of each false symbol in randomised response, e^-log_odds times that of the true symbol."""
     other = np.exp(-log_odds)
     return float(other / (1.0 + (symbols - 1) * other))
 
 
 def response(profiles: int, symbols: int, log_odds: float) -> FloatArray:
-    """Randomized response, the same for every profile: (profiles, d, d)."""
+    """The randomised response matrix, repeated for every profile: (profiles, d, d)."""
     change = response_change(symbols, log_odds)
     one = np.full((symbols, symbols), change)
     np.fill_diagonal(one, 1.0 - (symbols - 1) * change)
@@ -55,7 +55,7 @@ def response(profiles: int, symbols: int, log_odds: float) -> FloatArray:
 
 
 class Sampler:
-    """Draws from rows of matrices (k, d, d): inversion of their running sums by halving, exact for whole units."""
+    """Draws from rows of matrices (k, d, d) by inversion with binary search; exact for whole units."""
 
     def __init__(self, matrices: FloatArray) -> None:
         size = matrices.shape[-1]
@@ -65,7 +65,7 @@ class Sampler:
         self._sums, self._size = sums.ravel(), size
 
     def draw(self, profile: IntArray, symbol: IntArray, rng: np.random.Generator) -> IntArray:
-        """One symbol for each pair of a profile and a symbol, both (n,)."""
+        """One symbol for each pair of a profile and a symbol, both of shape (n,)."""
         result = np.empty(len(symbol), dtype=np.int64)
         for start in range(0, len(symbol), _BLOCK):
             part = slice(start, start + _BLOCK)

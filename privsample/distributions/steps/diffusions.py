@@ -1,4 +1,4 @@
-"""Diffusions in Euclidean space whose steps are Gaussian: what a time does to a starting point."""
+"""Diffusions with Gaussian transition kernels: the distribution after a given time from a given starting point."""
 
 from abc import ABC, abstractmethod
 
@@ -10,38 +10,41 @@ from privsample._value import frozen_value, set_fields
 
 
 class Diffusion(ABC):
-    """From x, after a time t: shrink(t) x + noise(t) N(0, I). Times add: steps of s and t are one of s + t."""
+    """The transition from x after time t is shrink(t) x + noise(t) N(0, I); it is a semigroup in t."""
 
     __slots__ = ()
 
     @abstractmethod
     def shrink(self, time: float) -> float:
-        """What the starting point is multiplied by."""
+        """The factor of the starting point."""
 
     @abstractmethod
     def noise(self, time: float) -> float:
-        """The deviation of each coordinate's noise; no square on the way, which a double may not hold."""
+        """The standard deviation of the noise in each coordinate.
+
+        It is computed without its square, which may under- or overflow.
+        """
 
     def variance(self, time: float) -> float:
-        """Of each coordinate's noise; +inf or zero where a double does not hold it."""
+        """The variance of the noise in each coordinate; 0 or +inf if it under- or overflows."""
         deviation = self.noise(time)
         return deviation * deviation
 
     @abstractmethod
     def noise_at_start(self, time: float) -> float:
-        """noise/shrink, rounded down: the noise's deviation in the unit of the starting point."""
+        """noise/shrink, rounded down: the standard deviation of the noise in units of the starting point."""
 
     def step(self, x: FloatArray, time: float, rng: np.random.Generator) -> FloatArray:
-        """Where x, any shape, is after this time."""
+        """One random transition of x, of any shape, after this time."""
         return self.shrink(time) * x + self.noise(time) * rng.standard_normal(x.shape)
 
 
-_LOST = 8 * float(np.finfo(np.float64).eps)
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 @frozen_value
 class BrownianDiffusion(Diffusion):
-    """dX = sqrt(2) dW."""
+    """Brownian motion dX = sqrt(2) dW."""
 
     def shrink(self, time: float) -> float:
         """1."""
@@ -54,12 +57,12 @@ class BrownianDiffusion(Diffusion):
 
     def noise_at_start(self, time: float) -> float:
         """sqrt(2t)."""
-        return self.noise(time) * (1 - _LOST)
+        return self.noise(time) * (1 - _ROUNDING)
 
 
 @frozen_value
 class OrnsteinUhlenbeckDiffusion(Diffusion):
-    """dX = -theta X dt + sqrt(2) rho dW."""
+    """Ornstein-Uhlenbeck process dX = -theta X dt + sqrt(2) rho dW."""
 
     theta: float
     rho: float
@@ -79,4 +82,4 @@ class OrnsteinUhlenbeckDiffusion(Diffusion):
         """rho sqrt((e^(2 theta t) - 1)/theta)."""
         with np.errstate(over="ignore"):
             noise = float(self.rho * np.sqrt(2 * time * exprel(2 * self.theta * time)))
-        return noise * (1 - _LOST * (1 + min(self.theta * time, 1e3)))
+        return noise * (1 - _ROUNDING * (1 + min(self.theta * time, 1e3)))

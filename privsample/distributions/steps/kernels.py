@@ -8,10 +8,10 @@ from privsample._checks import FloatArray, positive_integer
 _SUM_ERROR = 1e-9
 
 
-def stochastic(matrix: ArrayLike) -> FloatArray:
-    """A read-only copy of a matrix, (states, outcomes), whose rows are probabilities.
+def check_stochastic(matrix: ArrayLike) -> FloatArray:
+    """A read-only copy of a row-stochastic matrix of shape (states, outcomes).
 
-    Raises: ValueError, which names the row that is not.
+    Raises TypeError or ValueError; the message names the invalid row.
     """
     try:
         given = np.asarray(matrix)
@@ -35,21 +35,21 @@ def stochastic(matrix: ArrayLike) -> FloatArray:
     return rows
 
 
-def normalised(matrix: FloatArray) -> FloatArray:
-    """The rows divided by their sums: relative error a few ulp."""
+def normalize_rows(matrix: FloatArray) -> FloatArray:
+    """The rows divided by their sums; relative error a few ulp."""
     return matrix / matrix.sum(axis=1, keepdims=True)
 
 
-def iterated(matrix: FloatArray, steps: int) -> FloatArray:
-    """The kernel of `steps` steps. Raises: ValueError, where the outcomes are not the states."""
+def kernel_power(matrix: FloatArray, steps: int) -> FloatArray:
+    """The kernel of `steps` steps. Raises ValueError if outcomes and states differ."""
     count = positive_integer(steps=steps)
     if matrix.shape[0] != matrix.shape[1] and count > 1:
         raise ValueError(f"a kernel from {matrix.shape[0]} states to {matrix.shape[1]} cannot be iterated")
-    return normalised(np.linalg.matrix_power(normalised(matrix), count)) if count > 1 else matrix
+    return normalize_rows(np.linalg.matrix_power(normalize_rows(matrix), count)) if count > 1 else matrix
 
 
-def drawn(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One outcome for each state, independently; the shape of `states`."""
+def sample_outcomes(matrix: FloatArray, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One independent outcome for each state, of the shape of `states`."""
     uniform, result = rng.random(states.shape), np.empty(states.shape, dtype=np.int64)
     for state in np.unique(states):
         here = states == state

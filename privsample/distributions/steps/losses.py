@@ -1,4 +1,4 @@
-"""Losses of one record, convex in the coefficients, with the constants that decide what a step of descent costs."""
+"""Convex losses of one record, with the constants that determine the privacy cost of a gradient step."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -11,17 +11,31 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.steps.maps import Ball
 
 _UP = 1 + 1e-12
-_ROUNDING = 1e-12  # of a bound: targets that are moved by less are not reported
+_ROUNDING = 1e-12  # relative to a bound: smaller changes of targets are not reported
 _LOST = 4 * float(np.finfo(np.float64).eps)
-_RAISED = 1e-12  # a line is raised by so much
-_FLAT = 40.0  # sigma is one there
+_RAISED = 1e-12  # added to each tangent, so that rounding cannot put it below sigma
+_FLAT = 40.0  # sigma equals one in double precision above this
 _TOUCHING = np.linspace(0.0, 1.0, 201)[1:]
 
 
 class ConvexLoss(ABC):
-    """A loss of x.w, x a row of L2 norm at most `norm`, plus penalty |w|^2/2; w lies in the ball of `radius`.
+    """A loss of the score x.w of a row x with L2 norm at most `norm`, plus penalty |w|^2/2; |w| <= radius.
 
-    With an intercept each row has one more entry, a one, and w one more coefficient, last; both count in full.
+    With an intercept, each row has a constant last entry 1, and w one more coefficient, last; the penalty, the norm and
+    the radius include both.
+
+    Attributes
+    ----------
+    features : int
+        Number of features, >= 1.
+    norm : float
+        Largest L2 norm of a row, finite and > 0.
+    radius : float
+        Radius of the ball of coefficients, finite and > 0.
+    penalty : float
+        Coefficient of the L2 penalty, finite and >= 0.
+    intercept : bool
+        True if the model has an intercept.
     """
 
     __slots__ = ()
@@ -34,56 +48,107 @@ class ConvexLoss(ABC):
     @property
     @abstractmethod
     def gradient_sensitivity(self) -> float:
-        """G: the largest L2 distance of two records' gradients at one point of the ball; the penalty cancels."""
+        """G: the largest L2 distance between the gradients of two records at one point; the penalty cancels."""
 
     @property
     @abstractmethod
     def smoothness(self) -> float:
-        """beta: the largest curvature, penalty included."""
+        """The smoothness beta: the largest curvature of the loss, including the penalty."""
 
     @abstractmethod
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """The derivatives in x.w; shape of scores."""
+        """Derivatives of the loss with respect to the score.
+
+        Parameters
+        ----------
+        scores : array
+            Scores x.w.
+        targets : array
+            Targets after the public rule, of the shape of `scores`.
+
+        Returns
+        -------
+        array
+            Derivatives, of the shape of `scores`.
+        """
 
     @abstractmethod
-    def cleaned(self, targets: FloatArray) -> FloatArray:
-        """The targets after the public rule: total on every float."""
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
+        """Map targets to valid ones by the public rule, which is defined for every float.
+
+        Parameters
+        ----------
+        targets : array
+            Targets; a missing target is NaN.
+
+        Returns
+        -------
+        array
+            Valid targets, of the same shape.
+        """
 
     @abstractmethod
-    def odd(self, targets: FloatArray) -> dict[str, int]:
-        """How many targets the rule changes, by reason. For the curator's eyes only."""
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
+        """Count the targets that the public rule changes, by reason.
+
+        Parameters
+        ----------
+        targets : array
+            Targets; a missing target is NaN.
+
+        Returns
+        -------
+        dict of str to int
+            The count of each reason. The counts depend on the data and are for the curator only.
+        """
 
     @property
     def convexity(self) -> float:
-        """rho: the penalty."""
+        """The strong convexity rho, which is the penalty."""
         return self.penalty
 
     @property
     def width(self) -> int:
-        """Coefficients, intercept included."""
+        """The number of coefficients, including the intercept."""
         return self.features + int(self.intercept)
 
     @property
     def reach(self) -> float:
-        """The largest norm of a row, with its one."""
+        """The largest L2 norm of a row, including the constant entry of the intercept, rounded up."""
         return float(np.hypot(self.norm, float(self.intercept))) * _UP
 
     @property
     def ball(self) -> Ball:
-        """Where the coefficients live."""
+        """The projection onto the ball of coefficients."""
         return Ball(radius=self.radius)
 
     def contraction(self, rate: float) -> float:
-        """max(|1 - rate rho|, |1 - rate beta|), from above: the step's Lipschitz constant. Raises: ValueError."""
+        """Lipschitz constant max(|1 - rate rho|, |1 - rate beta|) of one gradient step, rounded up.
+
+        Parameters
+        ----------
+        rate : float
+            Learning rate, in (0, 2/smoothness].
+
+        Returns
+        -------
+        float
+            The constant, at most 1.
+
+        Raises
+        ------
+        ValueError
+            If the rate is out of range: steps would then expand distances.
+        """
         rate, most = positive(rate=rate), 2.0 / self.smoothness
         if not rate <= most:
             raise ValueError(f"rate must be at most 2/smoothness = {most:.6g} here, got {rate:g}: steps would expand")
         largest = max(abs(1.0 - rate * self.convexity), abs(1.0 - rate * self.smoothness))
-        return min(largest + _LOST, 1.0)  # a million steps raise it to the power of two million
+        return min(largest + _LOST, 1.0)  # rounded up: a million steps raise it to the power two million
 
 
 def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
-    """The greatest distance of c z and c' z', |z|, |z'| <= reach, 0 <= c <= constant + slope e.z/reach, |e| = 1.
+    """Largest |c z - c' z'| over |z|, |z'| <= reach and 0 <= c <= constant + slope e.z/reach, |e| = 1.
 
     The maximum of 2 reach cos a (constant + slope sin a), where slope cos 2a = constant sin a: docs/notes/sgd.md.
     """
@@ -93,6 +158,7 @@ def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
 
 
 def _checked(loss: Any) -> None:
+    """Check and store the fields that all losses have."""
     set_fields(loss, features=positive_integer(features=loss.features), norm=positive(norm=loss.norm))
     set_fields(loss, radius=positive(radius=loss.radius), penalty=nonnegative(penalty=loss.penalty))
     if not isinstance(loss.intercept, (bool, np.bool_)):
@@ -102,7 +168,32 @@ def _checked(loss: Any) -> None:
 
 @frozen_value
 class LogisticLoss(ConvexLoss):
-    """log(1 + e^(-y x.w)), y = 1 where the target equals 1 and -1 elsewhere: beta = norm^2/4 + penalty."""
+    """Logistic loss log(1 + e^(-y x.w)), with y = 1 where the target equals 1 and y = -1 elsewhere.
+
+    Parameters
+    ----------
+    features : int
+        Number of features, >= 1.
+    norm : float
+        Largest L2 norm of a row, finite and > 0; longer rows are scaled down.
+    radius : float
+        Radius of the ball of coefficients, finite and > 0.
+    penalty : float, default 0
+        Coefficient of |w|^2/2, finite and >= 0.
+    intercept : bool, default True
+        True if the model has an intercept.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.LogisticLoss(features=3, norm=1, radius=5, intercept=False).smoothness:.3f}")
+    0.250
+    """
 
     features: int
     norm: float
@@ -115,10 +206,11 @@ class LogisticLoss(ConvexLoss):
 
     @property
     def gradient_sensitivity(self) -> float:
-        """At most twice the norm; a tenth of a percent above the least bound, or less. An upper bound.
+        """An upper bound on the gradient sensitivity, at most twice the norm and within 0.1 % of the smallest bound.
 
-        A record's gradient is -sigma(-s) z, z its row times its label and s = z.w, |s| <= k = norm radius. Each line
-        above sigma on [-k, k] gives a bound; these touch it at u in (0, k]. Source: docs/notes/sgd.md, section 1.
+        A record's gradient is -sigma(-s) z, where z is its row times its label, s = z.w and |s| <= k = norm radius.
+        Each line above sigma on [-k, k] gives a bound; the lines used are tangents at u in (0, k] (docs/notes/sgd.md,
+        section 1).
         """
         k = self.reach * self.radius
         u = min(k, _FLAT) * _TOUCHING
@@ -130,25 +222,52 @@ class LogisticLoss(ConvexLoss):
 
     @property
     def smoothness(self) -> float:
-        """A quarter of the largest norm squared, and the penalty."""
+        """The smoothness norm^2/4 + penalty."""
         return self.reach * self.reach / 4 + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """-y sigma(-y s)."""
+        """The derivatives -y sigma(-y s)."""
         return np.asarray(special.expit(scores) - targets)
 
-    def cleaned(self, targets: FloatArray) -> FloatArray:
-        """1 where the target is 1, else 0."""
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
+        """1 where the target is 1, otherwise 0."""
         return np.where(targets == 1.0, 1.0, 0.0)
 
-    def odd(self, targets: FloatArray) -> dict[str, int]:
-        """Labels that are neither 0 nor 1."""
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
+        """Count the labels that are neither 0 nor 1."""
         return {"labels that are neither 0 nor 1": int((~np.isin(targets, (0.0, 1.0))).sum())}
 
 
 @frozen_value
 class SquaredLoss(ConvexLoss):
-    """(x.w - y)^2/2 with |y| at most `target`: beta = norm^2 + penalty."""
+    """Squared loss (x.w - y)^2/2 with |y| <= target.
+
+    Parameters
+    ----------
+    features : int
+        Number of features, >= 1.
+    norm : float
+        Largest L2 norm of a row, finite and > 0; longer rows are scaled down.
+    radius : float
+        Radius of the ball of coefficients, finite and > 0.
+    target : float
+        Largest absolute value of a target, finite and > 0; larger ones are clipped.
+    penalty : float, default 0
+        Coefficient of |w|^2/2, finite and >= 0.
+    intercept : bool, default True
+        True if the model has an intercept.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.SquaredLoss(features=3, norm=1, radius=5, target=2, intercept=False).smoothness:.3f}")
+    1.000
+    """
 
     features: int
     norm: float
@@ -163,33 +282,33 @@ class SquaredLoss(ConvexLoss):
 
     @property
     def gradient_sensitivity(self) -> float:
-        """Maximum of 2 norm cos a (norm radius sin a + target) over angles a.
+        """The gradient sensitivity: the maximum of 2 norm cos a (norm radius sin a + target) over angles a.
 
-        Exact for two coefficients or more and no intercept, else an upper bound. Source: docs/notes/sgd.md, section 1.
+        Exact for two or more coefficients and no intercept, otherwise an upper bound (docs/notes/sgd.md, section 1).
         """
         return float(_furthest(self.reach, self.target, self.reach * self.radius))
 
     @property
     def smoothness(self) -> float:
-        """The largest norm squared, and the penalty."""
+        """The smoothness norm^2 + penalty."""
         return self.reach * self.reach + self.penalty
 
     def slopes(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """s - y."""
+        """The derivatives s - y."""
         return scores - targets
 
-    def cleaned(self, targets: FloatArray) -> FloatArray:
-        """Moved into [-target, target]; what is no number counts as 0."""
+    def clean_targets(self, targets: FloatArray) -> FloatArray:
+        """Clip targets to [-target, target]; a missing target becomes 0."""
         return np.clip(np.where(np.isnan(targets), 0.0, targets), -self.target, self.target)
 
-    def odd(self, targets: FloatArray) -> dict[str, int]:
-        """Targets that are no number, or out of bounds by more than rounding."""
+    def count_problems(self, targets: FloatArray) -> dict[str, int]:
+        """Count the targets that are missing, or outside the bounds by more than rounding."""
         known = ~np.isnan(targets)
         beyond = int((np.abs(targets[known]) > self.target * (1.0 + _ROUNDING)).sum())
         return {"targets that are no number": int((~known).sum()), "targets out of bounds": beyond}
 
 
-def descended(
+def descent_pass(
     loss: ConvexLoss,
     start: FloatArray,
     rows: FloatArray,
@@ -199,10 +318,11 @@ def descended(
     noise: FloatArray,
     batch: int,
 ) -> FloatArray:
-    """The state after one step of gradient descent for each batch of rows, in their order, from `start`, (width,).
+    """One pass of projected noisy gradient descent over batches of rows; returns the final state, shape (width,).
 
-    rows, (k, width), and targets, (k,), after the public rule; noise, (ceil(k / batch), width), is added to the mean
-    gradients. A short last batch counts as if records without a gradient filled it up.
+    The rows, shape (k, width), and targets, shape (k,), have passed the public rule. `noise`, shape
+    (ceil(k / batch), width), is added to the mean gradients. The gradient of a short last batch is divided by the full
+    batch size, as if records with zero gradient completed it.
     """
     w, keep, share, limit = start, 1.0 - rate * loss.penalty, rate / batch, loss.radius**2
     pushed = rate * noise

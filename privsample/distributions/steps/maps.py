@@ -1,4 +1,4 @@
-"""Maps of vectors whose Lipschitz constant, in the Euclidean norm, is derived and not believed."""
+"""Lipschitz maps of vectors in the Euclidean norm, with constants that are derived from the parameters."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,23 +12,49 @@ _UP = 1 + 1e-12
 
 
 class LipschitzMap(ABC):
-    """A map of arrays (..., d), one vector on the last axis; a number is a vector of one."""
+    """A Lipschitz map of arrays (..., d), one vector along the last axis; a number is a vector of dimension one.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> isinstance(ps.Scaling(factor=0.5), ps.LipschitzMap)
+    True
+    """
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def constant(self) -> float:
-        """A Lipschitz constant, rounded up."""
+        """A Lipschitz constant in the Euclidean norm, rounded up."""
 
     @abstractmethod
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The images."""
+        """The images of vectors, along the last axis."""
 
 
 @frozen_value
 class Scaling(LipschitzMap):
-    """x -> factor x + offset."""
+    """The map x -> factor x + offset.
+
+    Parameters
+    ----------
+    factor : float
+        Factor, finite.
+    offset : float, default 0
+        Offset added to every coordinate, finite.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.Scaling(factor=-0.5).constant
+    0.5
+    """
 
     factor: float
     offset: float = 0.0
@@ -38,17 +64,36 @@ class Scaling(LipschitzMap):
 
     @property
     def constant(self) -> float:
-        """|factor|."""
+        """The Lipschitz constant |factor|."""
         return abs(self.factor)
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The images."""
+        """The images of vectors, along the last axis."""
         return self.factor * x + self.offset
 
 
 @frozen_value
 class Affine(LipschitzMap):
-    """x -> matrix x + offset; matrix of shape (d', d)."""
+    """The map x -> matrix x + offset.
+
+    Parameters
+    ----------
+    matrix : array of shape (d', d)
+        Matrix of finite numbers.
+    offset : float or array of shape (d',), default 0
+        Offset, finite.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not finite, or if the shapes do not fit.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> print(f"{ps.Affine(matrix=[[0.5, 0.0], [0.0, 0.2]]).constant:.3f}")
+    0.500
+    """
 
     matrix: FloatArray
     offset: float | FloatArray = 0.0
@@ -64,17 +109,37 @@ class Affine(LipschitzMap):
 
     @property
     def constant(self) -> float:
-        """The spectral norm."""
+        """The spectral norm of the matrix, rounded up."""
         return float(np.linalg.norm(self.matrix, 2)) * _UP
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The images."""
+        """The images of vectors, along the last axis."""
         return x @ self.matrix.T + self.offset
 
 
 @frozen_value
 class Ball(LipschitzMap):
-    """The projection onto the ball of `radius` around `centre`: a convex set."""
+    """The projection onto the Euclidean ball of radius `radius` around `centre`.
+
+    Parameters
+    ----------
+    radius : float
+        Radius, finite and > 0.
+    centre : float or array of shape (d,), default 0
+        Centre, finite.
+
+    Raises
+    ------
+    ValueError
+        If `radius` is not finite and > 0, or `centre` not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.Ball(radius=5)(np.array([6.0, 8.0]))
+    array([3., 4.])
+    """
 
     radius: float
     centre: float | FloatArray = 0.0
@@ -88,11 +153,11 @@ class Ball(LipschitzMap):
 
     @property
     def constant(self) -> float:
-        """1."""
+        """The Lipschitz constant 1 of a projection onto a convex set."""
         return 1.0
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The nearest points."""
+        """The projections of vectors, along the last axis."""
         centre = np.asarray(self.centre)
         if centre.ndim and x.shape[-1:] != centre.shape:  # broadcasting would stretch
             raise ValueError(f"centre has shape {centre.shape}, the vectors {x.shape[-1:]}")
@@ -104,7 +169,25 @@ class Ball(LipschitzMap):
 
 @frozen_value
 class Box(LipschitzMap):
-    """The projection onto [low, high] in every coordinate: a convex set."""
+    """The projection onto [low, high] in every coordinate.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds, finite, low < high.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite, or if low >= high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.Box(low=0, high=1)(np.array([-2.0, 0.5]))
+    array([0. , 0.5])
+    """
 
     low: float
     high: float
@@ -116,17 +199,39 @@ class Box(LipschitzMap):
 
     @property
     def constant(self) -> float:
-        """1."""
+        """The Lipschitz constant 1 of a projection onto a convex set."""
         return 1.0
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The nearest points."""
+        """The projections of vectors, along the last axis."""
         return np.clip(x, self.low, self.high)
 
 
 @frozen_value
 class StatedMap(LipschitzMap):
-    """A user's own function of arrays (..., d), whose Lipschitz constant is taken on trust. It cannot be saved."""
+    """A user's function with a Lipschitz constant that the user states. It cannot be saved.
+
+    Parameters
+    ----------
+    function : callable
+        A function of arrays (..., d).
+    stated : float
+        A Lipschitz constant of `function` in the Euclidean norm, finite and >= 0. It is not validated.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not callable.
+    ValueError
+        If `stated` is not finite and >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privsample as ps
+    >>> ps.StatedMap(function=np.tanh, stated=1).constant
+    1.0
+    """
 
     function: Callable[[FloatArray], FloatArray]
     stated: float
@@ -138,9 +243,9 @@ class StatedMap(LipschitzMap):
 
     @property
     def constant(self) -> float:
-        """The stated one."""
+        """The Lipschitz constant that the user states."""
         return self.stated
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """The images."""
+        """The images of vectors, along the last axis."""
         return np.asarray(self.function(x), dtype=np.float64)

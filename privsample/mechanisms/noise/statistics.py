@@ -50,8 +50,8 @@ def _checked(model: Any, noise: Any) -> tuple[Model, str | None]:
 
 def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
     model, noise = _checked(fields["model"], fields["noise"])
-    reach = float(model.differences.vectors.max())
-    discrete = noise.startswith("discrete") if noise else model.differences.whole
+    reach = float(model.record_sensitivity.differences.max())
+    discrete = noise.startswith("discrete") if noise else model.record_sensitivity.whole
     return min(reach * min(max(ratio, 1 / _LARGEST_RATIO), _LARGEST_RATIO), LARGEST_DISCRETE if discrete else _LARGEST)
 
 
@@ -123,7 +123,7 @@ class NoisyStatistics(ConjugateMechanism):
 
     def __post_init__(self) -> None:
         _checked(self.model, self.noise)
-        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.differences.whole else "laplace"))
+        set_fields(self, noise=self.noise or ("discrete laplace" if self.model.record_sensitivity.whole else "laplace"))
         set_fields(self, n=positive_integer(n=self.n), scale=self.distribution.spread)
         if not one_of(self.sampler, get_args(Sampler)):
             raise ValueError(f"sampler must be 'numpy' or 'opendp', got {self.sampler!r}")
@@ -145,11 +145,11 @@ class NoisyStatistics(ConjugateMechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
-        reach = self.n * float(self.model.differences.vectors.max()) + self.distribution.reach(_RARE)
+        reach = self.n * float(self.model.record_sensitivity.differences.max()) + self.distribution.reach(_RARE)
         whole = reach < 2**53  # below 2^53 a float represents sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(
-            differences=self.model.differences,
+            differences=self.model.record_sensitivity,
             n=self.n,
             noise=self.distribution,
             draws=self.draws,

@@ -24,7 +24,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
 from privsample.distributions.domains import Domain
 from privsample.distributions.noise import GaussianNoise, LaplaceNoise, Noise
-from privsample.distributions.rows import moved_rows, table, within_norm
+from privsample.distributions.rows import count_clipped_rows, table, within_norm
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, compose_draws
@@ -42,7 +42,7 @@ from privsample.mechanisms.neighbours import (
 )
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.relations import AddRemove, Relation, ReplaceOne, of_single_records
+from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
 
 _LARGEST = float(np.finfo(np.float64).max)
 _IDEAL = frozenset({Assumption.IDEAL_REALS})
@@ -176,8 +176,8 @@ class NoisySum(Mechanism):
 
 
 def _normalize(self: Any) -> None:
-    relation = of_single_records(self.relation)
-    self.domain.summable(relation.n if isinstance(relation, ReplaceOne) else LARGEST_INTEGER, self.sensitivity)
+    relation = check_single_record_relation(self.relation)
+    self.domain.check_summable(relation.n if isinstance(relation, ReplaceOne) else LARGEST_INTEGER, self.sensitivity)
     set_fields(self, draws=positive_integer(draws=self.draws))
     check_memory(self.draws * getattr(self, "width", 1), lower="draws or width" if hasattr(self, "width") else "draws")
     self.accountant  # noqa: B018 - building it checks the rest
@@ -461,7 +461,7 @@ class ClippedSum(NoisySum):
         return within_norm(records, self.norm)
 
     def _facts(self, records: NDArray[Any]) -> dict[str, int]:
-        return moved_rows(records, self.norm)
+        return count_clipped_rows(records, self.norm)
 
     @property
     def _extremes(self) -> tuple[FloatArray, FloatArray, FloatArray]:

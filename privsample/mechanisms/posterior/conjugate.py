@@ -141,7 +141,7 @@ class ConjugateMechanism(Mechanism):
         return many_draws(self, self.parameter, outer)
 
     def _check_draws(self) -> None:
-        self.model.domain.summable(self.n, self.model.domain.high - self.model.domain.low)
+        self.model.domain.check_summable(self.n, self.model.domain.high - self.model.domain.low)
         set_fields(self, draws=positive_integer(draws=self.draws))
         check_memory(self.draws * self.model.empty.size, lower="draws")
 

@@ -317,7 +317,9 @@ class PrivateGibbsHMM(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
-            facts |= {f"feature {feature}, {reason}": count for reason, count in domain.counted([column]).items()}
+            facts |= {
+                f"feature {feature}, {reason}": count for reason, count in domain.count_problems([column]).items()
+            }
         return CuratorNotes(
             title=f"{count_noun(self.n, 'row')} of {count_noun(len(self.categories), 'code')}", facts=facts
         )

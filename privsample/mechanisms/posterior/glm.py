@@ -13,7 +13,7 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
 from privsample.distributions.models.glm import LogisticPosteriorDensity
 from privsample.distributions.models.shells import RejectionEnvelope, plan
-from privsample.distributions.rows import labelled, moved_rows, within_norm
+from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
@@ -194,7 +194,7 @@ class LogisticPosterior(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         rows, labels = self._parts(data)
         odd = int((~np.isin(labels, (0.0, 1.0))).sum())
-        facts = {reason: count for reason, count in moved_rows(rows, self.norm).items() if count}
+        facts = {reason: count for reason, count in count_clipped_rows(rows, self.norm).items() if count}
         if odd:
             facts["labels that are neither 0 nor 1"] = odd
         return CuratorNotes(

@@ -10,7 +10,7 @@ from privsample.accounting.posterior.tempered import TemperedAccountant
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.truncation import Truncation
-from privsample.distributions.parametric.truncated import TruncatedDistribution, heated, held
+from privsample.distributions.parametric.truncated import TruncatedDistribution, temper, truncate
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
@@ -114,7 +114,9 @@ class TemperedPosterior(ConjugateMechanism):
         )
 
     def _draw_distribution(self, statistic: FloatArray) -> TruncatedDistribution:
-        return held(heated(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds)
+        return truncate(
+            temper(self.model.posterior(statistic, self.n), self.temperature), *self._single.parameter_bounds
+        )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

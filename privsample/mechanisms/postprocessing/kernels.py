@@ -11,7 +11,7 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.postprocessing.mixing import MixingConstants
-from privsample.distributions.steps.kernels import drawn, iterated, stochastic
+from privsample.distributions.steps.kernels import check_stochastic, kernel_power, sample_outcomes
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
@@ -26,7 +26,7 @@ _MOST_STEPS = 1 << 20
 
 
 def _iterated(steps: float, fields: Mapping[str, Any]) -> FloatArray:
-    return iterated(stochastic(fields["matrix"]), int(steps))
+    return kernel_power(check_stochastic(fields["matrix"]), int(steps))
 
 
 @frozen_value
@@ -140,7 +140,7 @@ class MarkovKernel(PostProcessing):
         MarkovKernel
             The mechanism whose matrix is the power `matrix`^`steps`.
         """
-        return replace(self, matrix=iterated(self.matrix, steps))
+        return replace(self, matrix=kernel_power(self.matrix, steps))
 
     def _step(self, draws: Draws, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        return {name: drawn(self.matrix, states, rng) for name, states in draws.items()}
+        return {name: sample_outcomes(self.matrix, states, rng) for name, states in draws.items()}

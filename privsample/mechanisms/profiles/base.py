@@ -270,7 +270,7 @@ class ProfileMechanism(Mechanism):
         profile, _ = self._columns(data)
         counts = np.bincount(profile, minlength=len(self.graph))
         silent = int((counts == 0).sum())
-        facts = self.domain.counted(chunks(data["symbol"])) | {"profiles without observations": silent}
+        facts = self.domain.count_problems(chunks(data["symbol"])) | {"profiles without observations": silent}
         return CuratorNotes(
             title=f"{count_noun(len(profile), 'observation')}, expected {self.domain.words}", facts=facts
         )

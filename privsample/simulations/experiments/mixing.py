@@ -12,7 +12,7 @@ from privsample._value import frozen_value
 from privsample.accounting.postprocessing.contraction import noise_of_equal_steps
 from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
-from privsample.distributions.steps.kernels import iterated
+from privsample.distributions.steps.kernels import kernel_power
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, value_at
@@ -51,7 +51,7 @@ def mixing(steps: FloatArray) -> Mixing:
     base = RandomizedResponseAccountant(log_odds=LOG_ODDS, categories=STATES, relation=ReplaceOne(n=1))
     rows = []
     for count in steps.tolist():
-        account = KernelAccountant(base=base, matrix=iterated(walk(), round(count)))
+        account = KernelAccountant(base=base, matrix=kernel_power(walk(), round(count)))
         constants, routes = account.constants, account.explain(DELTA)
         bounds = [route.epsilon for route in routes if any(word in route.name for word in _BOUNDS)]
         rows.append(

@@ -181,7 +181,7 @@ def figure_7(known: Sequence[Cost], accuracies: FloatArray, resamples: int = 200
             beaten = np.array(
                 [np.exp(distribution.log_rank_probability(better)) for distribution in cost.distributions]
             )
-        none = np.array([np.exp(distribution.log_none) for distribution in cost.distributions])
+        none = np.array([np.exp(distribution.log_zero_probability) for distribution in cost.distributions])
         found = -np.diff(beaten, axis=1) @ pools.T + 0.1 * none[:, None]  # (distributions, pools), the true pool first
         worth.setdefault(cost.whose, {})[cost.label] = at_budgets(cost.epsilon, found, BUDGETS)
     curves = []
