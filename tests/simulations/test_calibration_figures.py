@@ -23,3 +23,22 @@ def test_table_words_and_picture(monkeypatch, tmp_path):
     assert picture.stat().st_size > 10_000
     rows = 1 + calibration.REPEATS * len(calibration.SETTINGS) * 4
     assert len(numbers.read_text().splitlines()) == rows
+
+
+def test_rejected_ranks_are_simulated_anew_and_both_are_told(monkeypatch):
+    """Ranks at the ends at first, even ones anew: the first stage is counted, the second told beside it."""
+    even = np.linspace(0, calibration.KEPT, calibration.REPEATS).round()
+    ends = np.where(even < 50, 0, calibration.KEPT)
+    calls = []
+
+    def ranks(n, epsilon, repeats, rng):
+        calls.append((n, epsilon))
+        first = len(calls) == 1
+        return np.stack([ends if first else even, ends])[..., None].repeat(2, axis=-1)
+
+    monkeypatch.setattr(calibration, "ranks", ranks)
+    sentence = calibration.run().sentence
+    assert calls == [calibration.SETTINGS[0], *calibration.SETTINGS]
+    assert "noise-aware, 2 of 8" in sentence
+    assert "Fresh simulations of the noise-aware mean at n = 20 and ε = 0.3 have the p-value 1." in sentence
+    assert "Fresh simulations of the noise-aware variance at n = 20 and ε = 0.3 have the p-value 1." in sentence

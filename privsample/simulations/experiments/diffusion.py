@@ -159,8 +159,8 @@ def _of_theorem_8(columns: Columns) -> Statement:
         f"the same zCDP rate ϵ: {end:.3g} in {shown['x'][-1]:g} dimensions at ϵ = {SHOWN_RATES[1]:g}. At every point "
         f"it {equal}, which Gaussian noise attains too by optimal postprocessing. The means of {RUNS // 10} to {RUNS} "
         f"releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: for a fixed θ "
-        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With that θ it ends at "
-        f"{last:.1g}; the theorem's limit is 0.",
+        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With θR² = 4dρ² it "
+        f"falls to {last:.1g}; the theorem's limit is 0.",
         (
             Finding("share at the end", end),
             compared("rounding - gap", 1e-7 - gap),
@@ -187,7 +187,7 @@ def _plot_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], t
     for (excess, (grid, share)), colour, dashes in zip(times.items(), COLOURS, ("-", "--", ":"), strict=True):
         label = names[excess]
         by_time.semilogx(grid, share, color=colour, linestyle=dashes, label=label)
-    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ over time, d = 1; allowed: θR² ≤ 4dρ²")
+    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ; allowed: θR² ≤ 4dρ²")
     by_time.legend(loc="lower left")
     by_dimension.set(ylabel="squared error over that of Gaussian noise", title="sensitivity Δ = 1, radius R = 1")
     by_rate.set(title="lines: exact; dots: means of releases")
