@@ -112,12 +112,12 @@ def _describe(columns: Columns) -> Statement:
     )
     findings.append(compared("noise-aware, rejected again - 0.5", sum(p < level() for *_, p in again) - 0.5))
     return Statement(
-        f"{repeats} simulations for each n and ε: normal records with mean and variance from the prior, released with "
-        f"Gaussian noise at δ = {DELTA:g}. If a posterior is calibrated, the ranks of the true parameters among its "
-        "draws "
-        f"are uniform. Chi-square tests at the level {level():.3g} each, {FALSE_ALARM:.0%} for the {len(SETTINGS) * 2} "
-        f"tests of a method together, reject uniform ranks: {'; '.join(words)}.{repeated} The plug-in posterior takes the "
-        "noisy moments for exact ones: too narrow a posterior has too many ranks in the outermost bars.",
+        f"{repeats} simulations for each n and ε: normal records with mean and variance from the prior, released "
+        f"with Gaussian noise at δ = {DELTA:g}. If a posterior is calibrated, the ranks of the true parameters among "
+        f"its draws are uniform. Chi-square tests at the level {level():.3g} each, {FALSE_ALARM:.0%} for the "
+        f"{len(SETTINGS) * 2} tests of a method together, reject uniform ranks: {'; '.join(words)}.{repeated} The "
+        "plug-in posterior takes the noisy moments for exact ones: too narrow a posterior has too many ranks in the "
+        "outermost bars.",
         tuple(findings),
     )
 

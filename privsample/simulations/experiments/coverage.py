@@ -106,10 +106,9 @@ def _describe(columns: Columns) -> Statement:
         f"{LEVEL:.0%} credible intervals from the noise-aware posterior hold the true share in "
         + (f"{LEVEL:.1%}" if hold < 5e-4 else f"{aware.min():.1%} to {aware.max():.1%}")
         + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take "
-        "the "
-        f"noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share nothing is "
-        f"promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} in "
-        f"{edge:.1%} and the share 0.5 in {middle:.1%}.",
+        f"the noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share "
+        f"nothing is promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} "
+        f"in {edge:.1%} and the share 0.5 in {middle:.1%}.",
         (
             compared("5e-4 - distance from the level", 5e-4 - hold),
             Finding("plug-in, least", float(plug_in.min())),

@@ -172,9 +172,9 @@ def _of_bars(columns: Columns) -> Statement:
     )
     return Statement(
         f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} "
-        "of "
-        f"all days. The share of a category of delay differs from that of all days by up to {apart['delay'][0]:.3f}, "
-        f"{other}. Of the thesis's two states one is where things go well, the other where they go badly.",
+        "of all days. The share of a category of delay differs from that of all days by up to "
+        f"{apart['delay'][0]:.3f}, {other}. Of the thesis's two states one is where things go well, the other where "
+        "they go badly.",
         (gap, more),
     )
 
@@ -229,16 +229,15 @@ def _of_tempered(columns: Columns) -> Statement:
     often, last = alike.mean(axis=0)
     temperature = float(releases[0]["temperature"][0])
     return Statement(
-        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature "
-        f"T = {temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
+        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature T = "
+        f"{temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
         f"histograms (Figure 4.3) on {last:.0%} of the days, and the most frequent state of the last "
         f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {often:.0%} ({alike[:, 0].min():.0%} to {alike[:, 0].max():.0%}): "
         f"{verdict}. That is {beside} the {chance.mean():.0%} of states assigned at random in the same proportions. "
         f"The last sweep changes its state {changes[:, 1].mean():.0f} times in the year, the most frequent state "
         f"{changes[:, 0].mean():.0f} times{', fewer' if fewer.compared else ''}. In the thesis the last of 200 "
-        "sweeps is "
-        "noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here for every "
-        "update.",
+        "sweeps is noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here "
+        "for every update.",
         (Finding("temperature", temperature), better, worse, above, fewer),
     )
 

@@ -79,11 +79,10 @@ def _describe(columns: Columns) -> Statement:
         f"{chain['plain'][0]:.3f} nats, naive Bayes {bayes['plain'][0]:.3f}. Privacy costs the chain "
         f"{loss(chain, 'noisy', 0)} nats at ε = {low:g} and {loss(chain, 'noisy', -1)} at ε = {high:g} from noisy "
         f"histograms, {loss(chain, 'tempered', 0)} and {loss(chain, 'tempered', -1)} from {SWEEPS['tempered']} "
-        "tempered "
-        f"sweeps (probabilities held above 1/(10 K), K categories); it costs naive Bayes {loss(bayes, 'noisy', 0)} at "
-        f"ε = {low:g} from noisy counts. ± 2 standard errors over {SPLITS} splits. At {better} of "
-        f"{len(findings) // 2} points noisy histograms are better than tempered sweeps by more than {CLEAR:g} standard "
-        "errors"
+        "tempered sweeps (probabilities held above 1/(10 K), K categories); it costs naive Bayes "
+        f"{loss(bayes, 'noisy', 0)} at ε = {low:g} from noisy counts. ± 2 standard errors over {SPLITS} splits. At "
+        f"{better} of {len(findings) // 2} points noisy histograms are better than tempered sweeps by more than "
+        f"{CLEAR:g} standard errors"
         + (f", at {worse} worse" if worse else "")
         + (f", at {rest} there is no clear difference" if rest else "")
         + ". The thesis says: better for naive Bayes, and for chains where data are many, above all at small ε.",

@@ -102,13 +102,12 @@ def _of_mixing(columns: Columns) -> Statement:
     second = float(np.sort(np.linalg.eigvalsh(walk()))[-2])
     alone = float(rows["epsilon_without_steps"][0])
     return Statement(
-        f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = {DELTA:g}. "
-        f"Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its output "
-        f"distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
+        f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = "
+        f"{DELTA:g}. Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its "
+        "output distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
         f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
-        "multiplies "
-        f"the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} and "
-        f"Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
+        f"multiplies the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} "
+        f"and Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (
             Finding("alone", alone),
             Finding("exact", float(exact[-1])),

@@ -73,12 +73,11 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
     ends = [float(special.ndtr(-count / noise_std)) for count in (ONES, setting.n - ONES)]
     last = float(parts["Gaussian noise"]["relative_entropy"][-1])
     start = (
-        f"Relative entropy of the released distribution from the true posterior at order {setting.order:g}. At "
-        f"ε = {epsilons[0]:g} it is {first['diffused']:.3g} nats for the diffused posterior, "
-        f"{first['concentrated']:.3g} "
-        f"for the concentrated one, {first['Gaussian noise']:.3g} for the posterior of a count with Gaussian noise and "
-        f"{first['noise-aware']:.3g} for the noise-aware posterior. Of the noisy counts {ends[0]:.0%} are then taken "
-        f"to 0 and {ends[1]:.0%} to {setting.n}, the two modes that the thesis reports; it also says that the "
+        f"Relative entropy of the released distribution from the true posterior at order {setting.order:g}. At ε = "
+        f"{epsilons[0]:g} it is {first['diffused']:.3g} nats for the diffused posterior, {first['concentrated']:.3g} "
+        f"for the concentrated one, {first['Gaussian noise']:.3g} for the posterior of a count with Gaussian noise "
+        f"and {first['noise-aware']:.3g} for the noise-aware posterior. Of the noisy counts {ends[0]:.0%} are then "
+        f"taken to 0 and {ends[1]:.0%} to {setting.n}, the two modes that the thesis reports; it also says that the "
         "concentrated posterior is heavily penalised as ε falls"
     )
     findings = [Finding(f"{name} at the start", apart) for name, apart in first.items()]
@@ -97,9 +96,8 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
         findings.append(compared("Gaussian noise at the end - ours", 1e3 * (last - reached)))
         return Statement(
             f"{start}. From ε = {setting.direct:.3g} on the posterior itself is private enough: our two mechanisms "
-            "then "
-            f"draw from it, and their relative entropy is {reached:.1g}. Gaussian noise still leaves {last:.1g} nats "
-            f"at ε = {epsilons[-1]:g}.",
+            f"then draw from it, and their relative entropy is {reached:.1g}. Gaussian noise still leaves {last:.1g} "
+            f"nats at ε = {epsilons[-1]:g}.",
             tuple(findings),
         )
     least = least_entropies(setting)

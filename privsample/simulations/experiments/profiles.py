@@ -169,9 +169,8 @@ def _of_categorical(columns: Columns) -> Statement:
     better = compared("baseline - our worst symbol", max(base) - max(costs))
     return Statement(
         f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all "
-        "four "
-        f"symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} and "
-        f"{costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and "
+        f"four symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} "
+        f"and {costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and "
         f"{costs[3]:.3f}. The thesis says that symbols that tell less cost less, and that the baseline is worse"
         + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
         + ". The profiles are ours: the thesis's Table 7.1 is missing from our copy.",
@@ -216,10 +215,9 @@ def _of_chains(columns: Columns) -> Statement:
     )
     return Statement(
         "The profiles cover the probabilities of a 1 from 0 to 1; the less a mechanism distorts, the more of that "
-        "range "
-        f"its released probabilities keep. At ε = {MARK:g} Smooth One Bit keeps {found[ours, few][0]:.3f} of it with "
-        f"{few} profiles and {found[ours, many][0]:.3f} with {many}, randomized response {found[local, few][0]:.3f} "
-        f"and {found[local, many][0]:.3f}. {verdict}.",
+        f"range its released probabilities keep. At ε = {MARK:g} Smooth One Bit keeps {found[ours, few][0]:.3f} of "
+        f"it with {few} profiles and {found[ours, many][0]:.3f} with {many}, randomized response "
+        f"{found[local, few][0]:.3f} and {found[local, many][0]:.3f}. {verdict}.",
         (
             *(Finding(f"{words}, {count}", each[0]) for (words, count), each in found.items()),
             *wider,

@@ -94,11 +94,10 @@ def _of_posteriors(columns: Columns) -> Statement:
     order = "wider than the tempered draw" if wider.compared else "no wider than the tempered draw"
     return Statement(
         f"At ε = {EPSILON:g} and {ONES} ones in {N} records, a draw held in [{LOW:g}, {1 - LOW:g}] needs the "
-        "temperature "
-        f"T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is {tempered:.3f} "
-        f"for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the thesis ({order}), "
-        f"and {one:.3f} for the posterior of one noisy count, which is enough where n is public; without privacy it is "
-        f"{kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
+        f"temperature T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is "
+        f"{tempered:.3f} for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the "
+        f"thesis ({order}), and {one:.3f} for the posterior of one noisy count, which is enough where n is public; "
+        f"without privacy it is {kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
         (
             Finding("temperature", temperature),
             Finding("posterior", kept),
@@ -206,14 +205,13 @@ def _of_errors(columns: Columns) -> Statement:
     verdict += f"; with {in_words(unclear)} the simulation cannot tell" if unclear else ""
     last = {name: float(column[-1]) for name, column in rows.items()}
     return Statement(
-        "Mean absolute error of one released draw: the thesis says that the tempered draw is better than its noise on "
-        f"both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and "
-        f"ε = {EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
+        "Mean absolute error of one released draw: the thesis says that the tempered draw is better than its noise "
+        f"on both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and ε = "
+        f"{EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
         f"count, {last['both']:.4f} with noise on both, and {last['tempered']:.4f} at the fixed temperature "
         f"{last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to "
-        f"{last['temperature_at_delta']:.1f} "
-        f"and the error to {last['approximate']:.4f}. The error on both counts is a mean of {REPEATS:,} simulations, "
-        "the others are computed.",
+        f"{last['temperature_at_delta']:.1f} and the error to {last['approximate']:.4f}. The error on both counts is "
+        f"a mean of {REPEATS:,} simulations, the others are computed.",
         (
             *(found for found in ahead + behind if found.compared),
             *(Finding(f"{name} at the end", last[name]) for name in ("posterior", "one", "tempered", "approximate")),
