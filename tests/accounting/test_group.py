@@ -98,7 +98,7 @@ def test_groups_grow(base):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"), [(0, ValueError), (-1, ValueError), (np.nan, TypeError), (True, TypeError)]
+    ("wrong", "error"), [(0, ValueError), (-1, ValueError), (np.nan, ValueError), (True, TypeError)]
 )
 def test_wrong_sizes(wrong, error):
     base = ZCDPAccountant(rho=0.02)

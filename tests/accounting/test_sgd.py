@@ -170,7 +170,7 @@ def test_never_above_the_papers_theorem(penalty, rate, n, batch, later):
         ({"rate": -1.0}, ValueError, "rate must be finite and > 0"),
         ({"rate": 4.0}, ValueError, r"rate must be at most 2/smoothness = 3.63636 here, got 4"),
         ({"batch": 11}, ValueError, "batch must be at most n = 10"),
-        ({"public_tail": -1}, ValueError, "public_tail must be at least 1"),
+        ({"public_tail": -1}, ValueError, "public_tail must be at least 0"),
         ({"noise_std": 0.0}, ValueError, "noise_std must be finite and > 0"),
         ({"hidden_order": 1}, TypeError, "hidden_order must be True or False"),
         ({"loss": None}, TypeError, "loss must be LogisticLoss"),

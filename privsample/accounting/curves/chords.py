@@ -45,6 +45,23 @@ class RenyiChords:
         excess = (1.0 + excess) - 1.0  # of the order as it is stored
         return RenyiChords(excess, np.asarray(curve(1.0 + excess), dtype=np.float64))
 
+    @property
+    def convex(self) -> "RenyiChords":
+        """The largest convex (a - 1) R_a that is nowhere above the nodes and zero at order 1, still an upper bound.
+
+        A search with one minimum over the orders then finds it, also where bounds at the nodes are loose unevenly.
+        """
+        kept: list[int] = []
+        x, y = np.append(0.0, self.excess), np.append(0.0, self.excess * self.divergence)
+        for at in range(len(x)):
+            while len(kept) > 1 and (y[kept[-1]] - y[kept[-2]]) * (x[at] - x[kept[-1]]) >= (y[at] - y[kept[-1]]) * (
+                x[kept[-1]] - x[kept[-2]]
+            ):
+                kept.pop()
+            kept.append(at)
+        rows = np.array(kept[1:]) - 1
+        return RenyiChords(self.excess[rows], self.divergence[rows])
+
     def __call__(self, orders: FloatArray) -> FloatArray:
         """The chord at each order; the first value below the first node, +inf above the last."""
         s = np.asarray(orders, dtype=np.float64) - 1.0

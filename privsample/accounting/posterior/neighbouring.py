@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray
-from privsample._value import Memo, cached, value
+from privsample._value import value
 from privsample.accounting.posterior.truncated import TruncatedFamily
 from privsample.errors import NumericalFailure
 
@@ -19,7 +19,7 @@ Rows = NDArray[np.intp]
 _SLACK = 1e-3  # relative: how far below the largest bound the largest value may be where the search stops
 _CLOSE = 0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
 _START, _SPLIT, _ROUNDS, _MOST = 32, 8, 24, 4_000
-_REACH = 1e6  # orders up to which one table of standard deviations serves
+_REACH = 1e5  # orders up to which the table of standard deviations serves
 _SHARES = np.array(
     [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
 )  # of the way from P to the blend, where its bound is cut
@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
 
 
 @value
-class NeighbouringFamily(Memo):
+class NeighbouringFamily:
     """The distributions at phi + jump against those at phi, phi = first + unit s, and the same the other way round.
 
     s, the sum of all other records, is any number in [0, last]; with `whole` any whole one. `rounding` is more than
@@ -58,37 +58,15 @@ class NeighbouringFamily(Memo):
     def renyi(self, orders: FloatArray, enough: FloatArray) -> FloatArray:
         """The largest divergence over both directions at each order, rounded up, or `enough`, an upper bound of it.
 
-        Parameters: orders, enough: (orders,). Returns: (orders,), at most `enough`.
+        Parameters: orders, at most 1e5, and enough: (orders,). Returns: (orders,), at most `enough`.
         """
-        new = np.array([order not in self._known for order in orders.tolist()], dtype=bool)
-        if new.any():
-            found = self._search(orders[new], enough[new])
-            self._known.update(zip(orders[new].tolist(), found.tolist(), strict=True))
-        return np.minimum([self._known[order] for order in orders.tolist()], enough)
-
-    @cached
-    def _known(self) -> dict[float, float]:
-        return {}
-
-    def _search(self, orders: FloatArray, enough: FloatArray) -> FloatArray:
-        table = self._table(float(orders.max()))
+        reach = self.jump * _REACH
+        table = deviation_table(self.family, self.first - reach, self.first + self.unit * self.last + self.jump + reach)
         if table is None:
             return enough
         search = _Search(self, np.tile(orders, 2), np.repeat([1.0, -1.0], len(orders)), table)
         found = search.largest(np.tile(enough, 2)).reshape(2, -1).max(axis=0)
         return np.asarray(np.minimum(found, enough))
-
-    def _table(self, order: float) -> "DeviationTable | None":
-        """Standard deviations as far as this order reaches; None where that takes too many."""
-        reach = self.jump * (_REACH if order < _REACH else 10.0 ** np.ceil(np.log10(order + 1.0)))
-        if reach not in self._tables:
-            span = self.first - reach, self.first + self.unit * self.last + self.jump + reach
-            self._tables[reach] = deviation_table(self.family, *span)
-        return self._tables[reach]
-
-    @cached
-    def _tables(self) -> dict[float, "DeviationTable | None"]:
-        return {}
 
 
 class _Search:
