@@ -1,6 +1,5 @@
 """The account of one pass of noisy projected gradient descent whose last state is released: docs/notes/sgd.md."""
 
-
 import numpy as np
 from numpy.typing import ArrayLike
 
