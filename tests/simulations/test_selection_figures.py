@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.simulations.experiments import experiment, selection_use
 from privsample.simulations.experiments import selection_data as data
 from privsample.simulations.experiments.base import Experiment, stacked
+from privsample.simulations.experiments.findings import Finding, Statement, Table
 from privsample.simulations.experiments.selection_plots import result
-from privsample.simulations.experiments.table import Table
 
-FEW = (2.0, 10.0, 100.0)
+FEW = np.array([2.0, 10.0, 100.0])
+SOME = np.array([1.5, 4.0, 10.0, 30.0, 100.0, 1000.0])
 
 
 def by_label(curves):
@@ -22,7 +22,7 @@ def by_label(curves):
 
 @pytest.mark.parametrize("figure", [data.figure_2, data.figure_3])
 def test_renyi_curves_lie_below_the_printed_ones(figure):
-    curves = by_label(figure())
+    curves = by_label(figure(data.ORDERS))
     for (label, whose), curve in curves.items():
         assert curve.x.shape == curve.y.shape
         if whose == "ours":
@@ -30,22 +30,21 @@ def test_renyi_curves_lie_below_the_printed_ones(figure):
 
 
 def test_cost_and_utility():
-    means = np.array(FEW)
     known = data.costs(FEW)
     four = by_label(data.figure_4(known))
     for label in data.FAMILIES:
         assert (four[label, "ours"].x < four[label, "printed"].x).all()
         assert (np.diff(four[label, "ours"].x) > 0).all()
     assert four["logarithmic (η = 0)", "ours"].x[1] == pytest.approx(2.739, abs=1e-3)
-    assert by_label(data.figure_5(known))["Poisson", "ours"].more["expected_runs"] == pytest.approx(means)
+    assert by_label(data.figure_5(known))["Poisson", "ours"].more["expected_runs"] == pytest.approx(FEW)
     quantile = by_label(data.figure_5(known))["Poisson", "ours"].y
-    assert quantile == pytest.approx(1 - (1 - np.exp(-means)) / means)
-    assert by_label(data.figure_6(known))["Poisson", "ours"].y == pytest.approx(-np.expm1(-means / 100))
+    assert quantile == pytest.approx(1 - (1 - np.exp(-FEW)) / FEW)
+    assert by_label(data.figure_6(known))["Poisson", "ours"].y == pytest.approx(-np.expm1(-FEW / 100))
 
 
 def test_the_mean_accuracy_of_the_winner_by_a_sum_over_the_number_of_runs(monkeypatch):
     pool, runs = np.array([0.2, 0.4, 0.6]), np.arange(1, 400)
-    known = data.costs((9.0, 10.0))
+    known = data.costs(np.array([9.0, 10.0]))
     (cost,) = (cost for cost in known if (cost.label, cost.whose) == ("geometric (η = 1)", "ours"))
     monkeypatch.setattr(data, "BUDGETS", cost.epsilon[1:])
     accuracy = by_label(data.figure_7([cost], pool[::-1]))["geometric (η = 1)", "ours"].y
@@ -85,8 +84,8 @@ def test_corollary_4_on_both_sides_of_its_turn():
 
 
 def test_by_the_printed_bounds_one_half_overtakes_poisson_where_the_paper_says(monkeypatch):
-    monkeypatch.setattr(data, "ours", lambda law: GaussianAccountant(sensitivity=1.0, noise_std=1.0))
-    curves = data.figure_5(data.costs.__wrapped__(tuple(np.geomspace(3.0, 1000.0, 25))))
+    monkeypatch.setattr(data, "our_epsilon", lambda law: law.mean)
+    curves = data.figure_5(data.costs(np.geomspace(3.0, 1000.0, 25)))
     table = table_of(*curves)
     assert selection_use._crossing(table, "printed", "y") == "from ε = 4.2 on"
 
@@ -114,7 +113,7 @@ def test_which_distribution_is_worth_most():
 
 
 def test_the_example_of_three_points():
-    curves = by_label(data.figure_8())
+    curves = by_label(data.figure_8(data.EXAMPLE_ORDERS))
     exact = curves[data.THREE_POINTS, "floor"].y
     assert (exact <= curves[data.ANY_PAIR, "printed"].y).all()
     assert (curves[data.GAUSSIAN_ACCOUNT, "ours"].y <= curves[data.FIXED_FLOOR, "printed"].y).all()
@@ -148,7 +147,13 @@ def test_files(tmp_path):
     made = Experiment(
         name="figx",
         title="t",
-        run=lambda: result(curves, lambda _: "Words.", names=("epsilon", "worth"), title="t", ylim=(0, 7)),
+        run=lambda: result(
+            curves,
+            lambda _: Statement("Words.", (Finding("one", 1.0),)),
+            names=("epsilon", "worth"),
+            title="t",
+            ylim=(0, 7),
+        ),
     )
     picture, numbers, sentence = made.write(tmp_path)
     assert picture.read_bytes()[:4] == b"\x89PNG"
@@ -176,7 +181,7 @@ def test_files(tmp_path):
 )
 def test_sentences(tmp_path, monkeypatch, name, words):
     monkeypatch.setattr(data, "MEANS", np.array([*FEW, 1000.0]))
-    monkeypatch.setattr(selection_use, "digits", lambda: np.array([0.2, 0.4, 0.6]))
+    monkeypatch.setattr(selection_use, "digits", lambda seed: np.array([0.2, 0.4, 0.6]))
     assert words in experiment(name).write(tmp_path)[2]
 
 
@@ -184,3 +189,43 @@ def test_sentences(tmp_path, monkeypatch, name, words):
 def test_renyi_sentences(tmp_path, monkeypatch, name):
     monkeypatch.setattr(data, "ORDERS", np.array([2.0, 10.0]))
     assert "10.00" in experiment(name).write(tmp_path)[2]
+
+
+def test_the_winner_is_named_where_it_leads_by_two_standard_errors():
+    """At a second seed no distribution that was ahead is behind by two standard errors."""
+    known = data.costs(SOME)
+    tables = []
+    for seed in (1, 2):
+        curves = data.figure_7(known, selection_use.digits(runs=120, steps=10, seed=seed))
+        made = result(curves, selection_use._of_7, names=("epsilon", "mean_accuracy"))
+        tables.append(made.columns)
+    for whose in ("ours", "printed"):
+        clear = selection_use.ahead(tables[0], whose)
+        rows = Table(columns=tables[1]).select(bound=whose)
+        for label, epsilons in clear.items():
+            for epsilon in epsilons if label else ():
+                one = rows.select(curve=label)
+                behind, error = (
+                    one.at("epsilon", epsilon, "behind"),
+                    one.at("epsilon", epsilon, "standard_error_behind"),
+                )
+                assert behind <= 2 * error + 1e-12
+
+
+def test_who_leads_by_less_is_not_named():
+    columns = {
+        "curve": ["a", "b"] * 2,
+        "bound": ["ours"] * 4,
+        "epsilon": [1.0, 1.0, 2.0, 2.0],
+        "behind": [0.0, 0.1, 0.0, 0.1],
+        "standard_error_behind": [0.0, 0.06, 0.0, 0.04],
+    }
+    assert selection_use.ahead(columns, "ours") == {"": [1.0], "a": [2.0]}
+
+
+def test_one_mechanism_at_all_orders():
+    """Our account in Figure 8 is one account's curve: it falls by no more than a closed bound's tolerance."""
+    curves = {curve.label: curve for curve in data.figure_8(data.EXAMPLE_ORDERS)}
+    account = curves[data.GAUSSIAN_ACCOUNT]
+    assert (account.y[1:] >= account.y[:-1] * (1 - 1e-4)).all()
+    assert (account.y <= curves[data.FIXED_FLOOR].y * (1 + 1e-9)).all()

@@ -1,11 +1,12 @@
 """The picture and the table of audits that were run: `privsample audit --out FOLDER` writes them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from privsample.simulations.audit.audited import Audited
 from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement
 from privsample.simulations.report.figures import BLUE, ORANGE
 
 _MOST_ACROSS = 6
@@ -39,14 +40,16 @@ def _result(done: Sequence[Audited]) -> Result:
             for one in done
         ]
     )
-    return Result(columns=columns, sentence=statement(columns), plot=lambda figure: _plot(figure, done))
+    return Result(columns=columns, describe=_describe, plot=lambda figure: _plot(figure, done))
 
 
-def statement(columns: Mapping[str, Any]) -> str:
-    """What the table shows."""
+def _describe(columns: Columns) -> Statement:
     outcomes = dict(zip(columns["name"], columns["outcome"], strict=True))
     violated = sum(str(outcome) == "violated" for outcome in outcomes.values())
-    return f"{violated} of {len(outcomes)} claims were refuted; the others were not, which does not prove them."
+    return Statement(
+        f"{violated} of {len(outcomes)} claims were refuted; the others were not, which does not prove them.",
+        (Finding("refuted", violated),),
+    )
 
 
 def _plot(figure: Any, done: Sequence[Audited]) -> None:

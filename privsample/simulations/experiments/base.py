@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,16 @@ from privsample.simulations.report.figures import styled
 class Result:
     """Columns of equal length, by name; what they show in words; and what plots them on an empty Matplotlib figure.
 
-    describe: what the sentence was computed with, from the columns alone.
+    describe: computes the sentence and its findings from the columns alone, also after they were written and read.
     """
 
-    columns: Mapping[str, Sequence[Any]]
-    sentence: str
+    columns: Columns
+    describe: Callable[[Columns], Statement]
     plot: Callable[[Any], None]
-    describe: Callable[[Columns], Statement] | None = None
+    sentence: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", self.describe(self.columns).sentence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +53,17 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A name for the command line, a title, the work, the size of its picture in inches, and who packs its data."""
+    """A name for the command line, a title, the work, the size of its picture in inches, and who packs its data.
+
+    second: the same on a second grid or with a second seed, at which the sentence must stand.
+    """
 
     name: str
     title: str
     run: Callable[[], Result]
     size: tuple[float, float] = (4.6, 3.6)
     package: str = ""  # that no extra brings
-    second: Callable[[], Result] | None = None  # the same on a second grid or with a second seed
+    second: Callable[[], Result] | None = None
 
     def make(self) -> Made:
         """Run it and plot it. Raises: ImportError, without Matplotlib."""
@@ -76,13 +82,6 @@ class Experiment:
     def write(self, folder: Path) -> tuple[Path, Path, str]:
         """Make it and write it. Raises: OSError, ImportError."""
         return self.make().write(folder)
-
-
-def described(
-    columns: Mapping[str, Sequence[Any]], describe: Callable[[Columns], Statement], plot: Callable[[Any], None]
-) -> Result:
-    """A result whose sentence is computed from its columns."""
-    return Result(columns=columns, sentence=describe(columns).sentence, plot=plot, describe=describe)
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -13,8 +13,8 @@ from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.distributions.models.moments import NormalUnknownVariance
 from privsample.mechanisms.noise.statistics import NoisyStatistics, PrivateStatistics
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Statement, Table, compared
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = NormalUnknownVariance(mean=0.0, observations=1.0, shape=4.0, scale=2.0, bounds=(-3.0, 3.0))
@@ -54,7 +54,7 @@ def run(seed: int = 7) -> Result:
         if any(part["p_value"] < level() for part in made if part["method"] == AWARE):
             made += _parts(n, epsilon, ANEW, np.random.default_rng([seed, at, 1]))
         parts += made
-    return described(stacked(parts), _describe, lambda figure: _plot(figure, parts))
+    return Result(columns=stacked(parts), describe=_describe, plot=lambda figure: _plot(figure, parts))
 
 
 def level() -> float:
@@ -83,7 +83,9 @@ def _describe(columns: Columns) -> Statement:
     words, findings, repeats = [], [], 0
     for method in METHODS:
         panels = [
-            rows_where(columns, stage=FIRST, method=method, records=n, epsilon=epsilon, parameter=name)["rank"]
+            Table(columns=columns).select(stage=FIRST, method=method, records=n, epsilon=epsilon, parameter=name)[
+                "rank"
+            ]
             for n, epsilon in SETTINGS
             for name in PARAMETERS
         ]
@@ -99,7 +101,7 @@ def _describe(columns: Columns) -> Statement:
         for k, share in enumerate(outer):
             findings.append(compared(f"{method}, outer bars in excess, panel {k + 1}", share - 2 / BINS, error))
         findings += [compared(f"{method}, rejected - 0.5", rejected - 0.5)]
-    anew = [rows_where(columns, stage=ANEW, method=AWARE, parameter=name) for name in PARAMETERS]
+    anew = [Table(columns=columns).select(stage=ANEW, method=AWARE, parameter=name) for name in PARAMETERS]
     again = [
         (n, epsilon, name, uniformity(part["rank"][(part["records"] == n) & (part["epsilon"] == epsilon)]))
         for name, part in zip(PARAMETERS, anew, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from privsample.accounting.posterior.conjugate import PosteriorAccountant
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
-from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared
 from privsample.simulations.report.figures import BLUE, ORANGE
 
@@ -43,7 +43,7 @@ def run(points: Sequence[int] | None = None) -> Result:
         "renyi_curve": renyi.tolist(),
         "saving": (1 - composed / renyi).tolist(),
     }
-    return described(columns, _describe, lambda figure: _plot(figure, columns))
+    return Result(columns=columns, describe=_describe, plot=lambda figure: _plot(figure, columns))
 
 
 def _best(function: Callable[[int], float], grid: Sequence[int]) -> int:

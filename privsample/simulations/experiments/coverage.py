@@ -15,8 +15,8 @@ from privsample._checks import FloatArray
 from privsample.distributions.laws.conjugate import Law
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, value_at
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 LEVEL = 0.9
@@ -86,17 +86,17 @@ def run(shares: FloatArray | None = None) -> Result:
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return described(stacked(parts), _describe, lambda figure: _plot(figure, parts))
+    return Result(columns=stacked(parts), describe=_describe, plot=lambda figure: _plot(figure, parts))
 
 
 def _describe(columns: Columns) -> Statement:
-    means = {method: np.unique(rows_where(columns, method=method)["mean_coverage"]) for method in METHODS}
+    means = {method: np.unique(Table(columns=columns).select(method=method)["mean_coverage"]) for method in METHODS}
     aware, plug_in = means.values()
     settings = [
         (n, epsilon) for n in dict.fromkeys(columns["records"]) for epsilon in dict.fromkeys(columns["epsilon"])
     ]
     n, epsilon = settings[0]
-    single = rows_where(columns, records=n, epsilon=epsilon, method="noise-aware")
+    single = Table(columns=columns).select(records=n, epsilon=epsilon, method="noise-aware")
     share, edge = float(single["share"].min()), float(single["coverage"][single["share"].argmin()])
     middle = value_at(single["share"], single["coverage"], 0.5)
     hold = float(np.abs(aware - LEVEL).max())

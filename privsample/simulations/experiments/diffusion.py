@@ -11,15 +11,15 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.mechanisms.postprocessing.diffusion import BrownianMotion, Hierarchy, OrnsteinUhlenbeck
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
     Finding,
     Statement,
+    Table,
     compared,
     in_words,
-    maximum_between,
-    rows_where,
+    largest_at,
 )
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
@@ -114,7 +114,7 @@ def errors_by_rate(dimension: int, rng: np.random.Generator, rates: FloatArray =
 
 def _times(excess: float, times: FloatArray) -> FloatArray:
     """These times, and where between them the error's share is largest."""
-    best = maximum_between(lambda x: float(error_by_time(excess, np.exp([x]))[0]), np.log(times))
+    best = largest_at(lambda x: float(error_by_time(excess, np.exp([x]))[0]), np.log(times))
     return np.unique(np.append(times, np.exp(best)))
 
 
@@ -135,18 +135,20 @@ def _theorem_8(seed: int = 8, every: int = 1) -> Result:
     for excess, (grid, share) in times.items():
         by_time = {"x": grid, "ratio": share, "reference": 1.0, "standard_error": 0.0}
         parts.append({"curve": f"by time, {excess:g}", "kind": "by time"} | by_time)
-    return described(stacked(parts), _of_theorem_8, lambda figure: _plot_errors(figure, left, right, times))
+    return Result(
+        columns=stacked(parts), describe=_of_theorem_8, plot=lambda figure: _plot_errors(figure, left, right, times)
+    )
 
 
 def _of_theorem_8(columns: Columns) -> Statement:
-    exact, drawn = (rows_where(columns, kind=kind) for kind in ("exact", "drawn"))
+    exact, drawn = (Table(columns=columns).select(kind=kind) for kind in ("exact", "drawn"))
     gap = float(np.abs(exact["ratio"] / exact["reference"] - 1).max())
     off = drawn["ratio"] - drawn["reference"]
     worst = float(np.abs(off / drawn["reference"]).max())
     errors = float(np.abs(off / drawn["standard_error"]).max())
-    shown = rows_where(columns, curve=f"zCDP rate ϵ = {SHOWN_RATES[1]:g}", kind="exact")
+    shown = Table(columns=columns).select(curve=f"zCDP rate ϵ = {SHOWN_RATES[1]:g}", kind="exact")
     end = float(shown["ratio"][-1])
-    shares = {excess: rows_where(columns, curve=f"by time, {excess:g}")["ratio"] for excess in EXCESSES}
+    shares = {excess: Table(columns=columns).select(curve=f"by time, {excess:g}")["ratio"] for excess in EXCESSES}
     most = {excess: float(share.max()) for excess, share in shares.items()}
     held = [excess for excess in EXCESSES if most[excess] <= 1 + 1e-9]
     broken = [excess for excess in EXCESSES if excess not in held]
@@ -211,11 +213,13 @@ def _path(seed: int = 5) -> Result:
     columns = {"time": times.tolist(), "released": level.astype(int).tolist(), "epsilon": costs.tolist()}
     columns |= {f"coordinate_{k}": column.tolist() for k, column in enumerate(drawn.T)}
     columns |= {"epsilon_of_all": [together] * len(times), "epsilon_of_independent_noise": [apart] * len(times)}
-    return described(columns, _of_path, lambda figure: _plot_path(figure, times, drawn, costs, level))
+    return Result(
+        columns=columns, describe=_of_path, plot=lambda figure: _plot_path(figure, times, drawn, costs, level)
+    )
 
 
 def _of_path(columns: Columns) -> Statement:
-    levels = rows_where(columns, released=1)
+    levels = Table(columns=columns).select(released=1)
     listed = [f"{cost:.2g}" for cost in levels["epsilon"]]
     together, apart = (float(levels[f"epsilon_of_{name}"][0]) for name in ("all", "independent_noise"))
     saved = compared("independent - one path", apart - together)

@@ -5,7 +5,7 @@ posterior's mean, 1 + T for a draw at temperature T. Both mechanisms as in the t
 tempered posterior held in [0.2, 0.8], hence T = 2 log 4.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample.distributions.noise import LaplaceNoise
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.table import Table, listed
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
 from privsample.simulations.report.figures import BLUE, GREEN, ORANGE
 
 SHARE, EPSILON, HELD = 0.3, 1.0, 0.2
@@ -74,24 +74,29 @@ def run(seed: int = 4) -> Result:
         parts.append(
             {"estimator": name, "records": SIZES, "ratio": found[:, 0], "standard_error": found[:, 1], "limit": limit}
         )
-    table = stacked(parts)
-    return Result(columns=table, sentence=statement(table), plot=lambda figure: _plot(figure, parts))
+    return Result(columns=stacked(parts), describe=_describe, plot=lambda figure: _plot(figure, parts))
 
 
-def statement(columns: Mapping[str, Any]) -> str:
-    """What the table shows."""
+def _describe(columns: Columns) -> Statement:
     large, small, off = [], [], 0
+    findings: list[Finding] = []
     for (name,), part in Table(columns=columns).groups("estimator"):
         found, error, limit = (float(part[column][-1]) for column in ("ratio", "standard_error", "limit"))
         off += abs(found - limit) > 2 * error
+        findings += [
+            Finding(f"{name}, {n:g} records", ratio, error)
+            for n, ratio, error in zip(part["records"], part["ratio"], part["standard_error"], strict=True)
+            if n in (SIZES[0], SIZES[-1])
+        ]
         large.append(f"{found:.2f} ± {2 * error:.2f} (limit {limit:.4g}) for {name}")
         small.append(f"{part['ratio'][0]:.2f} ± {2 * part['standard_error'][0]:.2f}")
-    return (
+    sentence = (
         f"With {SIZES[-1]:,} records the mean squared error, divided by the least variance of an unbiased estimator "
-        f"without privacy, is {listed(large)}; ± two standard errors of the simulation. The limits are those of the "
+        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits are those of the "
         f"thesis's Theorems 4 and 5 (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of {len(large)} ratios "
-        f"agree with them within two standard errors. With {SIZES[0]} records the ratios are {listed(small)}."
+        f"agree with them within two standard errors. With {SIZES[0]} records the ratios are {in_words(small)}."
     )
+    return Statement(sentence, tuple(findings))
 
 
 def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
@@ -109,5 +114,9 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
 
 
 EXPERIMENT = Experiment(
-    name="efficiency", title="Thesis Theorems 4 and 5: relative efficiency of draws and means", run=run, size=(5.2, 4.2)
+    name="efficiency",
+    title="Thesis Theorems 4 and 5: relative efficiency of draws and means",
+    run=run,
+    size=(5.2, 4.2),
+    second=lambda: run(seed=5),
 )

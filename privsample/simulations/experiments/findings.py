@@ -1,18 +1,20 @@
 """What a sentence says of its data: its numbers and its comparisons by name, so that each can be tested anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
 from privsample._checks import FloatArray
+from privsample._value import value
 
 CLEAR = 3.0  # standard errors: a simulated difference that is smaller is not stated
+AGREEMENT = 1e-12  # differences below this are rounding errors and are not told apart
 _EXACT = 1e-9  # a computed difference that is smaller, relative to one, may be rounding
-Columns = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,40 @@ def compared(name: str, difference: float, standard_error: float = 0.0) -> Findi
     return Finding(name, found.value, found.standard_error, compared=found.clear)
 
 
-def rows_where(columns: Columns, **values: Any) -> dict[str, NDArray[Any]]:
-    """The rows of a table in which these columns have these values, column by column."""
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    length = len(next(iter(arrays.values())))
-    kept = np.ones(length, dtype=bool)
-    for name, value in values.items():
-        kept &= arrays[name] == value
-    return {name: column[kept] for name, column in arrays.items()}
+@final
+@value
+class Table:
+    """Columns of equal length by name, of which rows can be selected."""
+
+    columns: Columns
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """A column, (rows,)."""
+        return np.asarray(self.columns[name])
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.columns.values())))
+
+    def select(self, **wanted: Any) -> "Table":
+        """The rows whose columns have these values."""
+        kept = np.ones(len(self), dtype=bool)
+        for name, entry in wanted.items():
+            kept &= self[name] == entry
+        return Table(columns={name: self[name][kept] for name in self.columns})
+
+    def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
+        """The rows by what they have in these columns, in order of appearance."""
+        keys = dict.fromkeys(zip(*(self[name].tolist() for name in names), strict=True))
+        for key in keys:
+            yield key, self.select(**dict(zip(names, key, strict=True)))
+
+    def at(self, x: str, place: float, y: str) -> float:
+        """y in the row where x is `place`. Raises: LookupError, where no row or several have it."""
+        rows = np.flatnonzero(np.isclose(self[x], place, rtol=1e-12, atol=0.0))
+        if len(rows) != 1:
+            raise LookupError(f"{len(rows)} rows have {x} = {place:g}")
+        return float(self[y][rows[0]])
 
 
 def value_at(x: NDArray[Any], y: NDArray[Any], place: float) -> float:
@@ -62,11 +90,12 @@ def value_at(x: NDArray[Any], y: NDArray[Any], place: float) -> float:
     return float(y[np.abs(np.asarray(x, dtype=float) - place).argmin()])
 
 
-def maximum_between(function: Callable[[float], float], points: FloatArray) -> float:
-    """Where a function is largest: between the neighbours of the best of these rising points, by Brent's method.
+def largest_at(function: Callable[[float], float], grid: FloatArray) -> float:
+    """Where a function is largest: between the neighbours of the grid's best point, by Brent's method.
 
     The best point itself is returned where nothing between its neighbours is better, as at an end.
     """
+    points = np.unique(grid)
     values = [function(float(x)) for x in points]
     best = int(np.argmax(values))
     low, high = float(points[max(best - 1, 0)]), float(points[min(best + 1, len(points) - 1)])
@@ -74,6 +103,11 @@ def maximum_between(function: Callable[[float], float], points: FloatArray) -> f
         lambda x: -function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-9 * (high - low)}
     )
     return float(found.x) if -found.fun > values[best] else float(points[best])
+
+
+def agreement(difference: float) -> str:
+    """How closely numbers agree, in words that rounding errors do not change."""
+    return f"within {max(difference, AGREEMENT):.0e}".replace("e-0", "e-")
 
 
 def in_words(names: Sequence[str]) -> str:

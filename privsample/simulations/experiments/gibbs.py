@@ -17,8 +17,8 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.hmm import Chain
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
 from privsample.simulations.experiments.flights import DAYS, FEATURES, PACKAGE, flights
 
 EPSILON = 5.0  # as in the thesis: one for each of five features
@@ -78,7 +78,11 @@ def _assignments(seed: int = SEED) -> Result:
     panels = [("most frequent state of each day over the later half of the sweeps", states)]
     words = "share of flights an hour late or cancelled that the private chain gives to each state"
     shares = late(chain).tolist()
-    return described(columns, _of_assignments, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+    return Result(
+        columns=columns,
+        describe=_of_assignments,
+        plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
+    )
 
 
 def _of_assignments(columns: Columns) -> Statement:
@@ -136,14 +140,18 @@ def _bars(state: int, seed: int = SEED) -> Result:
         columns["standard_deviation"] += shares.std(axis=0).tolist()
         columns["all_days"] += whole.tolist()
         start += len(names)
-    return described(columns, _of_bars, lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state))
+    return Result(
+        columns=columns,
+        describe=_of_bars,
+        plot=lambda figure: gibbs_plots.bars(figure, columns, _differences(columns), state),
+    )
 
 
 def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
     """Of each feature the largest difference of a share from that of all days, its deviation, and its category."""
     found = {}
     for feature in FEATURES:
-        rows = rows_where(columns, feature=feature)
+        rows = Table(columns=columns).select(feature=feature)
         apart = np.abs(rows["state"] - rows["all_days"])
         at = int(apart.argmax())
         found[feature] = float(apart[at]), float(rows["standard_deviation"][at]), str(rows["category"][at])
@@ -151,7 +159,7 @@ def _differences(columns: Columns) -> dict[str, tuple[float, float, str]]:
 
 
 def _of_bars(columns: Columns) -> Statement:
-    delay, number = rows_where(columns, feature="delay"), int(columns["number"][0])
+    delay, number = Table(columns=columns).select(feature="delay"), int(columns["number"][0])
     most, usual = float(delay["state"][3:].sum()), float(delay["all_days"][3:].sum())
     deviation = float(np.hypot(*delay["standard_deviation"][3:]))
     apart = _differences(columns)
@@ -210,11 +218,15 @@ def _tempered(seed: int = 47) -> Result:
     panels = [(f"one release: most frequent state of the last {made.kept} sweeps", often), ("its last sweep", last)]
     words = "share of flights an hour late or cancelled in the records of the days of each state, upper panel"
     shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
-    return described(stacked(parts), _of_tempered, lambda figure: gibbs_plots.calendars(figure, panels, shares, words))
+    return Result(
+        columns=stacked(parts),
+        describe=_of_tempered,
+        plot=lambda figure: gibbs_plots.calendars(figure, panels, shares, words),
+    )
 
 
 def _of_tempered(columns: Columns) -> Statement:
-    releases = [rows_where(columns, release=k) for k in dict.fromkeys(columns["release"])]
+    releases = [Table(columns=columns).select(release=k) for k in dict.fromkeys(columns["release"])]
     alike = np.array(
         [[(rows[name] == rows["noisy_histograms"]).mean() for name in ("most_frequent", "last")] for rows in releases]
     )

@@ -13,8 +13,8 @@ from privsample._checks import FloatArray
 from privsample.accounting.targets import DP
 from privsample.mechanisms.posterior.gibbs import PrivateGibbsHMM
 from privsample.simulations.experiments import gibbs_plots
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import CLEAR, Columns, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import CLEAR, Columns, Statement, Table, compared
 from privsample.simulations.experiments.flights import DAYS, PACKAGE, flights
 from privsample.simulations.experiments.gibbs import CATEGORIES
 
@@ -42,10 +42,10 @@ def _run(first_split: int = 0) -> Result:
             curves[f"noisy_minus_{name}"] = (found["noisy"] - found[name]).mean(axis=1)
             curves[f"noisy_minus_{name}_standard_error"] = _standard_error(found["noisy"] - found[name])
         panels[title] = curves
-    return described(
-        stacked([{"model": title, "epsilon": np.array(EPSILONS)} | curves for title, curves in panels.items()]),
-        _describe,
-        lambda figure: gibbs_plots.likelihoods(figure, EPSILONS, panels),
+    return Result(
+        columns=stacked([{"model": title, "epsilon": np.array(EPSILONS)} | curves for title, curves in panels.items()]),
+        describe=_describe,
+        plot=lambda figure: gibbs_plots.likelihoods(figure, EPSILONS, panels),
     )
 
 
@@ -55,7 +55,7 @@ def _standard_error(differences: FloatArray) -> FloatArray:
 
 
 def _describe(columns: Columns) -> Statement:
-    bayes, chain = rows_where(columns, states=1), rows_where(columns, states=max(columns["states"]))
+    bayes, chain = Table(columns=columns).select(states=1), Table(columns=columns).select(states=max(columns["states"]))
     states = int(chain["states"][0])
     findings = []
     for name, each in (("naive Bayes", bayes), ("chain", chain)):

@@ -14,7 +14,7 @@ from privsample.accounting.postprocessing.kernels import KernelAccountant
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.steps.kernels import iterated
 from privsample.relations import ReplaceOne
-from privsample.simulations.experiments.base import Experiment, Result, described
+from privsample.simulations.experiments.base import Experiment, Result
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, value_at
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
@@ -89,7 +89,7 @@ def _mixing(steps: FloatArray | None = None) -> Result:
         "epsilon_printed": found.printed.tolist(),
         "epsilon_without_steps": [found.alone] * len(found.steps),
     }
-    return described(columns, _of_mixing, lambda figure: _plot_mixing(figure, found))
+    return Result(columns=columns, describe=_of_mixing, plot=lambda figure: _plot_mixing(figure, found))
 
 
 def _of_mixing(columns: Columns) -> Statement:
@@ -152,7 +152,7 @@ def _iteration(after: FloatArray = AFTER) -> Result:
     columns: dict[str, Any] = {"steps_after": after.tolist()}
     for convexity, (ours, printed) in curves.items():
         columns |= {f"ours_{convexity:g}": ours.tolist(), f"theorem_5_{convexity:g}": printed.tolist()}
-    return described(columns, _of_iteration, lambda figure: _plot_iteration(figure, after, curves))
+    return Result(columns=columns, describe=_of_iteration, plot=lambda figure: _plot_iteration(figure, after, curves))
 
 
 def _of_iteration(columns: Columns) -> Statement:

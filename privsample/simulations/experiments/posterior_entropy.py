@@ -10,8 +10,8 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample.distributions.laws.conjugate import Beta
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared
 from privsample.simulations.experiments.posterior_laws import Setting
 from privsample.simulations.experiments.posterior_plots import EPSILONS, MADE, lines, mark
 
@@ -42,10 +42,10 @@ def _run(order: float, points: FloatArray | None = None) -> Result:
         for name, (amount, apart) in found.items()
     ]
     values = {name: apart for name, (_, apart) in found.items()}
-    return described(
-        stacked(parts),
-        lambda columns: _describe(setting, columns),
-        lambda figure: _plot(figure, setting, points, values),
+    return Result(
+        columns=stacked(parts),
+        describe=lambda columns: _describe(setting, columns),
+        plot=lambda figure: _plot(figure, setting, points, values),
     )
 
 
@@ -66,7 +66,7 @@ def least_entropies(setting: Setting) -> dict[str, float]:
 
 
 def _describe(setting: Setting, columns: Columns) -> Statement:
-    parts = {name: rows_where(columns, mechanism=name) for name in MADE}
+    parts = {name: Table(columns=columns).select(mechanism=name) for name in MADE}
     first = {name: float(part["relative_entropy"][0]) for name, part in parts.items()}
     epsilons = parts["diffused"]["epsilon"]
     noise_std = float(parts["Gaussian noise"]["parameter"][0])

@@ -12,14 +12,14 @@ import numpy as np
 from privsample._checks import FloatArray
 from privsample._value import value
 from privsample.simulations.experiments import posterior_laws as laws
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
     Finding,
     Statement,
+    Table,
     compared,
     in_words,
-    rows_where,
     value_at,
 )
 from privsample.simulations.experiments.posterior_laws import Setting
@@ -72,8 +72,10 @@ def _run(setting: Setting, rhos: Sequence[float], epsilons: FloatArray | None = 
         for column in found
         for name in column.means
     ]
-    return described(
-        stacked(parts), lambda table: _describe(setting, table), lambda figure: _plot(figure, points, found)
+    return Result(
+        columns=stacked(parts),
+        describe=lambda table: _describe(setting, table),
+        plot=lambda figure: _plot(figure, points, found),
     )
 
 
@@ -84,7 +86,7 @@ def _describe(setting: Setting, table: Columns) -> Statement:
     findings: list[Finding] = []
     at, least = _AT, min(table["epsilon"])
     for rho in rhos:
-        parts = {name: rows_where(table, rho=rho, mechanism=name) for name in (TRUE, *SHOWN)}
+        parts = {name: Table(columns=table).select(rho=rho, mechanism=name) for name in (TRUE, *SHOWN)}
         at = value_at(parts[TRUE]["epsilon"], parts[TRUE]["epsilon"], _AT)
         means = {name: value_at(part["epsilon"], part["mean"], at) for name, part in parts.items()}
         excess = {name: means[name] - means[TRUE] for name in SHOWN}

@@ -14,14 +14,14 @@ from privsample.accounting.loss.pair import worst_renyi
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.mechanisms.posterior.conjugate import ConcentratedPosterior, DiffusedPosterior, PosteriorMechanism
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
+from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import (
     Columns,
     Finding,
     Statement,
+    Table,
     compared,
-    maximum_between,
-    rows_where,
+    largest_at,
     value_at,
 )
 
@@ -42,8 +42,10 @@ def printed(kind: Kind, share: float, orders: FloatArray) -> FloatArray:
 
 def _levels(kind: Kind, points: int = 70) -> Result:
     parts = [_curve(kind, share, points) for share in SHARES]
-    return described(
-        stacked(parts), lambda columns: _describe(kind, columns), lambda figure: _plot(figure, kind, parts)
+    return Result(
+        columns=stacked(parts),
+        describe=lambda columns: _describe(kind, columns),
+        plot=lambda figure: _plot(figure, kind, parts),
     )
 
 
@@ -63,7 +65,7 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
         return float((printed(kind, share, order) / account.rdp(order))[0])
 
     u = np.append(np.geomspace(_NEAREST, 0.85, points), -np.expm1(-np.linspace(2, 14, points)))
-    ends = [maximum_between(ratio, u[1:-1]), maximum_between(lambda x: -ratio(x), u[1:-1])]
+    ends = [largest_at(ratio, u[1:-1]), largest_at(lambda x: -ratio(x), u[1:-1])]
     orders = np.unique(np.append(1 + width * np.append(u, ends), 2.0))
     return {
         "curve": label,
@@ -77,7 +79,7 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
 
 def _describe(kind: Kind, columns: Columns) -> Statement:
     words, symbol = ("data weight", "r") if kind == "diffused" else ("prior divisor", "m")
-    parts = [rows_where(columns, share=share) for share in SHARES]
+    parts = [Table(columns=columns).select(share=share) for share in SHARES]
     least, most = parts[0], parts[-1]
     start, end = (value_at(part["order"], part["ours"], 2.0) for part in (most, least))
     near, far = (float(part["order_limit"][0]) for part in (most, least))

@@ -15,8 +15,8 @@ from privsample.distributions.profile_graph import ProfileGraph
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.responses import LocalResponse, OneBit, SmoothCategorical, SmoothOneBit
 from privsample.simulations.experiments import profiles_plots
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, rows_where, value_at
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, value_at
 from privsample.simulations.experiments.profiles_plots import Curves
 
 # Symbols 0 and 1 tell the profiles apart, 2 and 3 hardly: a stand-in for thesis Table 7.1. Each symbol lies 0.15 from
@@ -104,13 +104,15 @@ def table(panels: Sequence[Curves]) -> dict[str, list[Any]]:
 
 def _couplet(points: int = 96) -> Result:
     panel = couplet(points=points)
-    return described(table([panel]), _of_couplet, lambda figure: profiles_plots.lines(figure, [panel]))
+    return Result(
+        columns=table([panel]), describe=_of_couplet, plot=lambda figure: profiles_plots.lines(figure, [panel])
+    )
 
 
 def _of_couplet(columns: Columns) -> Statement:
     curves = list(dict.fromkeys(columns["curve"]))
-    local, one, smooth = (rows_where(columns, curve=name)["largest_flip"] for name in curves)
-    gaps = rows_where(columns, curve=curves[0])["difference"]
+    local, one, smooth = (Table(columns=columns).select(curve=name)["largest_flip"] for name in curves)
+    gaps = Table(columns=columns).select(curve=curves[0])["difference"]
     falls = max(0.0, *(-float(np.diff(flips).min()) for flips in (one, smooth)))
     trend = "grows" if falls < 1e-9 else f"grows, but for falls of up to {falls:.1g},"
     below = compared("local - ours, least", float((local - np.maximum(one, smooth)).min()))
@@ -149,15 +151,17 @@ def _categorical(epsilons: FloatArray | None = None) -> Result:
     points = np.unique(np.append(points, roots))
     local = categorical(LocalResponse, "local privacy: K-ary response", points)
     ours = categorical(SmoothCategorical, "profile-based: Smooth Categorical", points)
-    return described(
-        table([local, ours]), _of_categorical, lambda figure: profiles_plots.beside_one(figure, ours, local)
+    return Result(
+        columns=table([local, ours]),
+        describe=_of_categorical,
+        plot=lambda figure: profiles_plots.beside_one(figure, ours, local),
     )
 
 
 def _of_categorical(columns: Columns) -> Statement:
     panels = list(dict.fromkeys(columns["panel"]))
     symbols = list(dict.fromkeys(columns["curve"]))
-    parts = [[rows_where(columns, panel=panel, curve=symbol) for symbol in symbols] for panel in panels]
+    parts = [[Table(columns=columns).select(panel=panel, curve=symbol) for symbol in symbols] for panel in panels]
     epsilons = parts[0][0]["epsilon"]
     local, ours = (np.array([part["largest_change"] for part in each]) for each in parts)
     base = [value_at(epsilons, values, MARK) for values in local]
@@ -189,14 +193,16 @@ def _chains(epsilons: FloatArray | None = None) -> Result:
     panels = [
         chain(made, count, f"{words}, {count} profiles", points) for words, made in _CHAIN_KINDS for count in _COUNTS
     ]
-    return described(table(panels), _of_chains, lambda figure: profiles_plots.spread(figure, panels, MARK))
+    return Result(
+        columns=table(panels), describe=_of_chains, plot=lambda figure: profiles_plots.spread(figure, panels, MARK)
+    )
 
 
 def _of_chains(columns: Columns) -> Statement:
     found: dict[tuple[str, int], tuple[float, FloatArray]] = {}
     for words, _ in _CHAIN_KINDS:
         for count in _COUNTS:
-            part = rows_where(columns, panel=f"{words}, {count} profiles")
+            part = Table(columns=columns).select(panel=f"{words}, {count} profiles")
             epsilons = np.unique(part["epsilon"])
             wide = np.array([np.ptp(part["probability_of_one"][part["epsilon"] == e]) for e in epsilons])
             found[words, count] = value_at(epsilons, wide, MARK), wide

@@ -20,12 +20,15 @@ from privsample.accounting.selection.repetition import SelectionAccountant
 from privsample.distributions.runs import Poisson, Runs, TruncatedNegativeBinomial
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
-EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57)
+EXAMPLE_ORDERS, SECOND_EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57), np.linspace(2.0, 30.0, 29)
 ACCEPTED = 0.05  # the least probability of the accepted set of the one mechanism: about the example's up to order 10
 _SHARE = 0.1  # a of the three-point example
 BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
-ORDERS = np.sort(np.append(1.0 + np.geomspace(0.05, 30.0, 60), 10.0))
+ORDERS, SECOND_ORDERS = (
+    np.sort(np.append(1.0 + np.geomspace(low, 30.0, count), 10.0)) for low, count in ((0.05, 60), (0.08, 41))
+)
 MEANS = np.sort(np.concatenate([np.geomspace(1.5, 60.0, 20), [MEAN], np.geomspace(90.0, 1000.0, 7)]))
+SECOND_MEANS = np.union1d(MEANS[::2], [MEAN, MEANS[-1]])
 BUDGETS = np.linspace(2.5, 8.0, 12)  # the epsilons of Figure 7
 HALF = "η = ½"
 Family = Callable[[float], Runs]
@@ -100,40 +103,45 @@ def ours(law: Runs) -> Accountant:
     return SelectionAccountant(base=BASE, runs=law)
 
 
-def figure_2() -> list[Curve]:
+def figure_2(orders: FloatArray) -> list[Curve]:
     """Renyi curves of the logarithmic law by its mean."""
-    curves = [Curve(label="one run", whose="base", x=ORDERS, y=naive(1, ORDERS))]
+    curves = [Curve(label="one run", whose="base", x=orders, y=naive(1, orders))]
     for mean in (2, 10, 100, 1000):
         law = TruncatedNegativeBinomial.logarithmic(mean=mean)
         label = f"E K = {mean}"
         curves += [
-            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
-            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+            Curve(label=label, whose="printed", x=orders, y=closed(printed(law), orders)),
+            Curve(label=label, whose="ours", x=orders, y=ours(law).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(10, ORDERS))]
+    return [*curves, Curve(label="10 runs composed", whose="naive", x=orders, y=naive(10, orders))]
 
 
-def figure_3() -> list[Curve]:
+def figure_3(orders: FloatArray) -> list[Curve]:
     """Renyi curves by law, ten runs on average."""
     curves = []
     for label, family in FAMILIES.items():
         law = family(MEAN)
         curves += [
-            Curve(label=label, whose="printed", x=ORDERS, y=closed(printed(law), ORDERS)),
-            Curve(label=label, whose="ours", x=ORDERS, y=ours(law).rdp(ORDERS)),
+            Curve(label=label, whose="printed", x=orders, y=closed(printed(law), orders)),
+            Curve(label=label, whose="ours", x=orders, y=ours(law).rdp(orders)),
         ]
-    return [*curves, Curve(label="10 runs composed", whose="naive", x=ORDERS, y=naive(MEAN, ORDERS))]
+    return [*curves, Curve(label="10 runs composed", whose="naive", x=orders, y=naive(MEAN, orders))]
 
 
 @cache
-def costs(means: tuple[float, ...]) -> tuple[Cost, ...]:
+def our_epsilon(law: Runs) -> float:
+    """The epsilon of our account at DELTA; kept, as several figures and their second grids need the same."""
+    return float(ours(law).epsilon(DELTA))
+
+
+def costs(means: FloatArray) -> tuple[Cost, ...]:
     """The cost of every family of laws at these means, as printed and ours."""
     found = []
     for label, family in FAMILIES.items():
-        laws = tuple(family(mean) for mean in means)
+        laws = tuple(family(mean) for mean in means.tolist())
         paper = [epsilon_from_renyi(printed(law), np.inf, float(np.log(DELTA))) for law in laws]
         found.append(Cost(label=label, whose="printed", laws=laws, epsilon=np.array(paper)))
-        epsilon = np.array([ours(law).epsilon(DELTA) for law in laws])
+        epsilon = np.array([our_epsilon(law) for law in laws])
         found.append(Cost(label=label, whose="ours", laws=laws, epsilon=epsilon))
     return tuple(found)
 
@@ -215,9 +223,8 @@ def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
     return np.asarray(RHO * orders + (s - 1) / s * RHO * s - 2 / s * np.log(floor))
 
 
-def figure_8() -> list[Curve]:
+def figure_8(orders: FloatArray) -> list[Curve]:
     """The paper's bound beside its example, a pair of its own at each order; and both accounts of one mechanism."""
-    orders = EXAMPLE_ORDERS
     made = [_three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]

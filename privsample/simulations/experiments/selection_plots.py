@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from privsample.simulations.experiments.base import Result, stacked
+from privsample.simulations.experiments.findings import Columns, Statement
 from privsample.simulations.experiments.selection_data import Curve
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
@@ -21,15 +22,14 @@ _LINES: dict[str, dict[str, Any]] = {
 
 
 def result(
-    curves: Sequence[Curve], statement: Callable[[Mapping[str, Any]], str], *, names: tuple[str, str], **axes: Any
+    curves: Sequence[Curve], describe: Callable[[Columns], Statement], *, names: tuple[str, str], **axes: Any
 ) -> Result:
-    """Curves, and what `statement` reads in their table; names: of its columns x and y; axes: Matplotlib's settings."""
+    """Curves, and what `describe` reads in their table; names: of its columns x and y; axes: Matplotlib's settings."""
     parts: list[dict[str, Any]] = []
     for curve in curves:
         part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
         parts.append(part | dict(curve.more or {}))
-    table = stacked(parts)
-    return Result(columns=table, sentence=statement(table), plot=lambda figure: plot_panels(figure, [curves], [axes]))
+    return Result(columns=stacked(parts), describe=describe, plot=lambda figure: plot_panels(figure, [curves], [axes]))
 
 
 def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequence[Mapping[str, Any]]) -> None:

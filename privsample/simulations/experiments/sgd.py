@@ -17,11 +17,12 @@ from privsample.estimators.sgd import PrivateSGDClassifier
 from privsample.mechanisms.posterior.glm import LogisticPosterior
 from privsample.mechanisms.sgd import NoisyProjectedSGD
 from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, in_words
 from privsample.simulations.experiments.flights import PACKAGE
 from privsample.simulations.experiments.sgd_data import Parts, Task, breast_cancer, late_arrivals
-from privsample.simulations.experiments.table import Table, listed
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
+TASKS = (breast_cancer, late_arrivals)
 DELTA, SPLITS = 1e-5, 20
 RIDGE = 1e-2  # the penalty of output perturbation
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -32,14 +33,14 @@ COMPARED = 1.0  # the epsilon of the sentence: the largest at which exact poster
 Scores = Mapping[str, FloatArray]
 
 
-def measured(task: Task, splits: int = SPLITS, epsilons: Sequence[float] = EPSILONS) -> Scores:
-    """Shares of test labels that are predicted rightly, (epsilons, splits), by method."""
+def measured(task: Task, splits: int, epsilons: Sequence[float], first: int = 0) -> Scores:
+    """Shares of test labels that are predicted rightly, (epsilons, splits), by method; from the `first` split on."""
     made = {name: [_mechanism(task, epsilon, name == HIDDEN) for epsilon in epsilons] for name in (HIDDEN, WORST)}
     posteriors = [_posterior(task, epsilon) for epsilon in epsilons]
     noises = [_output_noise(made[WORST][0], epsilon) for epsilon in epsilons]
     scores = {name: np.empty((len(epsilons), splits)) for name in (FREE, HIDDEN, WORST, OUTPUT, POSTERIOR)}
-    for k, parts in enumerate(task.splits(splits)):
-        rng = np.random.default_rng([splits, k])
+    for k, parts in enumerate(task.splits(splits, first)):
+        rng = np.random.default_rng([splits, first + k])
         scores[FREE][:, k] = _score(_trained(parts, 1e-6), parts)
         ridge = _trained((within_norm(parts[0], task.norm), *parts[1:]), RIDGE)
         for j, noise in enumerate(noises):
@@ -49,7 +50,7 @@ def measured(task: Task, splits: int = SPLITS, epsilons: Sequence[float] = EPSIL
                 found = np.append(released["coefficients"][0], released["intercept"])
                 scores[name][j, k] = _score(found, parts)
             few = task.train <= MANY or (epsilons[j] == COMPARED and k < FEW_SPLITS)
-            source = np.random.default_rng([splits, k, j])
+            source = np.random.default_rng([splits, first + k, j])
             scores[POSTERIOR][j, k] = _posterior_score(posteriors[j], parts, source) if few else np.nan
     return scores
 
@@ -100,7 +101,7 @@ def _score(w: FloatArray, parts: Parts) -> float:
     return float((((parts[2] @ w[:-1] + w[-1]) > 0) == parts[3]).mean())
 
 
-def result(tasks: Mapping[str, Scores], epsilons: Sequence[float] = EPSILONS) -> Result:
+def result(tasks: Mapping[str, Scores], epsilons: Sequence[float]) -> Result:
     """The table, the picture and the sentence of these scores, by task; other methods' may be among them."""
     parts = [
         {
@@ -113,13 +114,12 @@ def result(tasks: Mapping[str, Scores], epsilons: Sequence[float] = EPSILONS) ->
         for task, scores in tasks.items()
         for method, values in scores.items()
     ]
-    table = stacked(parts)
-    return Result(columns=table, sentence=statement(table), plot=lambda figure: _plot(figure, tasks, epsilons))
+    return Result(columns=stacked(parts), describe=_describe, plot=lambda figure: _plot(figure, tasks, epsilons))
 
 
-def statement(columns: Mapping[str, Any]) -> str:
-    """What the table shows."""
+def _describe(columns: Columns) -> Statement:
     table, tasks, count = Table(columns=columns), [], 0
+    findings: list[Finding] = []
     for (task,), rows in table.select(epsilon=COMPARED).groups("task"):
         shares = []
         for (method,), one in rows.groups("method"):
@@ -127,15 +127,18 @@ def statement(columns: Mapping[str, Any]) -> str:
             count = len(one)
             fewer = f" ({len(accuracy)} splits)" if len(accuracy) < count else ""
             if len(accuracy) > 1:
+                error = float(accuracy.std(ddof=1) / len(accuracy) ** 0.5)
+                findings.append(Finding(f"{task}, {method}", float(accuracy.mean()), error))
                 shares.append(f"{method} {accuracy.mean():.1%} ± {accuracy.std(ddof=1):.1%}{fewer}")
             else:
                 shares.append(f"{method} not available")
-        tasks.append(f"{task}: {listed(shares)}")
-    return (
+        tasks.append(f"{task}: {in_words(shares)}")
+    sentence = (
         f"Test accuracy of linear classifiers at ε = {COMPARED:g} and δ = {DELTA:g}, mean ± standard deviation over "
         f"{count} random splits. {'. '.join(tasks)}. Posterior draws are shown where exact draws are feasible. Nothing "
         "was tuned on the data."
     )
+    return Statement(sentence, tuple(findings))
 
 
 def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -> None:
@@ -158,8 +161,9 @@ def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def _run() -> Result:
-    return result({task.name: measured(task) for task in (breast_cancer(), late_arrivals())})
+def _run(first: int = 0) -> Result:
+    tasks = [made() for made in TASKS]
+    return result({task.name: measured(task, SPLITS, EPSILONS, first) for task in tasks}, EPSILONS)
 
 
 ACCURACY = Experiment(
@@ -168,4 +172,5 @@ ACCURACY = Experiment(
     run=_run,
     size=(8.8, 4.2),
     package=PACKAGE,
+    second=lambda: _run(first=SPLITS),
 )

@@ -27,9 +27,9 @@ class Task:
     train: int
     test: int
 
-    def splits(self, count: int) -> Iterator[Parts]:
+    def splits(self, count: int, first: int = 0) -> Iterator[Parts]:
         """Training rows and labels, test rows and labels; seeded: these are simulations, not releases."""
-        for seed in range(count):
+        for seed in range(first, first + count):
             order = np.random.default_rng(seed).permutation(len(self.rows))
             taken, left = order[: self.train], order[self.train : self.train + self.test]
             yield self.rows[taken], self.labels[taken], self.rows[left], self.labels[left]

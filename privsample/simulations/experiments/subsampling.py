@@ -3,7 +3,7 @@
 The paper gives no parameters of its figure: those here are our own. Source: Balle, Barthe and Gaboardi 2018.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,21 @@ from privsample.distributions.schemes import WithoutReplacement, WithReplacement
 from privsample.relations import ReplaceOne
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.base import Experiment, Result, stacked
-from privsample.simulations.experiments.table import AGREEMENT, Table, agreement, listed
+from privsample.simulations.experiments.findings import (
+    AGREEMENT,
+    Columns,
+    Finding,
+    Statement,
+    Table,
+    agreement,
+    compared,
+    in_words,
+)
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 N, SIZES = 100, (5, 20, 50)
 MOST = 1.5  # the largest epsilon of the Laplace figures
-POINTS = 201
+POINTS, SECOND = 201, 94  # of the epsilons, and of a second grid
 FLOOR = 1e-8  # the least delta that is drawn
 SIZE = (4.6, 4.2)
 COLOURS = (BLUE, ORANGE, GREEN)
@@ -76,20 +85,19 @@ class Line:
 
 
 def result(
-    lines: Sequence[Line], statement: Callable[[Mapping[str, Any]], str], *, title: str, log: bool = True, **common: Any
+    lines: Sequence[Line], describe: Callable[[Columns], Statement], *, title: str, log: bool = True, **common: Any
 ) -> Result:
     """The lines as a table and as a picture; common: columns with what all lines share."""
     parts = []
     for line in lines:
         part = common | {"curve": line.label, "epsilon": line.epsilon, "delta": line.delta}
         parts.append(part if line.printed is None else part | {"delta_printed": line.printed})
-    table = stacked(parts)
-    return Result(columns=table, sentence=statement(table), plot=lambda figure: _plot(figure, lines, title, log=log))
+    return Result(columns=stacked(parts), describe=describe, plot=lambda figure: _plot(figure, lines, title, log=log))
 
 
-def _squares(most: float, *points: float) -> FloatArray:
-    """Epsilons up to `most`, dense near 0, and these points."""
-    return np.unique(np.append(most * np.linspace(0, 1, POINTS) ** 2, points))
+def _squares(most: float, count: int, *points: float) -> FloatArray:
+    """So many epsilons up to `most`, dense near 0, and these points."""
+    return np.unique(np.append(most * np.linspace(0, 1, count) ** 2, points))
 
 
 def _plot(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
@@ -113,65 +121,87 @@ def _plot(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
 
 
 RESPONSE, AT = "randomized response", 0.5  # AT: the epsilon at which sentences compare
+_HOW = ("without", "with")
 
 
-def statement_profiles(columns: Mapping[str, Any]) -> str:
-    """What Figure 1a's table shows."""
+def _of_profiles(columns: Columns) -> Statement:
     curves = {label: curve for (label,), curve in Table(columns=columns).groups("curve")}
     ends = {label: curve["epsilon"][curve["delta"] > AGREEMENT].max() for label, curve in curves.items()}
     last = max(curve["epsilon"].max() for curve in curves.values())
-    at = listed([f"{curve.at('epsilon', AT, 'delta'):.3f} ({label})" for label, curve in curves.items()])
-    return (
-        f"Three mechanisms with the same δ at ε = 0 ({curves[RESPONSE].at('epsilon', 0.0, 'delta'):g}) have different "
+    found = {label: curve.at("epsilon", AT, "delta") for label, curve in curves.items()}
+    at = in_words([f"{delta:.3f} ({label})" for label, delta in found.items()])
+    start, end = curves[RESPONSE].at("epsilon", 0.0, "delta"), curves["Gaussian"].at("epsilon", last, "delta")
+    sentence = (
+        f"Three mechanisms with the same δ at ε = 0 ({start:g}) have different "
         f"privacy profiles: at ε = {AT:g} δ is {at}. It is zero from ε = {ends[RESPONSE]:.3f} on for {RESPONSE} and "
         f"from ε = {ends['Laplace']:.3f} on for Laplace noise; for Gaussian noise it is still "
-        f"{curves['Gaussian'].at('epsilon', last, 'delta'):.1e} at ε = {last:g}. As the paper says, a profile exists "
+        f"{end:.1e} at ε = {last:g}. As the paper says, a profile exists "
         "for mechanisms with and without a pure guarantee."
+    )
+    return Statement(
+        sentence,
+        (
+            *(Finding(f"{label} at {AT:g}", delta) for label, delta in found.items()),
+            *(Finding(f"{label}, zero from", ends[label]) for label in (RESPONSE, "Laplace")),
+            Finding("all at 0", start),
+            *(
+                compared(f"all at 0 - {label}", AGREEMENT - abs(curve.at("epsilon", 0.0, "delta") - start))
+                for label, curve in curves.items()
+            ),
+            compared("Gaussian at the end", end),
+        ),
     )
 
 
-def _profiles(level: float = 0.25) -> Result:
+def _profiles(points: int = POINTS, level: float = 0.25) -> Result:
     """Figure 1a: mechanisms of one delta at epsilon zero."""
     from scipy.special import ndtri
 
     honest, theta, mu = (1 + level) / 2, -2 * np.log1p(-level), 2 * ndtri((1 + level) / 2)
     ends = np.array([np.log(honest / (1 - honest)), theta])
-    epsilon = np.unique(np.concatenate([np.linspace(0, 2.0, POINTS), [AT], ends, ends * (1 - 1e-6)]))
+    epsilon = np.unique(np.concatenate([np.linspace(0, 2.0, points), [AT], ends, ends * (1 - 1e-6)]))
     lines = [
         Line(label=RESPONSE, epsilon=epsilon, delta=printed.response(honest)(epsilon), colour=BLUE),
         Line(label="Laplace", epsilon=epsilon, delta=printed.laplace(theta)(epsilon), colour=ORANGE, dashes=_DASHED),
         Line(label="Gaussian", epsilon=epsilon, delta=printed.gauss(mu)(epsilon), colour=GREEN),
     ]
-    return result(lines, statement_profiles, title=f"Privacy profiles with δ(0) = {level:g}", log=False)
+    return result(lines, _of_profiles, title=f"Privacy profiles with δ(0) = {level:g}", log=False)
 
 
-def statement_comparison(columns: Mapping[str, Any]) -> str:
-    """What the table of Figure 1b or 1c shows."""
+def _of_comparison(columns: Columns) -> Statement:
     table, crossings = Table(columns=columns), []
+    findings: list[Finding] = []
     at_zero: tuple[float, ...] = ()
     for m in SIZES:
-        once, repeated = (table.select(curve=f"{m} {how} replacement") for how in ("without", "with"))
+        once, repeated = (table.select(curve=f"{m} {how} replacement") for how in _HOW)
         at_zero = tuple(one.at("epsilon", 0.0, "delta") for one in (once, repeated))
         higher = repeated["delta"] > once["delta"]
         first = int(np.argmax(higher))
         single = first > 0 and (repeated["delta"][first:] >= once["delta"][first:]).all()
         crossings.append(f"{once['epsilon'][first - 1]:.2g} for {m}" if single else f"no single value for {m}")
+        findings.append(compared(f"without - with replacement, {m} at 0", at_zero[0] - at_zero[1]))
+        if single:
+            findings.append(Finding(f"crossing, {m}", float(once["epsilon"][first - 1])))
+            excess = float((repeated["delta"] - once["delta"])[first:].max())
+            findings.append(compared(f"with - without replacement, {m}, above the crossing", excess))
     off = float(np.abs(table["delta"] - table["delta_printed"]).max())
-    return (
+    sentence = (
         "Sampling with replacement includes a given record in fewer samples, but may include it more than once. At ε = "
         f"0 it has the smaller δ ({at_zero[1]:.3f} instead of "
         f"{at_zero[0]:.3f} without replacement, {SIZES[-1]} of {N} records); above ε = "
-        f"{listed(crossings)} records it has the larger one. The paper compares both in its figure only. Our account "
+        f"{in_words(crossings)} records it has the larger one. The paper compares both in its figure only. Our account "
         f"agrees with its Theorems 9 and 10 {agreement(off)}."
     )
+    findings += [Finding(f"{how} replacement at 0", delta) for how, delta in zip(_HOW, at_zero, strict=True)]
+    return Statement(sentence, (*findings, Finding("apart from the paper", off)))
 
 
-def _comparison(noise: Noise, most: float) -> Result:
+def _comparison(noise: Noise, most: float, points: int = POINTS) -> Result:
     """Figures 1b and 1c: as many records drawn without and with replacement."""
     lines = []
     for m, colour in zip(SIZES, COLOURS, strict=True):
         once, repeated = noise.sampled(WithoutReplacement(n=N, m=m)), noise.sampled(WithReplacement(n=N, m=m))
-        epsilon = _squares(most, _crossing(once, repeated, most))
+        epsilon = _squares(most, points, _crossing(once, repeated, most, points))
         lines += [
             Line(
                 label=f"{m} without replacement",
@@ -191,15 +221,15 @@ def _comparison(noise: Noise, most: float) -> Result:
         ]
     return result(
         lines,
-        statement_comparison,
+        _of_comparison,
         title=f"{noise.title}\non m of {N} records",
         **noise.columns,
     )
 
 
-def _crossing(once: Accountant, repeated: Accountant, most: float) -> float:
+def _crossing(once: Accountant, repeated: Accountant, most: float, points: int) -> float:
     """The epsilon from which on sampling with replacement has the larger delta; `most` where there is none."""
-    grid = _squares(most)
+    grid = _squares(most, points)
     first = int(np.argmax(repeated.delta(grid) > once.delta(grid)))
     if first == 0:
         return most
@@ -210,25 +240,33 @@ def _crossing(once: Accountant, repeated: Accountant, most: float) -> float:
     return low
 
 
-def statement_copies(columns: Mapping[str, Any]) -> str:
-    """What Figure 1d's table shows."""
+def _of_copies(columns: Columns) -> Statement:
     table, ends, factors = Table(columns=columns), [], []
     for m in SIZES:
         whole, alone = (table.select(curve=label) for label in (f"{m} draws", f"{m} draws, repeats ignored"))
-        ends.append(f"{alone['epsilon'][alone['delta'] > AGREEMENT].max():.2f}")
-        factors.append(f"{whole.at('epsilon', 0.0, 'delta') / alone.at('epsilon', 0.0, 'delta'):.3f}")
-    return (
+        ends.append(float(alone["epsilon"][alone["delta"] > AGREEMENT].max()))
+        factors.append(whole.at("epsilon", 0.0, "delta") / alone.at("epsilon", 0.0, "delta"))
+    sentence = (
         f"Draws with replacement may include a record several times. If the repeats were ignored, δ would be zero from "
-        f"ε = {listed(ends)} on, for {listed([str(m) for m in SIZES])} draws from {N} records. With repeats (the "
-        f"paper's Theorem 10) δ is {listed(factors)} times as large at ε = 0, and it falls in steps, one for each "
-        "further repeat. This is the effect that the caption in the paper mentions."
+        f"ε = {in_words([f'{end:.2f}' for end in ends])} on, for {in_words([str(m) for m in SIZES])} draws from {N} "
+        "records. With repeats (the "
+        f"paper's Theorem 10) δ is {in_words([f'{factor:.3f}' for factor in factors])} times as large at ε = 0, and it "
+        "falls in steps, one for each further repeat. This is the effect that the caption in the paper mentions."
+    )
+    return Statement(
+        sentence,
+        (
+            *(Finding(f"zero from, {m} draws", end) for m, end in zip(SIZES, ends, strict=True)),
+            *(Finding(f"factor, {m} draws", factor) for m, factor in zip(SIZES, factors, strict=True)),
+            *(compared(f"cost of repeats, {m} draws", factor - 1) for m, factor in zip(SIZES, factors, strict=True)),
+        ),
     )
 
 
-def _copies() -> Result:
+def _copies(points: int = POINTS) -> Result:
     """Figure 1d: what it costs that a record may be drawn more than once."""
     ends = [float(np.log1p(printed.touched(N, m) * np.expm1(LAPLACE.theta))) for m in SIZES]
-    epsilon = _squares(MOST, *ends, *(end * (1 - 1e-6) for end in ends))
+    epsilon = _squares(MOST, points, *ends, *(end * (1 - 1e-6) for end in ends))
     lines = []
     for m, colour in zip(SIZES, COLOURS, strict=True):
         whole = LAPLACE.sampled(WithReplacement(n=N, m=m)).delta(epsilon)
@@ -239,7 +277,7 @@ def _copies() -> Result:
         ]
     return result(
         lines,
-        statement_copies,
+        _of_copies,
         title=f"{LAPLACE.title}\non m draws from {N} records",
         **LAPLACE.columns,
     )
@@ -248,8 +286,7 @@ def _copies() -> Result:
 _BOXES = ("white box", "black box, our account", "black box, the paper's bound")
 
 
-def statement_boxes(columns: Mapping[str, Any]) -> str:
-    """What Figure 1e's table shows."""
+def _of_boxes(columns: Columns) -> Statement:
     table = Table(columns=columns)
 
     def factors(epsilon: float) -> tuple[float, float]:
@@ -257,17 +294,26 @@ def statement_boxes(columns: Mapping[str, Any]) -> str:
         return paper / white, ours / white
 
     (paper, ours), (paper_0, ours_0) = factors(AT), factors(0.0)
-    return (
+    sentence = (
         f"If only the privacy profile of the noise is used (black box), not that it is Laplace noise (white box), δ "
         f"at ε = {AT:g} is {paper:.2f} times as large by the paper's bound, and {ours:.2f} times by our account, which "
         f"also uses the ε at which the profile becomes zero. At ε = 0 the factors are {paper_0:.3f} and {ours_0:.3f}. "
         "This is the effect that the caption in the paper mentions."
     )
+    return Statement(
+        sentence,
+        (
+            *(Finding(name, factor) for name, factor in zip(_BOXES[1:], (ours, paper), strict=True)),
+            *(Finding(f"{name}, at 0", factor) for name, factor in zip(_BOXES[1:], (ours_0, paper_0), strict=True)),
+            compared("the paper's bound - our account", paper - ours),
+            compared("our account - white box", ours - 1),
+        ),
+    )
 
 
-def _boxes(m: int = 20) -> Result:
+def _boxes(points: int = POINTS, m: int = 20) -> Result:
     """Figure 1e: groups of a known mechanism, and of one known by its profile alone."""
-    epsilon = _squares(MOST, AT)
+    epsilon = _squares(MOST, points, AT)
     scheme = WithReplacement(n=N, m=m)
     white, black = (made.delta(epsilon) for made in (LAPLACE.sampled(scheme), LAPLACE.sampled(scheme, known=False)))
     paper = printed.repeated(printed.black_box(LAPLACE.group(1)), N, m)(epsilon)
@@ -277,7 +323,7 @@ def _boxes(m: int = 20) -> Result:
             Line(label=_BOXES[1], epsilon=epsilon, delta=black, colour=ORANGE),
             Line(label=_BOXES[2], epsilon=epsilon, delta=paper, colour=GREY, dashes=_DASHED),
         ],
-        statement_boxes,
+        _of_boxes,
         title=f"{LAPLACE.title}\non {m} draws from {N} records",
         m=m,
         **LAPLACE.columns,
@@ -285,29 +331,37 @@ def _boxes(m: int = 20) -> Result:
 
 
 PROFILES = Experiment(
-    name="s-1a", title="Balle, Barthe and Gaboardi, Figure 1a: profiles with one δ at ε = 0", run=_profiles, size=SIZE
+    name="s-1a",
+    title="Balle, Barthe and Gaboardi, Figure 1a: profiles with one δ at ε = 0",
+    run=_profiles,
+    size=SIZE,
+    second=lambda: _profiles(SECOND),
 )
 GAUSS_SAMPLED = Experiment(
     name="s-1b",
     title="Balle, Barthe and Gaboardi, Figure 1b: Gaussian noise on samples with and without replacement",
     run=lambda: _comparison(GAUSS, 2.5),
     size=SIZE,
+    second=lambda: _comparison(GAUSS, 2.5, SECOND),
 )
 LAPLACE_SAMPLED = Experiment(
     name="s-1c",
     title="Balle, Barthe and Gaboardi, Figure 1c: Laplace noise on samples with and without replacement",
     run=lambda: _comparison(LAPLACE, MOST),
     size=SIZE,
+    second=lambda: _comparison(LAPLACE, MOST, SECOND),
 )
 COPIES = Experiment(
     name="s-1d",
     title="Balle, Barthe and Gaboardi, Figure 1d: the cost of drawing a record more than once",
     run=_copies,
     size=SIZE,
+    second=lambda: _copies(SECOND),
 )
 BOXES = Experiment(
     name="s-1e",
     title="Balle, Barthe and Gaboardi, Figure 1e: groups of a known mechanism and of a black box",
     run=_boxes,
     size=SIZE,
+    second=lambda: _boxes(SECOND),
 )

@@ -16,8 +16,8 @@ from privsample.accounting.targets import DP
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.noise import DiscreteLaplaceNoise
 from privsample.mechanisms.posterior.tempered import TemperedPosterior
-from privsample.simulations.experiments.base import Experiment, Result, described, stacked
-from privsample.simulations.experiments.findings import Columns, Finding, Statement, compared, in_words, rows_where
+from privsample.simulations.experiments.base import Experiment, Result, stacked
+from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, in_words
 from privsample.simulations.report.figures import BLUE, GREY, ORANGE
 
 MODEL = BetaBernoulli(alpha=1, beta=1)
@@ -52,7 +52,9 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
         {"curve": name, "share": x, "density": y, "temperature": made.temperature if name == "tempered" else 1.0}
         for name, y in curves.items()
     ]
-    return described(stacked(parts), _of_posteriors, lambda figure: _plot_posteriors(figure, x, curves))
+    return Result(
+        columns=stacked(parts), describe=_of_posteriors, plot=lambda figure: _plot_posteriors(figure, x, curves)
+    )
 
 
 def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
@@ -86,9 +88,9 @@ def _noisy_count(count: float, scale: float) -> tuple[FloatArray, FloatArray]:
 def _of_posteriors(columns: Columns) -> Statement:
     widths = {}
     for name in ("posterior", "tempered", "both counts, average", "one count, average"):
-        rows = rows_where(columns, curve=name)
+        rows = Table(columns=columns).select(curve=name)
         widths[name] = _deviation(rows["share"], rows["density"])
-    temperature = float(rows_where(columns, curve="tempered")["temperature"][0])
+    temperature = float(Table(columns=columns).select(curve="tempered")["temperature"][0])
     kept, tempered, both, one = widths.values()
     wider = compared("both counts - tempered", both - tempered)
     order = "wider than the tempered draw" if wider.compared else "no wider than the tempered draw"
@@ -156,7 +158,7 @@ def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, see
     pure = TemperedPosterior.calibrate(model=MODEL, n=1, truncation=LOW_2, target=DP(epsilon=EPSILON_2)).temperature
     rows = [_errors_at(n, pure, repeats or REPEATS, rng) for n in sizes or SIZES]
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return described(columns, _of_errors, lambda figure: _plot_errors(figure, columns))
+    return Result(columns=columns, describe=_of_errors, plot=lambda figure: _plot_errors(figure, columns))
 
 
 def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> dict[str, float]:
