@@ -2,13 +2,17 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
 
 import privsample as ps
 from benchmarks.measure import Row
+from privsample._checks import FloatArray
+from privsample.mechanisms.discovery import mechanism_classes
 
 PLACE = ps.ReplaceOne(n=50)
-LIMIT = 10.0
+LIMIT, SEEDS = 10.0, 40
 
 
 def _leaves() -> dict[str, ps.Accountant]:
@@ -48,6 +52,77 @@ def _sweep() -> Iterator[tuple[str, Callable[[], ps.Accountant]]]:
     yield "all together", lambda: ps.Composed(entries=tuple((one, 3) for one in _leaves().values()))
 
 
+def _examples() -> dict[ps.Relation, list[Callable[[], ps.Accountant]]]:
+    """The accounts of all examples of mechanisms, and the leaves, by relation; each call makes one anew."""
+    found: dict[ps.Relation, list[Callable[[], ps.Accountant]]] = {}
+    for cls in mechanism_classes():
+        for place, example in enumerate(cls.examples()):
+            make = lambda cls=cls, place=place: cls.examples()[place].mechanism.accountant  # noqa: E731
+            found.setdefault(example.mechanism.accountant.relation, []).append(make)
+    for name in _leaves():
+        found.setdefault(PLACE, []).append(lambda name=name: _leaves()[name])
+    return found
+
+
+def _random_account(rng: np.random.Generator) -> ps.Accountant:
+    """Examples under one relation, each with up to two steps, composed up to five times with multiplicities to 1000."""
+    pools = _examples()
+    relations = sorted(pools, key=repr)
+    relation = relations[rng.choice(len(relations), p=_shares([len(pools[one]) for one in relations]))]
+    entries = []
+    for _ in range(rng.integers(1, 6)):
+        account = pools[relation][rng.integers(len(pools[relation]))]()
+        for _ in range(rng.integers(0, 3)):
+            account = _stepped(account, rng)
+        entries.append((account, int(rng.choice([1, 2, 10, 1000]))))
+    if isinstance(relation, ps.ProfileEdge):  # where only independent observations add
+        entries = entries[:1]
+    composed = ps.Composed(entries=tuple(entries)) if len(entries) > 1 else entries[0][0]
+    return composed if rng.random() < 0.5 else _stepped(composed, rng)
+
+
+def _shares(counts: list[int]) -> FloatArray:
+    return np.array(counts) / sum(counts)
+
+
+def _stepped(account: ps.Accountant, rng: np.random.Generator) -> ps.Accountant:
+    """The account after one step that keeps its relation, or as it is where that step is refused."""
+    steps: list[Callable[[], ps.Accountant]] = [
+        lambda: account.group(2),
+        lambda: ps.Group(base=account, size=5, relation=account.relation),
+        *(lambda name=name: STEPS[name](account) for name in ("conditional", "selection", "draws", "kernel")),
+        lambda: ps.BernoulliAccountant(base=account, margin=0.2, draws=1, dimension=1),
+        lambda: _sampled(account),
+    ]
+    try:
+        made = steps[rng.integers(len(steps))]()
+        return made if made.relation == account.relation else made.with_relation(account.relation)
+    except (TypeError, ValueError):
+        return account
+
+
+def _sampled(account: ps.Accountant) -> ps.Accountant:
+    """A sample of a tenth, where the relation counts records."""
+    match account.relation:
+        case ps.ReplaceOne(n=n):
+            scheme: ps.WithoutReplacement | ps.PoissonSampling = ps.WithoutReplacement(n=10 * n, m=n)
+        case _:
+            scheme = ps.PoissonSampling(rate=0.1)
+    return ps.SubsampledAccountant(base=account, scheme=scheme)
+
+
+def random_rows(seeds: Iterable[int]) -> Iterator[tuple[float, int, str]]:
+    """Processor seconds of epsilon, delta, rdp and explain of the account of each seed, and what it is."""
+    for seed in seeds:
+        account = _random_account(np.random.default_rng(seed))
+        start = time.process_time()
+        epsilon = account.epsilon(1e-6)
+        delta, renyi = account.delta([0.1, 1.0, 3.0]), account.rdp([1.5, 2.0, 8.0])
+        account.explain(1e-6)
+        seconds = time.process_time() - start
+        yield seconds, seed, f"{account!r:.300}: {epsilon}, {delta}, {renyi}"
+
+
 def rows() -> Iterator[Row]:
     """The slowest accounts of the sweep, as a share of ten seconds."""
     found = []
@@ -55,6 +130,8 @@ def rows() -> Iterator[Row]:
         start = time.process_time()
         make().epsilon(1e-6)
         found.append((time.process_time() - start, name))
+    for seconds, seed, _ in random_rows(range(SEEDS)):
+        found.append((seconds, f"random account, seed {seed}"))
     for seconds, name in sorted(found, reverse=True)[:8]:
         yield Row(
             name=name,

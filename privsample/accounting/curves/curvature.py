@@ -9,7 +9,6 @@ Results are rounded up for `base` and `step` as they are: whoever rounds those m
 from collections.abc import Callable
 
 import numpy as np
-from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._logspace import exact_product
@@ -17,6 +16,7 @@ from privsample.errors import NumericalFailure
 
 Curvature = Callable[[FloatArray], FloatArray]
 _BERNOULLI = (43867 / 798, -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)  # B_18 ... B_2
+_SERIES_FROM, _BLOCK = 10.0, 16384  # a block stays in the processor's cache
 _LONGEST = 1e300  # a first panel
 _ULP = float(np.finfo(np.float64).eps)
 # In units of 2^-53: nodes, curvatures and sums lose 6 (the most in 30,000 random settings against 130 digits), the rest
@@ -27,15 +27,34 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def trigamma(u: FloatArray) -> FloatArray:
-    """Curvature of log Gamma, u > 0: its asymptotic series from 10 on, to 1e-15."""
-    inverse = 1.0 / np.maximum(u, 10.0)
-    square, series = inverse * inverse, np.zeros_like(u)
-    for bernoulli in _BERNOULLI:
-        series = series * square + bernoulli
-    result: FloatArray = inverse * (1.0 + inverse / 2 + series * square)
-    small = u < 10.0
-    result[small] = special.zeta(2.0, u[small])
-    return result
+    """Curvature of log Gamma, u > 0, to 1e-15: its asymptotic series from 10 on, ten steps of its recurrence below."""
+    flat = np.ravel(u)
+    result = np.empty_like(flat)
+    for start in range(0, len(flat), _BLOCK):
+        result[start : start + _BLOCK] = _trigamma(flat[start : start + _BLOCK])
+    return result.reshape(np.shape(u))
+
+
+def _trigamma(u: FloatArray) -> FloatArray:
+    """In place as far as it goes: this is where the Renyi curves of posteriors spend their time."""
+    small = u < _SERIES_FROM
+    inverse = 1.0 / np.where(small, u + _SERIES_FROM, u)
+    square, series = inverse * inverse, np.full_like(u, _BERNOULLI[0])
+    for bernoulli in _BERNOULLI[1:]:
+        series *= square
+        series += bernoulli
+    series *= square
+    series += inverse / 2
+    series += 1.0
+    series *= inverse
+    below, rest = u[small], series[small]
+    with np.errstate(over="ignore", divide="ignore"):
+        for k in range(int(_SERIES_FROM) - 1, -1, -1):  # the least terms first
+            term = below + k
+            term *= term
+            rest += np.divide(1.0, term, out=term)
+    series[small] = rest
+    return series
 
 
 def _along(

@@ -118,8 +118,9 @@ class PrivacyBounds:
         By default what the pairs' curves cost.
     tabulated
         Whether tables stand in for curves that these bounds rest on, because exact values are too expensive.
-    tabulated_renyi
-        A Rényi curve never below `renyi` that is affordable where that is not; None where only a table of `renyi` is.
+    tabulated_renyi, tabulated_renyi_cost
+        A Rényi curve never below `renyi` that is affordable where that is not, and its cost; None where only a table of
+        `renyi` is.
     """
 
     directions: Directions = ()
@@ -142,6 +143,7 @@ class PrivacyBounds:
     own_renyi_cost: float | None = None
     tabulated: bool = False
     tabulated_renyi: Curve | None = None
+    tabulated_renyi_cost: float = 1.0
     memo: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     pairs: tuple[LossPair, ...] = field(init=False)
 

@@ -6,7 +6,7 @@ composition). Proofs: docs/notes/composition.md.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -48,6 +48,7 @@ def compose(members: Members) -> PrivacyBounds:
         exact=exact,
         own_renyi_cost=sum(bounds.renyi_cost for bounds, _ in members),
         tabulated_renyi=lambda orders: _sum_of_curves(_by_tables(members), orders),
+        tabulated_renyi_cost=sum(_by_table_cost(members)),
         tabulated=any(bounds.tabulated for bounds, _ in members),
         # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
         curve_is_least=bool(groups) and not any(pair.joint for pair in pairs),
@@ -75,6 +76,12 @@ def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
 def _by_tables(members: Members) -> Members:
     """The members, each of which costs more than its part of the budget as a table."""
     return [(within_budget(bounds, renyi=_ORDERS * len(members)), times) for bounds, times in members]
+
+
+def _by_table_cost(members: Members) -> Iterator[float]:
+    """Of one value of each member's curve, once those that cost more than their part are tables."""
+    most = BUDGET / (_ORDERS * len(members))
+    return (bounds.renyi_cost if bounds.renyi_cost <= most else 1.0 for bounds, _ in members)
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:

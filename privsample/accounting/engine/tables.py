@@ -55,7 +55,7 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     single = bounds.single_pairs if bounds.curve_is_least and not bounds.parts else None
     sides = tuple(TabulatedPair(pair=pair) for pair in single or ())
     if bounds.tabulated_renyi is not None:
-        renyi = RenyiOf(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=1.0)
+        renyi = RenyiOf(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=bounds.tabulated_renyi_cost)
     elif sides and all(pair.by_curve for pair in sides):
         renyi = RenyiOf(bounds=replace(bounds, renyi=lambda orders: worst_renyi(sides, orders)), cost=1.0)
     else:

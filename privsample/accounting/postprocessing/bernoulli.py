@@ -33,7 +33,7 @@ from privsample.relations import Relation
 
 _UP = 1e-12
 _VALUES = 200  # that an account asks its base for, about
-_CALL, _SEARCH = 1e2, 3e3  # costs of one value by itself, and of the search for one coin
+_CALL, _SEARCH = 1e2, 1e4  # costs of one value by itself, and of the search for one coin
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _SEARCHED = (1e-8, 500.0)  # epsilons between which the search for one coin is made
 

@@ -78,23 +78,27 @@ class _Search:
         """The largest log odds of p for each v, from below and from above."""
         order = 1.0 + self.s
         low, high = v, self.epsilon + order / self.s * np.logaddexp(0.0, v) + 1.0
-        log_q = _masses(v)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            log_p = _masses(middle)
-            inside = self._allowed(log_p, log_p - log_q) & self._allowed(log_q, log_q - log_p)
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+        none, one = -np.logaddexp(0.0, v), -np.logaddexp(0.0, -v)  # log of 1 - q and of q
+        with np.errstate(over="ignore"):
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                rest, p = -np.logaddexp(0.0, middle), -np.logaddexp(0.0, -middle)
+                to_none, to_one = rest - none, p - one
+                inside = self._allowed(rest, p, to_none, to_one) & self._allowed(none, one, -to_none, -to_one)
+                low, high = np.where(inside, middle, low), np.where(inside, high, middle)
         return low, high
 
-    def _allowed(self, log_mass: FloatArray, loss: FloatArray) -> NDArray[np.bool_]:
-        """Whether the divergence of these masses with this loss is at most epsilon: to 1e-16/sqrt(epsilon) relative."""
+    def _allowed(self, none: FloatArray, one: FloatArray, lost: FloatArray, gained: FloatArray) -> NDArray[np.bool_]:
+        """Whether the divergence of log masses 1 - p and p with these losses is at most epsilon.
+
+        To 1e-16/sqrt(epsilon) relative.
+        """
         most = self.s * self.epsilon
         if most > 30.0:
-            return np.asarray(np.logaddexp.reduce(log_mass + self.s * loss, axis=-1) <= most)
-        with np.errstate(over="ignore"):
-            return np.asarray(
-                (np.exp(log_mass) * np.expm1(np.minimum(self.s * loss, 700.0))).sum(axis=-1) <= np.expm1(most)
-            )
+            return np.asarray(np.logaddexp(none + self.s * lost, one + self.s * gained) <= most)
+        first = np.exp(none) * np.expm1(np.minimum(self.s * lost, 700.0))
+        second = np.exp(one) * np.expm1(np.minimum(self.s * gained, 700.0))
+        return np.asarray(first + second <= np.expm1(most))
 
     def divergences(self, t: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of P from Q and of Q from P."""
