@@ -9,7 +9,7 @@ from privsample.simulations.experiments import leak
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_leak_at_two_seeds(seed):
     """No comparison rests on less than three standard errors."""
-    result = leak.leak(data_sets=16, seed=seed)
+    result = leak.leak(data_sets=40, seed=seed)
     _, right, error = leak.attack(result.columns)
     assert right - 3 * error > 0.5
     assert "more often than chance" in result.sentence

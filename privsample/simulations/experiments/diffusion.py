@@ -125,7 +125,8 @@ def _theorem_8(seed: int = 8, every: int = 1) -> Result:
         for rate in SHOWN_RATES
     ]
     right = [errors_by_rate(dimension, rng, RATES[::every]) for dimension in SHOWN_DIMENSIONS]
-    grids = {excess: _times(excess, TIMES[::every]) for excess in EXCESSES}
+    shown_times = np.union1d(TIMES[::every], TIMES[-1:])
+    grids = {excess: _times(excess, shown_times) for excess in EXCESSES}
     times = {excess: (grid, error_by_time(excess, grid)) for excess, grid in grids.items()}
     parts: list[dict[str, Any]] = []
     for curve in left + right:
@@ -165,6 +166,8 @@ def _of_theorem_8(columns: Columns) -> Statement:
         f"falls to {last:.1g}; the theorem's limit is 0.",
         (
             Finding("share at the end", end),
+            Finding("log share at the last time", float(np.log(last))),
+            Finding("most distant mean, in standard errors", errors, 1.0),
             compared("rounding - gap", 1e-7 - gap),
             compared(f"{MOST_ERRORS} standard errors - deviation", MOST_ERRORS - errors),
             *(compared(f"1 - largest share, {excess:g}", 1 + 1e-7 - most[excess]) for excess in held),

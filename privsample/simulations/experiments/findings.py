@@ -100,7 +100,7 @@ def largest_at(function: Callable[[float], float], grid: FloatArray) -> float:
     best = int(np.argmax(values))
     low, high = float(points[max(best - 1, 0)]), float(points[min(best + 1, len(points) - 1)])
     found = optimize.minimize_scalar(
-        lambda x: -function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-9 * (high - low)}
+        lambda x: -function(x), bounds=(low, high), method="bounded", options={"xatol": 1e-9 * min(high - low, 1.0)}
     )
     return float(found.x) if -found.fun > values[best] else float(points[best])
 

@@ -61,7 +61,6 @@ def _leads(table: Table, y: str) -> list[Finding]:
             lead = at[label] - at[next_label]
             if _LEAD < lead < np.inf:
                 findings.append(compared(f"{whose}: lead of {label} at ε = {epsilon}", lead))
-                findings.append(Finding(f"{whose}: {label} at ε = {epsilon}", at[label]))
     return findings
 
 
