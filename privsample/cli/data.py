@@ -156,7 +156,8 @@ def opened(args: Namespace, fields: dict[str, Any], file: str) -> Source:
     if args.columns is not None:
         found = "rows" if args.label is None else "labelled rows"
     if found not in accepted:
-        raise UsageProblem(f"--mechanism {args.mechanism} takes {_OPTIONS[accepted[0]]}")
+        asked = "the model" if args.mechanism is None else f"--mechanism {args.mechanism}"
+        raise UsageProblem(f"{asked} takes {_OPTIONS[accepted[0]]}")
     if found == "statistic":
         return Statistic(file)
     how = _reading(args)

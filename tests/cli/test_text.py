@@ -255,3 +255,8 @@ def test_a_first_line_that_may_be_a_record_is_never_shown(run, content):
     ragged = content + "1,2,3,4\n"
     Path("d.csv").write_text(ragged)
     assert run("validate", "d.csv", "--column", "success", *MODEL).code
+
+
+def test_what_the_model_takes_is_told_without_a_mechanism(run, words):
+    ran = run("validate", words, "--columns", "x,age", *MODEL)
+    assert "error: the model takes one column: give --column C" in ran.err

@@ -312,3 +312,43 @@ def test_priors_of_any_shape_are_covered():
         )
         assert law.mean == pytest.approx(float(prior.mean), rel=1e-6)
         assert law.variance == pytest.approx(float(prior.variance), rel=1e-6)
+
+
+FAR_COPIES = [
+    (1, [-34.0, 37.0, -30.0, -2.0, 171.0, 135.0], 52.6),
+    (2, [-39.0, 6.0], 48.0),
+    (5, [72.0, -45.0, 66.0], 85.3),
+    (40, [2896.0, -622.0, 7525.0], 2520.7),
+    (40, [64304.0], 2e4),
+    (40, [10.0, -3e5, 3e5], 1e5),
+    (2, [7.0, 7.0, -4.0], 0.05),
+]
+
+
+@pytest.mark.parametrize(("n", "seen", "scale"), FAR_COPIES)
+@pytest.mark.parametrize("kind", [DiscreteLaplaceNoise, LaplaceNoise])
+@pytest.mark.parametrize("mean", [0.15, 2.0])
+def test_copies_far_beyond_what_the_sum_reaches(n, seen, scale, kind, mean):
+    """Several copies on both sides of the sum, by direct convolution: a contour past a pole must not cancel there."""
+    upper, noise = 3, kind(scale=scale)
+    masses = stats.poisson.pmf(np.arange(upper + 1), mean)
+    masses[-1] = stats.poisson.sf(upper - 1, mean)
+    total = np.ones(1)
+    for _ in range(n):
+        total = np.convolve(total, masses)
+    with np.errstate(divide="ignore"):
+        terms = np.sum([noise.log_mass(y - np.arange(len(total))) for y in seen], axis=0) + np.log(total)
+    record = ClippedPoisson(mean=mean, upper=upper)
+    exact = float(np.logaddexp.reduce(terms))
+    assert found(record, n, noise, seen) == pytest.approx(exact, abs=1e-8)
+    kernel = noise_kernel(noise, np.array(seen), whole=True)
+    assert saddle_log_likelihood(record, n, kernel) == pytest.approx(exact, abs=20)
+
+
+@pytest.mark.parametrize("seen", [[64304.5], [-800.0, 900.0], [0.11, -800.0, 2000.0]])
+def test_two_times_under_noise_far_larger_than_their_bound(seen):
+    """The noise hides all but its slope at the sum, so the likelihood is flat: E G(S) is between G at the two ends."""
+    record, noise = ClippedExponential(rate=4.0, upper=0.28), LaplaceNoise(scale=24_000.0)
+    ends = [sum(float(noise.log_mass(np.array(y - s))) for y in seen) for s in (0.0, 0.56)]
+    slack = 1e-9 + len(seen) * 0.56 / 24_000
+    assert min(ends) - slack <= found(record, 2, noise, seen) <= max(ends) + slack

@@ -66,9 +66,12 @@ def saddle_tilt(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[flo
 
 def saddle_log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
     """The saddle-point approximation of log E G(S): cheap, and close wherever the sum is about normal."""
+    kernel, factor, direct = _reachable(record, n, kernel)
+    if direct is not None:
+        return direct
     tilt, tilted = saddle_tilt(record, n, kernel)
     variance = n * tilted.deviation**2 + kernel.slopes(tilt).second
-    return _log_peak(tilted, n, kernel, tilt) - 0.5 * float(np.log(2 * np.pi * variance))
+    return factor + _log_peak(tilted, n, kernel, tilt) - 0.5 * float(np.log(2 * np.pi * variance))
 
 
 def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
@@ -76,6 +79,9 @@ def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
 
     Raises: ValueError, where noise is so faint, and records between the bounds so few, that the sum has too many terms.
     """
+    kernel, moved, direct = _reachable(record, n, kernel)
+    if direct is not None:
+        return direct
     line = _contour(record, n, kernel)
     tilt, tilted = line.tilt, line.tilted
     factor = kernel.transform(tilt, _ZERO)[1]
@@ -91,7 +97,37 @@ def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
     if line.split:
         parts.append(few_inside(record, tilted, n, kernel))
         signs.append(1.0)
-    return float(special.logsumexp(parts, b=signs))
+    return moved + float(special.logsumexp(parts, b=signs))
+
+
+def _reachable(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[NoiseKernel, float, float | None]:
+    """The kernel with each copy that the sum does not reach put where it just does, and the log of a factor (step 3).
+
+    Where the sum reaches no copy at all, log E G(S) comes third: G is an exponential there.
+
+    G is log-Lipschitz with the slope `strip`, so what S beyond an end adds is, relative to E G(S), at most
+    e^(strip deviation) E[e^(3 strip |S - mean|); S beyond it]: Chernoff's bound puts it below e^-42.
+    """
+    if np.isinf(kernel.strip):
+        return kernel, 0.0, None
+    free = record.tilted(0.0)
+    mean, deviation = n * free.mean, float(np.sqrt(n)) * free.deviation
+    ends = []
+    for side, last in zip((-1.0, 1.0), record.ends, strict=True):
+        far = side * (n * last - mean)
+        for shift in _SHIFTS if deviation > 0 else ():
+            more = shift / deviation
+            tilt = side * (3 * kernel.strip + more)
+            rise = n * record.tilted(tilt).log_mgf - tilt * mean
+            if np.isfinite(rise):
+                far = min(far, (_DEPTH + kernel.strip * deviation + max(rise, 0.0)) / more)
+        ends.append(mean + side * max(far, 0.0))
+    low, high = (np.floor(ends[0]), np.ceil(ends[1])) if kernel.whole else ends
+    found = kernel.exponential(float(low), float(high))
+    if found is not None:
+        slope, height = found
+        return kernel, 0.0, height + n * record.tilted(slope).log_mgf
+    return *kernel.within(float(low), float(high)), None
 
 
 def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
@@ -100,6 +136,8 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
     room = _NEAR / max(np.sqrt(n) * tilted.deviation, tilted.span, 1e-300)
     if kernel.strip - abs(tilt) < room:  # step 3: a pole is too near, so the contour passes it
         side = float(np.sign(tilt)) or 1.0
+        beyond = side * (n * tilted.mean - kernel.far_end(side))  # over which the contour's exponential must not grow
+        room = min(room, _NEAR / max(beyond, 1e-300))
         tilt = side * (kernel.strip + room)
         tilted = record.tilted(tilt)
     period = _period(record, n, kernel, tilt, tilted)

@@ -64,6 +64,20 @@ class NoiseKernel(Memo, ABC):
     def residue(self, side: float) -> float:
         """log of c, G(s) = c e^(side strip s) beyond the copies: what is added to a contour moved past +-strip."""
 
+    def within(self, low: float, high: float) -> "tuple[NoiseKernel, float]":
+        """A kernel with all copies in [low, high], and the log of a factor: equal to this one where s is in there."""
+        del low, high
+        return self, 0.0
+
+    def exponential(self, low: float, high: float) -> tuple[float, float] | None:
+        """(slope, log c) where G(s) = c e^(slope s) for all s in [low, high]; else None."""
+        del low, high
+        return None
+
+    def far_end(self, side: float) -> float:
+        """The copy from which the exponential of `residue` is left. Raises: ValueError, where there is none."""
+        raise ValueError(f"no pole on the side {side}")
+
     @property
     @abstractmethod
     def cut(self) -> float:
@@ -185,8 +199,26 @@ class LaplaceKernel(NoiseKernel):
 
     def residue(self, side: float) -> float:
         """From the copy that is farthest on the other side."""
-        end = float(self.observed.min() if side > 0 else self.observed.max())
+        end = self.far_end(side)
         return float(self.log_value(np.array(end))) - side * self.strip * end
+
+    def far_end(self, side: float) -> float:
+        """The least copy or, on the left, the largest."""
+        return float(self.observed.min() if side > 0 else self.observed.max())
+
+    def exponential(self, low: float, high: float) -> tuple[float, float] | None:
+        """Where no copy lies between the ends."""
+        above = int((self.observed >= high).sum())
+        if above + int((self.observed <= low).sum()) < len(self.observed):
+            return None
+        slope = self.strip * (2 * above / len(self.observed) - 1)
+        return slope, float(self.log_value(np.array(low))) - slope * low
+
+    def within(self, low: float, high: float) -> tuple[NoiseKernel, float]:
+        """Copies beyond an end, put there: log G of s between the ends changes by a constant."""
+        moved = np.clip(self.observed, low, high)
+        off = float(np.abs(self.observed - moved).sum()) / self.noise.spread
+        return (self, 0.0) if off == 0.0 else (LaplaceKernel(observed=moved, noise=self.noise, whole=self.whole), -off)
 
     @property
     def cut(self) -> float:
