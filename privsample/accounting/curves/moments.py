@@ -19,7 +19,6 @@ _UNSEEN = float(1.0 - _FINE[0].max())  # from the last fine node to the end
 _OCTAVES_BELOW, _OCTAVES_ABOVE = 160, 40
 _NOTHING, _SETTLED, _PADDING, _ROUNDING = 34.0, np.log(1e-12), 1e-11, 2e-14
 _ROUNDS, _MOST_PANELS = 50, 200_000
-_LARGEST = 1e8  # log moments that are integrated
 _STEPS = np.array([1.0, 1 / 8, 8.0])
 
 
@@ -29,19 +28,13 @@ def renyi_from_curves(
     """R_a(P || Q) at `orders`, any shape, > 1: never below the truth, +inf at and above `order_limit`.
 
     Parameters: curves, log delta of (P, Q) and of (Q, P), rounded up, at any epsilon >= 0; ceiling, a Renyi curve that
-    (P, Q) never exceeds, for the tail of the integral; max_loss, of (P, Q). Where the moment is beyond e^1e8 and the
-    loss unbounded, the ceiling is the answer: panels would be as narrow as 1/s, and no epsilon is read from there.
+    (P, Q) never exceeds, for the tail of the integral; max_loss, of (P, Q).
     """
     a = np.asarray(orders, dtype=np.float64)
     result = np.full(a.shape, np.inf)
     inside = a < order_limit
     if max_loss <= 0.0 or not inside.any():
         return np.where(inside, 0.0, result)
-    if np.isinf(max_loss):
-        result[inside] = ceiling(a[inside])
-        inside &= ~((a - 1.0) * result > _LARGEST)
-        if not inside.any():
-            return result
     s = a[inside] - 1.0
     log_integral = _Integral(curves, ceiling, max_loss, order_limit, s).log_value()
     grown = np.logaddexp(0.0, np.log(s) + np.log1p(s) + log_integral)

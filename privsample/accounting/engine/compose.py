@@ -141,16 +141,15 @@ def _member(bounds: PrivacyBounds, times: int, side: int) -> tuple[LossPair, int
 
 def _affordable(members: list[tuple[LossPair, int]]) -> list[tuple[LossPair, int]]:
     """The members, the most expensive ones as tables until a grid, which asks each for many values, is affordable."""
-    while len(members) > 0:
+    while True:
         costs = [_DISCRETIZED * pair.curve_cost if pair.dear else 0.0 for pair, _ in members]
         if sum(costs) <= BUDGET or _product(members).smooth:
-            break
+            return members
         worst = int(np.argmax(costs))
         pair, times = members[worst]
         parts = ProductPair.of(pair, times).members
         tables = [(TabulatedPair(pair=part) if part.dear else part, own) for part, own in parts]
         members = [*members[:worst], *tables, *members[worst + 1 :]]
-    return members
 
 
 def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:

@@ -179,7 +179,7 @@ class TemperedEnvelope(Envelope):
         closed, chords = self._closed(orders), self._chords
         if chords is None:
             return closed
-        return np.where(np.asarray(orders) - 1.0 <= chords.excess[-1], chords(orders), closed)
+        return np.minimum(chords(orders), closed)
 
     def _closed(self, orders: FloatArray) -> FloatArray:
         return np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))

@@ -1,0 +1,79 @@
+"""Chords and tables at their ends: no orders, one node, no loss; and values of wrong types in accounts and ledgers."""
+
+import numpy as np
+import pytest
+
+import privsample as ps
+from privsample.accounting.curves.chords import CurveChords, RenyiChords
+from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.tables import TabulatedPair, tabulated
+from privsample.accounting.ledger import book
+from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.accounting.selection.ranks import RenyiPair
+
+
+def rise(orders):
+    return 0.5 * np.asarray(orders)
+
+
+def test_chords_without_orders_promise_nothing():
+    for limit in (1.0, np.nextafter(1.0, 2.0)):
+        found = RenyiChords.of(rise, limit, 50)
+        assert np.isposinf(found(np.array([1.5, 2.0]))).all()
+
+
+def test_one_node_bounds_the_orders_below_it():
+    found = RenyiChords(np.array([1.0]), np.array([0.7]))(np.array([1.5, 2.0, 2.5]))
+    np.testing.assert_array_equal(found, [0.7, 0.7, np.inf])
+
+
+def test_the_convex_hull_is_never_above_the_nodes_and_never_below_a_convex_curve():
+    excess = np.geomspace(0.01, 100, 40)
+    uneven = rise(1 + excess) * (1 + 1e-3 * (np.arange(40) % 3))
+    hull = RenyiChords(excess, uneven).convex
+    at = 1 + np.geomspace(0.01, 100, 500)
+    assert (hull(at) >= rise(at)).all()
+    assert (hull(1 + excess) <= uneven * (1 + 1e-12)).all()
+    slopes = np.diff(np.append(0.0, hull.excess * hull.divergence)) / np.diff(np.append(0.0, hull.excess))
+    assert (np.diff(slopes) > 0).all()
+
+
+def test_no_loss_has_no_privacy_curve():
+    found = CurveChords.of(lambda e: -np.asarray(e), 0.0, 50)
+    assert np.isneginf(found(np.array([0.0, 1.0]))).all()
+
+
+def test_the_renyi_curve_of_a_tabulated_pair_is_above_the_pairs_own():
+    pair = GaussianPair(mu=1.0)
+    orders = np.array([1.5, 2.0, 10.0])
+    found = TabulatedPair(pair=pair).renyi(orders)
+    assert (found >= pair.renyi(orders)).all()
+    assert (found <= pair.renyi(orders) * 1.1).all()
+
+
+def test_a_table_of_tables_is_itself():
+    once = tabulated(PrivacyBounds.from_pairs([GaussianPair(mu=1.0)]))
+    assert tabulated(once) is once or tabulated(tabulated(once)) is tabulated(once)
+
+
+def test_costs_of_a_pair_by_its_renyi_curve():
+    bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)])
+    pair = RenyiPair(bounds=bounds)
+    assert pair.curve_cost > 0
+    assert pair.renyi_cost == bounds.renyi_cost
+
+
+def test_values_of_wrong_types_are_named(tmp_path):
+    with pytest.raises(TypeError, match="directions must be a tuple of tuples"):
+        PrivacyBounds(directions=[1], renyi=rise, order_limit=np.inf)
+    with pytest.raises(TypeError, match="account must be an accountant"):
+        ps.privacy_statement(3)
+    with pytest.raises(TypeError, match="path must be the name of a file"):
+        ps.Ledger(3)
+    with pytest.raises(TypeError, match="ledger must be a Ledger"):
+        ps.Reservation(3, 1)
+    with pytest.raises(ValueError, match="cannot be stored in a ledger"):
+        book._text({"label": {1}})
+    ledger = ps.Ledger.create(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
+    with pytest.raises(TypeError, match="mechanism must be a mechanism"):
+        ledger.release(3, [1.0])
