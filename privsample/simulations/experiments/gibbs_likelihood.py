@@ -71,7 +71,7 @@ def _describe(columns: Columns) -> Statement:
     rest = len(findings) // 2 - better - worse
     low, high = chain["epsilon"][0], chain["epsilon"][-1]
 
-    def loss(each: dict[str, NDArray[Any]], way: str, at: int) -> str:
+    def loss(each: Table, way: str, at: int) -> str:
         return f"{each['plain'][at] - each[way][at]:.4f} ± {2 * each[f'{way}_standard_error'][at]:.4f}"
 
     return Statement(
