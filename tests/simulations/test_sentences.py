@@ -75,7 +75,7 @@ SLOW = {  # smaller runs of what takes longest; every comparison that they make 
         (gibbs_likelihood, "EPSILONS", [1.0]),
         (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),
     ),
-    "calibration": ((calibration, "REPEATS", 6), (calibration, "SETTINGS", ((20, 0.3),))),
+    "calibration": ((calibration, "REPEATS", 12), (calibration, "SETTINGS", ((20, 0.3),))),
     "coverage": ((coverage, "SIZES", (20, 200)), (coverage, "EPSILONS", (0.1, 1.0))),
 }
 
