@@ -65,7 +65,7 @@ def test_costs_of_a_pair_by_its_renyi_curve():
 
 def test_values_of_wrong_types_are_named(tmp_path):
     with pytest.raises(TypeError, match="directions must be a tuple of tuples"):
-        PrivacyBounds(directions=[1], renyi=rise, order_limit=np.inf)
+        PrivacyBounds(directions=[1], renyi=rise, order_limit=np.inf, pure_epsilon=np.inf, zcdp=np.inf)
     with pytest.raises(TypeError, match="account must be an accountant"):
         ps.privacy_statement(3)
     with pytest.raises(TypeError, match="path must be the name of a file"):

@@ -1,5 +1,6 @@
 """What an account knows of the privacy loss: the one answer from which the engine computes every view."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -153,7 +154,7 @@ class PrivacyBounds:
             raise TypeError(f"directions must be a tuple of tuples of LossPair, got {self.directions!r}")
         for name in ("order_limit", "infinity_mass", "pure_epsilon", "zcdp"):
             number(**{name: getattr(self, name)})
-        pairs = tuple(pair for group in self.directions for pair in group)
+        pairs = tuple(itertools.chain.from_iterable(self.directions))
         if len(self.directions) > 2 or not all(self.directions) or not all(isinstance(p, LossPair) for p in pairs):
             raise ValueError(f"directions must be at most two groups of LossPair, none empty, got {self.directions!r}")
         if not 0.0 <= self.infinity_mass <= 1.0:  # one: what a long composition rounds to
@@ -192,13 +193,13 @@ class PrivacyBounds:
                 f"groups must be sequences of at least one LossPair, as in from_pairs([pair]), got {groups!r}"
             )
         directions = tuple(map(tuple, groups))
-        pairs = tuple(pair for group in directions for pair in group)
+        pairs = tuple(itertools.chain.from_iterable(directions))
         if not all(isinstance(pair, LossPair) for pair in pairs):
             raise TypeError(f"groups must hold values of LossPair, got {groups!r}")
-        pure = known.get("pure_epsilon", max(pair.max_loss for pair in pairs))
+        pure = known.get("pure_epsilon", max([pair.max_loss for pair in pairs]))
         filled: dict[str, Any] = {
             "renyi": lambda orders: worst_renyi(pairs, orders),
-            "order_limit": min(pair.order_limit for pair in pairs),
+            "order_limit": min([pair.order_limit for pair in pairs]),
             "pure_epsilon": pure,
             "zcdp": half_square(pure) if known.get("infinity_mass", 0.0) == 0.0 else np.inf,
             "exact": VIEWS,
@@ -241,14 +242,14 @@ class PrivacyBounds:
         """About how long one value of the Rényi curve takes, in values of a closed form; see `LossPair.curve_cost`."""
         if self.own_renyi_cost is not None:
             return self.own_renyi_cost
-        return sum(pair.renyi_cost for pair in self.pairs) or 0.2
+        return sum([pair.renyi_cost for pair in self.pairs]) or 0.2
 
     @property
     def curve_cost(self) -> float:
         """About how long one value of the privacy curve takes, conversions of the Rényi curve included."""
         if self.parts:
             return sum(part.curve_cost for part in self.parts)
-        found = sum(pair.curve_cost for pair in self.pairs)
+        found = sum([pair.curve_cost for pair in self.pairs])
         if self.curve_bounds and not self.pairs:
             found = _CALL * len(self.curve_bounds) if self.own_curve_cost is None else self.own_curve_cost
         if not self.pairs or not self.curve_is_least:

@@ -74,7 +74,7 @@ class BetaEnvelope(Envelope):
         """The ends, each with its draws and the other pairs."""
         if self.draws == 1 and not self.others:
             return self.ends
-        return tuple(self._with(end) for end in self.ends)
+        return tuple([self._with(end) for end in self.ends])
 
     def _with(self, end: BetaPair) -> ProductPair:
         return ProductPair(members=((end, self.draws), *self.others))
@@ -84,10 +84,10 @@ class BetaEnvelope(Envelope):
         """Its ends are worst at every order, so that Renyi curves never compose to less than its own."""
         return False
 
-    @property
+    @cached
     def order_limit(self) -> float:
         """The least of the ends'."""
-        return min(pair.order_limit for pair in self.members)
+        return min([pair.order_limit for pair in self.members])
 
     @property
     def max_loss(self) -> float:
@@ -99,10 +99,10 @@ class BetaEnvelope(Envelope):
         """The search over the family."""
         return 8e2
 
-    @property
+    @cached
     def renyi_cost(self) -> float:
         """The sum of the ends' costs."""
-        return sum(pair.renyi_cost for pair in self.members)
+        return sum([pair.renyi_cost for pair in self.members])
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest of the ends'."""

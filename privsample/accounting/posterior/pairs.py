@@ -66,7 +66,7 @@ def by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:
     full = np.broadcast_arrays(*[np.asarray(array, dtype=np.float64) for array in arrays])
     columns = [array.reshape(-1, 1) for array in full]
     starts = range(0, len(columns[0]), _BLOCK)
-    found = [function(*(column[start : start + _BLOCK] for column in columns)) for start in starts]
+    found = [function(*[column[start : start + _BLOCK] for column in columns]) for start in starts]
     return np.concatenate([np.empty(0), *found]).reshape(full[0].shape)
 
 
