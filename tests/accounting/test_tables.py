@@ -74,6 +74,6 @@ def test_values_of_wrong_types_are_named(tmp_path):
         ps.Reservation(3, 1)
     with pytest.raises(ValueError, match="cannot be stored in a ledger"):
         book._text({"label": {1}})
-    ledger = ps.Ledger.create(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
+    ledger = ps.Ledger(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
     with pytest.raises(TypeError, match="mechanism must be a mechanism"):
         ledger.release(3, [1.0])
