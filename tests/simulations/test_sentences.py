@@ -120,7 +120,7 @@ def faults(first: Result, second: Result) -> list[str]:
     found = contradicted(one, two)
     if list(first.columns) != list(second.columns):
         found.append("the second table has other columns")
-    if all(np.array_equal(first.columns[name], second.columns[name]) for name in first.columns):
+    elif all(np.array_equal(first.columns[name], second.columns[name]) for name in first.columns):
         found.append("the second table is the first")
     if not one.findings:
         found.append("no finding is stated")
