@@ -5,11 +5,14 @@ import pytest
 
 import privsample as ps
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
+from privsample.accounting.engine import routes
 from privsample.accounting.engine.bounds import PrivacyBounds
+from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import TabulatedPair, tabulated
 from privsample.accounting.ledger import book
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.selection.ranks import RenyiPair
+from privsample.accounting.subsampling.pairs import PoissonPair
 
 
 def rise(orders):
@@ -77,3 +80,24 @@ def test_values_of_wrong_types_are_named(tmp_path):
     ledger = ps.Ledger(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
     with pytest.raises(TypeError, match="mechanism must be a mechanism"):
         ledger.release(3, [1.0])
+
+
+def test_the_renyi_curve_of_a_tabulated_sample_is_an_integral_over_its_chords():
+    pair = PoissonPair(base=GaussianPair(mu=1.0), rate=0.1, removed=True)
+    orders = np.array([2.0, 5.0])
+    found = TabulatedPair(pair=pair).renyi(orders)
+    assert (found >= pair.renyi(orders) * (1 - 1e-9)).all()
+    assert np.isfinite(found).all()
+
+
+def test_an_expensive_renyi_curve_beside_a_cheap_privacy_curve_is_tabulated():
+    bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)], own_renyi_cost=1e9)
+    assert affordable(bounds) is not bounds
+    assert affordable(PrivacyBounds.from_pairs([GaussianPair(mu=1.0)])).renyi_cost < 1e9
+
+
+def test_an_expensive_privacy_curve_is_tabulated(monkeypatch):
+    bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)])
+    exact = bounds.pairs[0].log_delta(np.array([1.0]))
+    monkeypatch.setattr(routes, "BUDGET", 0.0)
+    assert (affordable(bounds).pairs[0].log_delta(np.array([1.0])) >= exact).all()
