@@ -70,7 +70,7 @@ def _kernels(rng: np.random.Generator) -> Iterator[Row]:
         found = [curve(epsilon) for curve in account._all_curves().values()]
         delta[case] = np.exp(min(found)), np.exp(worst_log_delta(truth, np.array(epsilon)))
         renyi[case] = account.rdp(order)[0], worst_renyi(truth, order)[0]
-        loss[case] = account.max_divergence, max(pair.max_divergence for pair in truth)
+        loss[case] = account.pure_epsilon, max(pair.max_divergence for pair in truth)
     yield _row("kernel, delta", *delta.T)
     yield _row("kernel, Rényi", *renyi.T)
     yield _row("kernel, pure", *loss.T)

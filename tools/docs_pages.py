@@ -119,7 +119,7 @@ def cost_picture(account: Accountant, delta: float) -> bytes:
         axes = figure.subplots()
         label = {"exact": "privacy curve", "upper bound": "privacy curve, upper bound"}[account.kind("delta")]
         axes.plot(*curve(account, least), color=figures.BLUE, label=label)
-        if account.failure == 0.0:
+        if account.infinity_mass == 0.0:
             epsilons, at = figures.by_renyi(account, least)
             kept = (epsilons > 0) & np.isfinite(epsilons)
             style = {"color": figures.ORANGE, "linestyle": (0, (4, 2)), "label": "by the Rényi curve alone"}

@@ -90,18 +90,21 @@ class Accountant(Memo, ABC):
         return tuple(itertools.chain.from_iterable(found))
 
     @property
-    def failure(self) -> float:
+    def infinity_mass(self) -> float:
         """Probability mass of infinite privacy loss. The Rényi curve holds conditional on that event not happening."""
         return self.bounds.infinity_mass
 
     @property
     def order_limit(self) -> float:
         """`rdp` is finite below it and +inf at and above it."""
-        return 1.0 if self.failure > 0 else self.bounds.order_limit
+        return 1.0 if self.infinity_mass > 0 else self.bounds.order_limit
 
     @property
-    def max_divergence(self) -> float:
-        """The pure guarantee: epsilon at delta = `failure`; +inf where there is none."""
+    def pure_epsilon(self) -> float:
+        """Supremum of the privacy loss, in nats, conditional on a finite loss: epsilon at delta = `infinity_mass`.
+
+        +inf where there is no pure guarantee.
+        """
         return self.bounds.pure_epsilon
 
     @property

@@ -10,13 +10,13 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
     """The account at this delta in plain words: whom it protects, from what, and what it takes for granted."""
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
-    failure = probability(delta=delta)
-    if np.isinf(account.epsilon(failure)):
-        promise = f"At delta = {shown_delta(failure)} nothing is promised."
+    delta = probability(delta=delta)
+    if np.isinf(account.epsilon(delta)):
+        promise = f"At delta = {shown_delta(delta)} nothing is promised."
     else:
-        shown = shown_epsilon(account, failure)
+        shown = shown_epsilon(account, delta)
         factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
-        more = f", plus at most {shown_delta(failure)} (delta)" if failure else ""
+        more = f", plus at most {shown_delta(delta)} (delta)" if delta else ""
         promise = (
             f"Whatever was released here: when {account.relation.change}, the probability of any conclusion drawn from "
             f"it grows by a factor of at most {factor} (epsilon = {shown:.4g}){more}."

@@ -76,7 +76,7 @@ class DP(Target):
 
     def met_by(self, account: Accountant) -> bool:
         """epsilon(delta) <= epsilon, by delta(epsilon) where that is cheaper."""
-        if account.max_divergence <= self.epsilon and account.failure <= self.delta:
+        if account.pure_epsilon <= self.epsilon and account.infinity_mass <= self.delta:
             return True
         if not account.bounds.inverts_exactly:
             return bool(account.epsilon(self.delta) <= self.epsilon)
@@ -92,7 +92,7 @@ class DP(Target):
 
     def _excess(self, account: Accountant) -> float:
         if self.delta == 0:
-            return float(account.max_divergence / self.epsilon - 1)
+            return float(account.pure_epsilon / self.epsilon - 1)
         return views.approx_log_delta(account.bounds, self.epsilon) - float(np.log(self.delta))
 
     @property
@@ -132,7 +132,7 @@ def unreachable(target: Target, account: Accountant, advice: str) -> Unreachable
             reason = f": its Rényi divergence is infinite from order {limit:g} on, and order {order:g} was asked for"
         case RDP(order=order):
             reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
-        case DP(delta=0.0) if np.isinf(account.max_divergence):
+        case DP(delta=0.0) if np.isinf(account.pure_epsilon):
             reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
         case DP(epsilon=epsilon, delta=delta):
             cost = float(account.epsilon(delta))

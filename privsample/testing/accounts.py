@@ -109,11 +109,11 @@ def _renyi_curve(account: Accountant) -> None:
         require(
             np.all(np.diff(finite) >= -_CLOSE * finite[1:]), f"rdp must be nondecreasing in the order: {table}", advice
         )
-    ceiling = np.minimum(account.zcdp * ORDERS, account.max_divergence)[np.isfinite(values)]
+    ceiling = np.minimum(account.zcdp * ORDERS, account.pure_epsilon)[np.isfinite(values)]
     require(
         np.all(finite <= ceiling * (1 + _CLOSE)),
         f"rdp is above zcdp * order or above the pure guarantee, {account.zcdp:g} and "
-        f"{account.max_divergence:g}: {table}",
+        f"{account.pure_epsilon:g}: {table}",
         "check zcdp and pure_epsilon of the bounds",
     )
 
@@ -129,12 +129,12 @@ def _privacy_curve(account: Accountant) -> None:
         f"below epsilon = 0, delta must be at least 1 - e^epsilon: {table}",
         advice,
     )
-    if np.isfinite(account.max_divergence):
-        left = float(account.delta(account.max_divergence * (1 + 1e-12)))
+    if np.isfinite(account.pure_epsilon):
+        left = float(account.delta(account.pure_epsilon * (1 + 1e-12)))
         require(
-            left <= account.failure * (1 + _CLOSE),
-            f"at the pure guarantee, epsilon = {account.max_divergence:.6g}, delta is {left:.6g}; the infinity mass is "
-            f"{account.failure:.6g}",
+            left <= account.infinity_mass * (1 + _CLOSE),
+            f"at the pure guarantee, epsilon = {account.pure_epsilon:.6g}, delta is {left:.6g}; the infinity mass is "
+            f"{account.infinity_mass:.6g}",
             "check max_divergence of the pairs and pure_epsilon of the bounds",
         )
 
@@ -247,7 +247,7 @@ def _repeated(account: Accountant) -> None:
         f"two releases have epsilon = {cost:.6g} at delta = {_DELTA:g}, and one has {least:.6g}",
         advice,
     )
-    if single.failure == 0.0:
+    if single.infinity_mass == 0.0:
         require(
             np.allclose(both.rdp(ORDERS), 2 * single.rdp(ORDERS), rtol=1e-6, atol=1e-12),
             "the Rényi curve of two releases is not twice that of one",

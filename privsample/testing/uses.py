@@ -86,7 +86,7 @@ def calibration(case: Case) -> None:
     mechanism = case.mechanism
     given = _fields_beside_defaults(mechanism)
     own = mechanism.accountant
-    delta = _DELTA if own.failure <= _DELTA / 2 else min(2 * own.failure, 0.5)
+    delta = _DELTA if own.infinity_mass <= _DELTA / 2 else min(2 * own.infinity_mass, 0.5)
     epsilon = float(own.epsilon(delta))
     if not 0.0 < epsilon < np.inf:
         raise NotApplicable(f"the account has epsilon = {epsilon:g} at delta = {delta:g}: there is no finite target")
@@ -205,7 +205,7 @@ def ledger(case: Case) -> None:
     mechanism, account = case.mechanism, case.mechanism.accountant
     if isinstance(account.relation, ProfileEdge):
         raise NotApplicable("accounts under ProfileEdge compose only if observations are assumed independent")
-    delta = _DELTA if account.failure <= _DELTA / 4 else min(4 * account.failure, 0.9)
+    delta = _DELTA if account.infinity_mass <= _DELTA / 4 else min(4 * account.infinity_mass, 0.9)
     cost = float(account.epsilon(delta / 2))
     if not 0.0 < cost < np.inf:
         raise NotApplicable(f"the account has epsilon = {cost:g} at delta = {delta / 2:g}: no finite budget covers it")

@@ -86,7 +86,7 @@ def test_one_mechanism_on_bits(n, rng):
     check(Group(base=claim, size=2), distributions(2))
     check(claim.group(3), distributions(3))
     check(2 * claim.group(2), distributions(2, times=2))
-    check(PureAccountant(stated_epsilon=claim.max_divergence, relation=ReplaceOne(n=n)).group(2), distributions(2))
+    check(PureAccountant(stated_epsilon=claim.pure_epsilon, relation=ReplaceOne(n=n)).group(2), distributions(2))
 
 
 def test_two_mechanisms_with_opposite_worst_directions(rng):

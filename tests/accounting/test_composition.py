@@ -79,7 +79,7 @@ def test_each_composition_names_its_route(account, name):
 )
 def test_both_views_agree(account):
     for delta in (0.3, 1e-2):
-        if delta > account.failure:
+        if delta > account.infinity_mass:
             epsilon = account.epsilon(delta)
             assert account.delta(epsilon) <= delta * (1 + 1e-6)
             assert epsilon <= 1e-12 or account.delta(epsilon - 1e-4) > delta * (1 - 1e-6)
@@ -105,7 +105,7 @@ def approximate_truth(epsilon, failure, times, at):
         return float(1 - keep + keep * mp.fsum(terms))
 
 
-@pytest.mark.parametrize(("epsilon", "failure", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
+@pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
 def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
     account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
     for share in (0.0, 0.3, 0.77, 0.99):
@@ -113,7 +113,7 @@ def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
         truth = approximate_truth(epsilon, failure, times, at)
         assert truth * (1 - 1e-12) <= account.delta(at) <= truth * (1 + 1e-8)
         assert account.epsilon(truth) == pytest.approx(at, abs=1e-6)
-    assert account.epsilon(account.failure * (1 - 1e-9)) == np.inf
+    assert account.epsilon(account.infinity_mass * (1 - 1e-9)) == np.inf
 
 
 def two_draws(first, second, epsilon):
@@ -183,7 +183,7 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert product.is_expensive
     part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
     assert part.is_expensive
-    assert part.max_divergence == posterior.max_divergence
+    assert part.pure_epsilon == posterior.pure_epsilon
     assert part.order_limit == posterior.order_limit
     assert part.reverse() is part
     orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
@@ -191,7 +191,7 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
     assert part.approx_log_delta(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
     failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
-    assert failing.max_divergence == np.inf
+    assert failing.pure_epsilon == np.inf
     assert not failing.is_expensive
     assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).approx_log_delta(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)

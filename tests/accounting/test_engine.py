@@ -103,4 +103,4 @@ def test_the_envelope_of_binary_draws_has_the_renyi_curve_of_their_account():
     account = ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=3)
     (envelope,) = account.bounds.pairs
     assert (envelope.renyi(ORDERS) == account.rdp(ORDERS)).all()
-    assert envelope.max_divergence == account.max_divergence
+    assert envelope.max_divergence == account.pure_epsilon

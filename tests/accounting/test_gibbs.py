@@ -17,7 +17,7 @@ def test_histograms_cost_two_moves_for_each_feature():
     """Against the distribution of the sum of 2F losses of randomized response."""
     features, scale = 3, 1.7
     account = histograms_account(features=features, n=50, noise=DiscreteLaplaceNoise(scale=scale))
-    assert account.max_divergence == pytest.approx(2 * features / scale)
+    assert account.pure_epsilon == pytest.approx(2 * features / scale)
     assert account.relation == ReplaceOne(n=50)
     assert Assumption.FIXED_PARTS in account.assumptions
     truth = 1 / (1 + np.exp(-1 / scale))
@@ -54,8 +54,8 @@ def test_sweeps_add_up_their_updates():
     assert one.relation == ReplaceOne(n=21)
     assert Assumption.FIXED_PARTS in one.assumptions
     ratios = np.log(0.8 / 0.1) + np.log(0.85 / 0.15)
-    assert one.max_divergence == pytest.approx((2 * ratios + 2 * ratios) / 4)  # the shares' ranges, then the state's
-    assert sweeps(states=1).max_divergence == pytest.approx(3 * 2 * ratios / 4)
+    assert one.pure_epsilon == pytest.approx((2 * ratios + 2 * ratios) / 4)  # the shares' ranges, then the state's
+    assert sweeps(states=1).pure_epsilon == pytest.approx(3 * 2 * ratios / 4)
     assert sweeps(entries=(90, 90)).epsilon(1e-4) < sweeps(entries=(5, 175)).epsilon(1e-4)
     assert Accountant.from_dict(three.to_dict()) == three
 
@@ -98,9 +98,9 @@ def test_shares_of_a_state_cost_no_more_for_more_records(records):
 def test_views_of_one_draw_of_shares():
     account = EmissionAccountant(n=900, least=400, categories=5, prior=1.0, temperature=2.0, truncation=0.02)
     assert [account.kind(view) for view in ("rdp", "delta", "epsilon")] == ["upper bound"] * 3
-    assert account.max_divergence == pytest.approx(np.log(0.92 / 0.02))
+    assert account.pure_epsilon == pytest.approx(np.log(0.92 / 0.02))
     assert (account.rdp(ORDERS) <= account.zcdp * ORDERS * (1 + 1e-12)).all()
-    assert 0 < account.epsilon(1e-6) < account.max_divergence
+    assert 0 < account.epsilon(1e-6) < account.pure_epsilon
     assert "gibbs.md" in account.source
     assert account.group(2).relation == ReplaceOne(n=900, members=2)
     assert Accountant.from_dict(account.to_dict()) == account

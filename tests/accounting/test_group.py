@@ -38,7 +38,7 @@ def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
         chain = [np.exp(row - np.logaddexp.reduce(row)) for row in tilts]
         claim = account(list(itertools.pairwise(chain)), AddRemove())
         check(Group(base=claim, size=size), [(chain[0], chain[-1])])
-        check(PureAccountant(stated_epsilon=claim.max_divergence).group(size), [(chain[0], chain[-1])])
+        check(PureAccountant(stated_epsilon=claim.pure_epsilon).group(size), [(chain[0], chain[-1])])
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -71,7 +71,7 @@ def test_a_group_of_a_pure_mechanism_is_at_most_pure():
     group = Group(base=base, size=4)
     assert (group.delta(EPSILONS) <= stated.delta(EPSILONS) * (1 + 1e-12)).all()
     assert (group.rdp(ORDERS) <= stated.rdp(ORDERS) * (1 + 1e-12)).all()
-    assert group.epsilon(0.0) == group.max_divergence == 1.0
+    assert group.epsilon(0.0) == group.pure_epsilon == 1.0
     assert Group(base=PureAccountant(stated_epsilon=0.0), size=3).epsilon([0.0, 1e-6]).tolist() == [0.0, 0.0]
 
 

@@ -126,8 +126,8 @@ def test_bounds_never_undercut_the_exact_curves(rng):
         assert (delta >= truth.delta(EPSILONS) * (1 - 1e-12) - 1e-15).all()
         assert (delta <= base * (1 + 1e-12) + 1e-15).all()
         assert (bound.rdp(ORDERS) >= truth.rdp(ORDERS) * (1 - 1e-11)).all()
-        assert bound.max_divergence >= truth.max_divergence * (1 - 1e-12) - 1e-15
-        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.max_divergence) else ():
+        assert bound.pure_epsilon >= truth.pure_epsilon * (1 - 1e-12) - 1e-15
+        for log_delta in (-3.0, -20.0) if case % 10 == 0 and np.isfinite(truth.pure_epsilon) else ():
             epsilon = float(truth.epsilon(np.exp(log_delta)))
             assert all(route.epsilon >= epsilon * (1 - 1e-9) - 1e-12 for route in bound.explain(np.exp(log_delta)))
 
@@ -169,7 +169,7 @@ def test_groups_change_each_code_by_itself(rng):
     assert account.group(2).relation == RELATION.group(2)
     stated = KernelAccountant(base=PureAccountant(stated_epsilon=30.0), matrix=rows)
     assert stated.group(1) == stated  # of unknown codes, two may change, each seen through the kernel by itself
-    assert stated.group(2).max_divergence >= 2 * stated.constants.log_range * (1 - 1e-9)
+    assert stated.group(2).pure_epsilon >= 2 * stated.constants.log_range * (1 - 1e-9)
 
 
 def test_a_pure_guarantee_contracts_exactly(rng):
@@ -186,7 +186,7 @@ def test_a_pure_guarantee_contracts_exactly(rng):
     assert contracted_loss(650.0, 650.0) == pytest.approx(650.0 - np.log(2))
     assert contracted_loss(1e-200, 1e-200) <= 1e-300
     tiny = KernelAccountant(base=PureAccountant(stated_epsilon=1e-6), matrix=[[0.6, 0.4], [0.4, 0.6]])
-    assert tiny.max_divergence == pytest.approx(0.2e-6, rel=1e-6)
+    assert tiny.pure_epsilon == pytest.approx(0.2e-6, rel=1e-6)
 
 
 def test_what_stands_in_explain(rng):
@@ -204,7 +204,7 @@ def test_profiles_go_through_too():
     inner = ps.OneBit(graph=graph, epsilon=1.0).accountant
     account = KernelAccountant(base=inner, matrix=[[0.9, 0.1], [0.3, 0.7]])
     assert account.kind("delta") == "exact"
-    assert account.max_divergence < inner.max_divergence
+    assert account.pure_epsilon < inner.pure_epsilon
     alone = ps.ProfileGraph(profiles={"a": 0.2, "b": 0.6}, edges=[])
     none = KernelAccountant(base=ps.OneBit(graph=alone, epsilon=1.0).accountant, matrix=np.eye(2))
     assert none.epsilon(0.0) == 0.0
@@ -213,12 +213,12 @@ def test_profiles_go_through_too():
 def test_what_forgets_costs_nothing():
     failing = ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=0.1)
     account = KernelAccountant(base=failing, matrix=np.full((3, 2), 0.5))
-    assert account.failure == 0.0
+    assert account.infinity_mass == 0.0
     assert account.epsilon(0.0) == 0.0
     assert account.delta([0.0, 1.0]).tolist() == [0.0, 0.0]
     assert (account.rdp(ORDERS) == 0).all()
     mixed = KernelAccountant(base=failing, matrix=[[0.9, 0.1], [0.5, 0.5]])
-    assert mixed.failure == 0.1
+    assert mixed.infinity_mass == 0.1
     assert mixed.zcdp == np.inf
     assert mixed.delta(2.0) < failing.delta(2.0)
     nothing = KernelAccountant(base=PureAccountant(stated_epsilon=1.0), matrix=np.eye(2))

@@ -108,7 +108,7 @@ def test_several_coordinates():
     assert (many.rdp(ORDERS) == one.shared_shift(ORDERS)).all()
     for delta in (1e-2, 1e-5):
         assert one.epsilon(delta) <= many.epsilon(delta) <= wide.epsilon(delta) * (1 + 1e-12)
-    assert many.max_divergence == one.max_divergence
+    assert many.pure_epsilon == one.pure_epsilon
     assert many.group(2).sensitivity == 4
     assert "Lemma 3" in one.source
     halves = LaplaceSumPair(shift=1.0, noise=LaplaceSum(scale=1.0, further_scale=1.5))  # two coordinates move by one
@@ -147,7 +147,7 @@ def test_the_law_of_the_sum():
 @pytest.mark.parametrize(("sensitivity", "further"), [(5e-324, 1.0), (1e-310, 3.0), (1e-200, 1.0), (1.0, 1e200)])
 def test_a_shift_that_vanishes_beside_the_noise_is_not_free(sensitivity, further, coordinates):
     account = LaplaceSumAccountant(sensitivity=sensitivity, scale=1.0, further_scale=further, coordinates=coordinates)
-    assert min(account.delta(0.0), account.zcdp, account.max_divergence, account.rdp([1.5, 1e6]).min()) > 0.0
+    assert min(account.delta(0.0), account.zcdp, account.pure_epsilon, account.rdp([1.5, 1e6]).min()) > 0.0
 
 
 @pytest.mark.parametrize("coordinates", [1, 3])
@@ -169,7 +169,7 @@ def test_at_the_ends_of_the_floats_nothing_overflows_and_all_fails_upwards(sensi
     assert np.all(account.rdp(orders) >= less.rdp(orders) * (1 - 1e-6))
     assert np.all(account.log_delta(epsilons) >= less.log_delta(epsilons) - 1e-6)
     assert account.epsilon(1e-3) >= less.epsilon(1e-3) * (1 - 1e-6)
-    assert account.max_divergence >= sensitivity / max(scale, further)
+    assert account.pure_epsilon >= sensitivity / max(scale, further)
 
 
 def test_laplace_noise_on_numbers_near_the_largest_float():

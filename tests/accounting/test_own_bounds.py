@@ -81,22 +81,22 @@ def test_a_curve_returns_one_value_for_each_order_and_is_infinite_from_its_limit
 @pytest.mark.parametrize(("epsilon", "times"), [(0.1, 3), (1e-10, 3), (1e-20, 3), (0.7, 11)])
 def test_the_pure_guarantee_of_a_composition_is_rounded_up(epsilon: float, times: int) -> None:
     composed = times * ps.PureAccountant(stated_epsilon=epsilon)
-    assert Fraction(composed.max_divergence) >= times * Fraction(epsilon)
-    assert composed.max_divergence == pytest.approx(times * epsilon, rel=1e-15)
+    assert Fraction(composed.pure_epsilon) >= times * Fraction(epsilon)
+    assert composed.pure_epsilon == pytest.approx(times * epsilon, rel=1e-15)
 
 
 @pytest.mark.parametrize(("mass", "times"), [(0.1, 2), (0.1, 7), (1e-9, 1000), (0.3, 3)])
 def test_the_infinity_mass_of_a_composition_is_rounded_up(mass: float, times: int) -> None:
     composed = times * ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=mass)
-    assert Fraction(composed.failure) >= 1 - (1 - Fraction(mass)) ** times
-    assert composed.failure == pytest.approx(-np.expm1(times * np.log1p(-mass)), rel=1e-14)
+    assert Fraction(composed.infinity_mass) >= 1 - (1 - Fraction(mass)) ** times
+    assert composed.infinity_mass == pytest.approx(-np.expm1(times * np.log1p(-mass)), rel=1e-14)
 
 
 def test_an_infinity_mass_that_rounds_to_one_composes() -> None:
-    assert (2000 * ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=0.3)).failure == 1.0
+    assert (2000 * ps.ApproximateAccountant(stated_epsilon=1.0, stated_delta=0.3)).infinity_mass == 1.0
     nothing = OwnAccountant(make=lambda: RENYI(lambda a: a, infinity_mass=1.0))
-    assert nothing.failure == 1.0
-    assert (2 * nothing).failure == 1.0
+    assert nothing.infinity_mass == 1.0
+    assert (2 * nothing).infinity_mass == 1.0
     assert (2 * nothing).epsilon(0.5) == np.inf
 
 

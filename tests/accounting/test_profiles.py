@@ -87,14 +87,14 @@ def test_laws_of_every_exact_account():
     assert np.all(np.diff(curve) >= 0)
     orders = np.linspace(1.1, 9, 40)
     assert np.all(np.diff((orders - 1) * account.rdp(orders), 2) >= -1e-12)
-    assert account.max_divergence == pytest.approx(np.log(5), rel=1e-12)
-    assert account.max_divergence >= np.log(5)
+    assert account.pure_epsilon == pytest.approx(np.log(5), rel=1e-12)
+    assert account.pure_epsilon >= np.log(5)
     assert account.order_limit == np.inf
     for view in ("rdp", "delta", "epsilon"):
         assert account.kind(view) == "exact"
     delta = float(account.delta(0.3))
     assert account.epsilon(delta) == pytest.approx(0.3, rel=1e-9)
-    assert account.epsilon(0.0) == account.max_divergence
+    assert account.epsilon(0.0) == account.pure_epsilon
     assert account.rdp(ORDERS.reshape(2, 4)).shape == (2, 4)
     assert Accountant.from_dict(account.to_dict()) == account
 
@@ -111,7 +111,7 @@ def test_symbols_that_no_end_of_an_edge_gives_cost_nothing():
     plain = account_of([[0.5, 0.5], [0.4, 0.6]], [("a", "b")])
     padded = account_of([[0.5, 0.0, 0.5], [0.4, 0.0, 0.6]], [("a", "b")])
     np.testing.assert_allclose(plain.rdp(ORDERS), padded.rdp(ORDERS), rtol=1e-12)
-    assert padded.max_divergence == pytest.approx(plain.max_divergence)
+    assert padded.pure_epsilon == pytest.approx(plain.pure_epsilon)
 
 
 def test_a_symbol_that_one_end_never_gives_is_refused_with_the_edge():
@@ -132,7 +132,7 @@ def test_without_edges_nothing_is_promised_and_nothing_spent():
 
 def test_equal_laws_cost_only_rounding():
     account = account_of([LAWS[0], LAWS[0]], [("a", "b")])
-    assert account.max_divergence < 1e-14
+    assert account.pure_epsilon < 1e-14
     assert account.rdp(2.0) < 1e-27
 
 
@@ -162,14 +162,14 @@ def test_every_part_must_be_of_independent_observations():
     for half in (stated | account, (5 * stated) | account, (stated | account).group(2)):
         with pytest.raises(ValueError, match="one observation twice"):
             2 * half
-    assert (2 * (stated | 5 * stated)).max_divergence == 10 * account.max_divergence
+    assert (2 * (stated | 5 * stated)).pure_epsilon == 10 * account.pure_epsilon
 
 
 def test_independent_observations_add():
     account = account_of()
     five = account.independent_observations(5)
     np.testing.assert_allclose(five.rdp(ORDERS), 5 * account.rdp(ORDERS))
-    assert five.max_divergence == 5 * account.max_divergence
+    assert five.pure_epsilon == 5 * account.pure_epsilon
     assert Assumption.INDEPENDENT_OBSERVATIONS in five.assumptions
     other = account_of(epsilon=4.0).assuming(Assumption.INDEPENDENT_OBSERVATIONS)
     assert (five + other).rdp(2.0) == pytest.approx(6 * account.rdp(2.0))

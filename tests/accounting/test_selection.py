@@ -69,7 +69,7 @@ def test_every_order_of_scores_is_dominated(distribution):
     for p, q in small_bases(np.random.default_rng(7), 2):
         pair = DiscretePair(log_p=np.log(p), log_q=np.log(q))
         account = selected(distribution, Finite(listed=(pair, pair.reverse())))
-        delta, divergence, pure = account.delta(EPSILONS), account.rdp(ORDERS), account.max_divergence
+        delta, divergence, pure = account.delta(EPSILONS), account.rdp(ORDERS), account.pure_epsilon
         for x, y in itertools.chain(all_orders(distribution, p, q), all_orders(distribution, q, p)):
             for epsilon, bound in zip(EPSILONS, delta, strict=True):
                 assert hockey_stick(x, y, epsilon) <= bound + 1e-12

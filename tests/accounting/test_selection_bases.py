@@ -50,17 +50,17 @@ def test_any_base(name):
         assert account.relation == base.relation
         assert account.assumptions == base.assumptions | {ps.Assumption.TIMING}
         assert base.source in account.source
-        assert account.failure == pytest.approx(
-            np.exp(distribution.log_rank_probability(np.array(base.failure))) if base.failure else 0
+        assert account.infinity_mass == pytest.approx(
+            np.exp(distribution.log_rank_probability(np.array(base.infinity_mass))) if base.infinity_mass else 0
         )
         epsilon = float(account.epsilon(1e-5))
         assert base.epsilon(1e-5) <= epsilon < 12
         assert account.log_delta(epsilon) <= np.log(1e-5) + 1e-6
         assert {account.kind(view) for view in ("rdp", "delta", "epsilon")} == {"upper bound"}
-        assert account.max_divergence >= base.max_divergence
-        if np.isfinite(base.max_divergence):
-            assert account.delta(account.max_divergence) <= account.failure * (1 + 1e-9)
-            assert account.epsilon(1e-12 + account.failure) <= account.max_divergence
+        assert account.pure_epsilon >= base.pure_epsilon
+        if np.isfinite(base.pure_epsilon):
+            assert account.delta(account.pure_epsilon) <= account.infinity_mass * (1 + 1e-9)
+            assert account.epsilon(1e-12 + account.infinity_mass) <= account.pure_epsilon
 
 
 def test_a_pure_base_costs_at_most_two_plus_eta_times():
@@ -68,23 +68,23 @@ def test_a_pure_base_costs_at_most_two_plus_eta_times():
         account = selected(
             ps.TruncatedNegativeBinomial.from_mean(mean=50, eta=eta), ps.PureAccountant(stated_epsilon=1e-3)
         )
-        assert 1e-3 < account.max_divergence <= (2 + eta) * 1e-3
-    assert selected(POISSON, ps.PureAccountant(stated_epsilon=0.0)).max_divergence == 0.0
+        assert 1e-3 < account.pure_epsilon <= (2 + eta) * 1e-3
+    assert selected(POISSON, ps.PureAccountant(stated_epsilon=0.0)).pure_epsilon == 0.0
     twice = ps.TruncatedRepetitions(distribution=ps.Poisson(mean=1), maximum=2)
-    assert selected(twice, ps.PureAccountant(stated_epsilon=3.0)).max_divergence <= 6.0
+    assert selected(twice, ps.PureAccountant(stated_epsilon=3.0)).pure_epsilon <= 6.0
 
 
 def test_a_failure_too_small_for_a_double_is_one_still():
     base = ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-305)
     account = ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=1e-30))
-    assert account.failure > 0
+    assert account.infinity_mass > 0
     assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
 
 
 def test_runs_that_almost_surely_fail():
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.03)
     account = ps.SelectionAccountant(base=base, runs=ps.Binomial(maximum=5000, rate=0.5))
-    assert account.failure == 1 - 2.0**-53
+    assert account.infinity_mass == 1 - 2.0**-53
     assert account.delta([0.0, 0.5, 1e9]) == pytest.approx(1.0, abs=1e-12)
     assert account.epsilon(0.999) == np.inf
 
@@ -118,9 +118,9 @@ def test_failures_of_the_base():
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.01)
     account = selected(ps.Poisson(mean=3), base)
     beside = selected(ps.Poisson(mean=3 * 0.99), ps.PureAccountant(stated_epsilon=0.5))
-    assert account.failure == pytest.approx(-np.expm1(-0.03))
-    assert account.failure >= -np.expm1(-0.03)
-    assert account.max_divergence == pytest.approx(beside.max_divergence, rel=1e-9)
+    assert account.infinity_mass == pytest.approx(-np.expm1(-0.03))
+    assert account.infinity_mass >= -np.expm1(-0.03)
+    assert account.pure_epsilon == pytest.approx(beside.pure_epsilon, rel=1e-9)
     assert np.isinf(account.rdp(2.0))
     assert np.isinf(account.epsilon(1e-3))
 

@@ -111,7 +111,7 @@ def test_directions_meet_those_of_other_accounts(pq):
 def test_renyi_curve_to_fifty_digits():
     p, q = [0.5, 0.3, 0.2, 0.0], [0.2, 0.3, 0.4, 0.1]
     account = ps.PairAccountant(p=p, q=q)
-    assert account.failure == pytest.approx(0.1, rel=1e-14)
+    assert account.infinity_mass == pytest.approx(0.1, rel=1e-14)
     assert np.all(np.isinf(account.rdp(ORDERS)))
     full = ps.PairAccountant(p=p[:3], q=[0.25, 0.35, 0.4])
     with mp.workdps(50):
@@ -130,7 +130,7 @@ def test_a_renyi_curve_holds_beside_infinite_losses(pq):
     """Its conversion, with the infinity mass, bounds the curve of several releases."""
     account = ps.PairAccountant(p=pq[0], q=pq[1])
     p, q = (product([masses] * 3) for masses in pq)
-    lost = 1 - (1 - account.failure) ** 3
+    lost = 1 - (1 - account.infinity_mass) ** 3
     for order in (1.3, 2.0, 6.0):
         renyi = 3 * float(account.bounds.renyi(np.array([order]))[0])
         for epsilon in (0.1, 1.0):
@@ -144,7 +144,7 @@ def test_losses_that_are_next_to_nothing_keep_their_digits():
     with mp.workdps(50):
         x = mp.mpf(2 * shift)
         top = max(mp.log(1 + x), -mp.log(1 - x))
-        assert top <= account.max_divergence <= top * (1 + mp.mpf(10) ** -12)
+        assert top <= account.pure_epsilon <= top * (1 + mp.mpf(10) ** -12)
         exact = mp.log(((1 + x) ** 2 + (1 - x) ** 2) / 2)
         assert exact * (1 - mp.mpf(10) ** -11) <= account.rdp(2.0) <= exact * (1 + mp.mpf(10) ** -3)
 
@@ -192,7 +192,7 @@ def test_groups_of_a_pure_guarantee_are_pure():
     odds = np.e / (1 + np.e)
     account = ps.PairAccountant(p=[odds, 1 - odds], q=[1 - odds, odds], relation=ps.ReplaceOne(n=3))
     group = account.group(2)
-    assert group.max_divergence == pytest.approx(2.0, rel=1e-12)
+    assert group.pure_epsilon == pytest.approx(2.0, rel=1e-12)
     assert group.kind("delta") == "upper bound"
     assert np.all(group.delta([0.0, 1.0]) <= ps.PureAccountant(stated_epsilon=1.0).group(2).delta([0.0, 1.0]))
     assert account.group(5) == account.group(3) or account.group(5).group_size == 3
@@ -325,14 +325,14 @@ def test_bad_types_are_refused():
 
 def test_equal_distributions_cost_nothing():
     account = ps.PairAccountant(p=[0.25, 0.75], q=[0.25, 0.75])
-    assert account.epsilon(0.0) == account.max_divergence == 0.0
+    assert account.epsilon(0.0) == account.pure_epsilon == 0.0
     assert (5 * account).delta(0.0) <= 1e-12
     assert account.zcdp == 0.0
 
 
 def test_a_sum_that_is_off_by_rounding_is_divided_out():
     thirds = [1 / 3] * 3
-    assert ps.PairAccountant(p=[x * (1 + 3e-10) for x in thirds], q=thirds).max_divergence <= 1e-15
+    assert ps.PairAccountant(p=[x * (1 + 3e-10) for x in thirds], q=thirds).pure_epsilon <= 1e-15
 
 
 def test_one_of_several_pairs():
@@ -345,7 +345,7 @@ def test_one_of_several_pairs():
     wider = OneOfPairs(members=(both, laplace))
     assert wider.members == (pair, pair.reverse(), laplace)
     assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
-    assert wider.max_divergence == 2.0
+    assert wider.pure_epsilon == 2.0
     assert one_of([laplace, laplace]) == laplace
     assert wider.approx_log_delta(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
     with pytest.raises(ValueError, match="at least one pair"):

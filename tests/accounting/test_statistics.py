@@ -83,7 +83,7 @@ def test_a_one_hot_record_costs_two_laplace_pairs():
     two = 2 * LaplaceAccountant(sensitivity=1, scale=2.0, relation=relation)
     assert isinstance(two, Composed)
     assert account.rdp(orders) == pytest.approx(two.rdp(orders), rel=1e-14)
-    assert account.max_divergence == two.max_divergence
+    assert account.pure_epsilon == two.max_divergence
     assert account.zcdp == two.zcdp
     assert account.delta(epsilons) == pytest.approx(two.delta(epsilons), rel=1e-6)
     assert (account.delta(epsilons) <= two.delta(epsilons)).all()
@@ -119,7 +119,7 @@ def test_sums_of_discrete_losses_are_listed_where_they_are_few():
     near, far = DiscreteLaplacePair(shift=1, scale=2.0), DiscreteLaplacePair(shift=3, scale=2.0)
     made = together(((near, 2), (far, 1)))
     assert isinstance(made, DiscretePair)
-    assert made.max_divergence == 2.5
+    assert made.pure_epsilon == 2.5
     assert made.renyi(ORDERS) == pytest.approx(2 * near.renyi(ORDERS) + far.renyi(ORDERS), rel=1e-12)
     assert isinstance(together(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
     assert isinstance(together(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
@@ -241,4 +241,4 @@ def test_the_pure_guarantee_is_rounded_up():
     for scale in (3.0, 0.1, 7.0):
         for distribution in (LaplaceNoise(scale=scale), DiscreteLaplaceNoise(scale=scale)):
             account = StatisticsAccountant(differences=ONE_HOT, n=10, noise=distribution, draws=3)
-            assert Fraction(account.max_divergence) >= 6 / Fraction(scale)
+            assert Fraction(account.pure_epsilon) >= 6 / Fraction(scale)

@@ -34,7 +34,7 @@ from tests.accounting.strategies import Finite
 
 
 @pytest.mark.parametrize(
-    ("scheme", "asked", "failure"),
+    ("scheme", "asked", "infinity_mass"),
     [
         (PoissonSampling(rate=0.1), None, 0.1),
         (WithoutReplacement(n=20, m=2), None, 0.1),
@@ -47,20 +47,20 @@ def test_a_base_that_can_fail(scheme, asked, failure):
     base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5, relation=under)
     pure = SubsampledAccountant(base=PureAccountant(stated_epsilon=1, relation=under), scheme=scheme, relation=asked)
     account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)
-    assert account.failure == pytest.approx(failure * 1e-5, rel=1e-9)
-    assert account.max_divergence == pure.max_divergence
-    assert account.delta(account.max_divergence) == pytest.approx(account.failure)
+    assert account.infinity_mass == pytest.approx(failure * 1e-5, rel=1e-9)
+    assert account.pure_epsilon == pure.pure_epsilon
+    assert account.delta(account.pure_epsilon) == pytest.approx(account.infinity_mass)
     assert account.order_limit == 1.0
     assert np.isinf(account.rdp(2.0))
-    assert (2 * account).epsilon(1e-5) <= 2 * pure.max_divergence * (1 + 1e-9)
+    assert (2 * account).epsilon(1e-5) <= 2 * pure.pure_epsilon * (1 + 1e-9)
     assert account.epsilon(1e-3) >= pure.epsilon(1e-3)
 
 
 def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
     base = GAUSS + ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5)
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.1))
-    assert account.failure == pytest.approx(1e-6)
-    assert account.max_divergence == np.inf
+    assert account.infinity_mass == pytest.approx(1e-6)
+    assert account.pure_epsilon == np.inf
     assert account.bounds.order_limit == 1.0
     assert np.isinf(account.bounds.renyi(np.array([2.0]))).all()
     assert np.isfinite(account.epsilon(1e-3))
@@ -69,8 +69,8 @@ def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
 def test_groups_that_fail_for_sure():
     base = ApproximateAccountant(stated_epsilon=2, stated_delta=0.01, relation=ReplaceOne(n=30))
     account = SubsampledAccountant(base=base, scheme=WithReplacement(n=60, m=30))
-    assert 0.005 < account.failure < 0.1
-    assert account.delta(1.0) >= account.failure
+    assert 0.005 < account.infinity_mass < 0.1
+    assert account.delta(1.0) >= account.infinity_mass
 
 
 def test_groups_of_a_sample_fail_too():
@@ -78,8 +78,8 @@ def test_groups_of_a_sample_fail_too():
     stated = ApproximateAccountant(stated_epsilon=1, stated_delta=0.01, relation=ReplaceOne(n=2))
     inner = SubsampledAccountant(base=stated, scheme=WithoutReplacement(n=3, m=2))
     account = SubsampledAccountant(base=inner, scheme=WithReplacement(n=4, m=3))
-    once = 3 * (1 / 4) * (3 / 4) ** 2 * inner.failure  # a record drawn once gives away so much, at least
-    assert account.failure > once
+    once = 3 * (1 / 4) * (3 / 4) ** 2 * inner.infinity_mass  # a record drawn once gives away so much, at least
+    assert account.infinity_mass > once
     assert account.delta(1e6) >= once
     assert account.epsilon(once * (1 - 1e-9)) == np.inf
     assert np.isinf(account.rdp(2.0))
@@ -88,7 +88,7 @@ def test_groups_of_a_sample_fail_too():
 def test_a_failure_too_small_for_a_double_is_one_still():
     base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-250)
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=1e-100))
-    assert account.failure > 0
+    assert account.infinity_mass > 0
     assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
 
 
@@ -151,7 +151,7 @@ def test_sampling_never_costs_more_than_none(base):
     above = EPSILONS[3:]
     for account in accounts:
         assert (account.delta(above) <= base.delta(above) * (1 + 1e-12) + 1e-25).all()
-        assert account.max_divergence <= base.max_divergence * (1 + 1e-12)
+        assert account.pure_epsilon <= base.pure_epsilon * (1 + 1e-12)
         assert account.assumptions == base.assumptions
         assert base.source in account.source
         assert Accountant.from_dict(account.to_dict()) == account

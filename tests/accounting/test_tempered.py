@@ -201,7 +201,7 @@ def test_the_cost_falls_with_the_number_of_records():
 def test_views_are_the_lesser_of_two_bounds():
     account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
     assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
-    assert account.max_divergence == pytest.approx(2 * np.log(3) / 4)
+    assert account.pure_epsilon == pytest.approx(2 * np.log(3) / 4)
     bounded = BoundedRangeAccountant(loss_range=account.loss_range, relation=ReplaceOne(n=10))
     assert (account.rdp(ORDERS) <= bounded.rdp(ORDERS)).all()
     assert (account.rdp(ORDERS) <= account.shift**2 / 2 * ORDERS).all()

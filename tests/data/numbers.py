@@ -13,8 +13,8 @@ def account_numbers(account):
         "epsilon": account.epsilon(DELTAS),
         "delta": account.delta(EPSILONS),
         "rdp": account.rdp(ORDERS),
-        "failure": [account.failure],
-        "max_loss": [account.max_divergence],
+        "failure": [account.infinity_mass],
+        "max_loss": [account.pure_epsilon],
     }
     numbers = {
         name: [x if np.isfinite(x) else str(x) for x in np.asarray(view).tolist()] for name, view in views.items()

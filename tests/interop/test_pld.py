@@ -124,7 +124,7 @@ def test_no_account_is_made_of_a_lower_bound():
 def test_what_a_truncation_left_out_may_have_any_loss():
     pmf = pld_pmf.DensePLDPmf(0.5, -1, np.array([0.3, 0.2, 0.4]), 0.05, True)
     account = ps.from_pld(privacy_loss_distribution.PrivacyLossDistribution(pmf))
-    assert account.failure == pytest.approx(0.1, rel=1e-12)
+    assert account.infinity_mass == pytest.approx(0.1, rel=1e-12)
     empty = pld_pmf.DensePLDPmf(0.5, 0, np.zeros(1), 1.0, True)
     with pytest.raises(ValueError, match=r"infinity_mass must lie in \[0, 1\)"):
         ps.from_pld(privacy_loss_distribution.PrivacyLossDistribution(empty))

@@ -50,7 +50,7 @@ def misses(target, account):
         case DP(epsilon=epsilon, delta=delta):
             reported = {"epsilon": (account.epsilon(delta), epsilon), "delta": (account.delta(epsilon), delta)}
             if delta == 0:
-                reported["max_divergence"] = (account.max_divergence, epsilon)
+                reported["pure_epsilon"] = (account.pure_epsilon, epsilon)
         case RDP(order=order, epsilon=epsilon):
             reported = {"rdp": (account.rdp(order), epsilon), "rdps": (account.rdp([order, 2.0])[0], epsilon)}
         case ZCDP(rho=rho):

@@ -47,7 +47,7 @@ def test_the_four_bugs_that_matter_most_are_among_the_mutants():
         assert getattr(whole.scheme, "rate", 1) == 1
         assert getattr(whole.scheme, "n", 3) == getattr(whole.scheme, "m", 3)
     program, bold = fields("smooth-categorical")
-    assert bold.accountant.max_divergence == pytest.approx(1.1 * program.accountant.max_divergence, rel=1e-6)
+    assert bold.accountant.pure_epsilon == pytest.approx(1.1 * program.accountant.pure_epsilon, rel=1e-6)
 
 
 TWO, HIDDEN = ps.ReplaceOne(n=2), ps.LogisticLoss(features=1, norm=1, radius=5)

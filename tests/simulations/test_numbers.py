@@ -52,8 +52,8 @@ def test_every_number_of_a_release(sections, at):
         near_above(shown, float(account.epsilon(level)))
         assert float(account.delta(float(shown))) <= level
     assert "zCDP: rho" not in facts or facts["zCDP: rho"]
-    if np.isfinite(account.max_divergence):
-        near_above(facts["epsilon with no failure at all"], account.max_divergence)
+    if np.isfinite(account.pure_epsilon):
+        near_above(facts["epsilon with no failure at all"], account.pure_epsilon)
     else:
         assert facts["epsilon with no failure at all"] == "infinite"
     assert ("zCDP: rho" in facts) == np.isfinite(account.zcdp)

@@ -15,7 +15,7 @@ def test_the_mechanism_obeys_every_law():
 def test_draws_are_paid_for_one_by_one():
     mechanism = PrivateMajority(rate=0.3, draws=4)
     assert mechanism.accountant == 4 * MajorityAccountant(rate=0.3)
-    assert mechanism.accountant.max_divergence == pytest.approx(1.2)
+    assert mechanism.accountant.pure_epsilon == pytest.approx(1.2)
     assert mechanism.release([0, 1])["majority"].shape == (4,)
 
 

@@ -74,20 +74,22 @@ class PrivacyCost:
 
     loss: Decimal
     renyi: FloatArray
-    failure: Decimal
+    infinity_mass: Decimal
 
     def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         return PrivacyCost(
             loss=_UP.add(self.loss, other.loss),
             renyi=np.nextafter(self.renyi + other.renyi, np.inf),
-            failure=_UP.add(self.failure, other.failure),
+            infinity_mass=_UP.add(self.infinity_mass, other.infinity_mass),
         )
 
     def __mul__(self, times: int) -> "PrivacyCost":
         with np.errstate(over="ignore"):
             renyi = np.nextafter(float(times) * self.renyi, np.inf)
         count = Decimal(times)
-        return PrivacyCost(loss=_UP.multiply(self.loss, count), renyi=renyi, failure=_UP.multiply(self.failure, count))
+        return PrivacyCost(
+            loss=_UP.multiply(self.loss, count), renyi=renyi, infinity_mass=_UP.multiply(self.infinity_mass, count)
+        )
 
     __rmul__ = __mul__
 
@@ -111,7 +113,7 @@ class Filter(ABC):
     @property
     def nothing(self) -> PrivacyCost:
         """Where every ledger begins."""
-        return PrivacyCost(loss=_NOTHING, renyi=np.zeros(self.orders.shape), failure=_NOTHING)
+        return PrivacyCost(loss=_NOTHING, renyi=np.zeros(self.orders.shape), infinity_mass=_NOTHING)
 
     @abstractmethod
     def charge(self, account: Accountant) -> PrivacyCost:
@@ -158,15 +160,15 @@ class SumFilter(Filter):
 
     def charge(self, account: Accountant) -> PrivacyCost:
         """max_loss, zcdp or rdp(order); +inf where the release may fail outright."""
-        if account.failure > 0:
-            return replace(self.nothing, loss=_ENDLESS, failure=decimal(account.failure))
+        if account.infinity_mass > 0:
+            return replace(self.nothing, loss=_ENDLESS, infinity_mass=decimal(account.infinity_mass))
         match self.budget:
             case ZCDP():
                 loss = _computed(lambda: account.zcdp, self.amount)
             case RDP(order=order):
                 loss = _computed(lambda: float(account.rdp(order)), self.amount)
             case _:
-                loss = _computed(lambda: account.max_divergence, self.amount)
+                loss = _computed(lambda: account.pure_epsilon, self.amount)
         return replace(self.nothing, loss=loss)
 
     def excess(self, total: PrivacyCost) -> float:
@@ -219,7 +221,7 @@ class CurveFilter(Filter):
 
     def set_aside_left(self, total: PrivacyCost) -> float:
         """What no failure has used yet of the part set aside, rounded down."""
-        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.failure)))), 0.0)
+        return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.infinity_mass)))), 0.0)
 
     def charge(self, account: Accountant) -> PrivacyCost:
         """The account's Rényi curve beside its failures, its pure guarantee, and its failures."""
@@ -228,8 +230,8 @@ class CurveFilter(Filter):
             usable = self.orders < account.bounds.order_limit
             renyi[usable] = account.bounds.renyi(self.orders[usable])
         renyi = np.where(renyi >= 0.0, renyi, np.inf)
-        loss = _computed(lambda: account.max_divergence, self.amount)
-        return PrivacyCost(loss=loss, renyi=renyi, failure=decimal_of(account.failure, self.set_aside))
+        loss = _computed(lambda: account.pure_epsilon, self.amount)
+        return PrivacyCost(loss=loss, renyi=renyi, infinity_mass=decimal_of(account.infinity_mass, self.set_aside))
 
     def tight(self, account: Accountant, delta: float) -> PrivacyCost:
         """The account as its own (epsilon, delta), the best over all routes: for plans declared whole."""
@@ -241,7 +243,7 @@ class CurveFilter(Filter):
             epsilon = math.inf
         if not 0.0 <= epsilon < math.inf:
             return PrivacyCost(
-                loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), failure=decimal_of(delta, self.set_aside)
+                loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), infinity_mass=decimal_of(delta, self.set_aside)
             )
         return self.charge(ApproximateAccountant(stated_epsilon=epsilon, stated_delta=delta))
 
@@ -251,14 +253,14 @@ class CurveFilter(Filter):
 
     def excess(self, total: PrivacyCost) -> float:
         """How far the better of the two rules is from passing; +inf where too much may fail."""
-        if total.failure > decimal(self.set_aside):
+        if total.infinity_mass > decimal(self.set_aside):
             return math.inf
         pure = SumFilter(budget=DP(epsilon=self.budget.epsilon)).excess(total)
         return pure if pure <= 0.0 else min(pure, self._curve_excess(total.renyi, self.budget.epsilon))
 
     def spent(self, total: PrivacyCost) -> float:
         """The least epsilon at this delta; +inf where too much may fail."""
-        if total.failure > decimal(self.set_aside):
+        if total.infinity_mass > decimal(self.set_aside):
             return math.inf
         pure = _float_up(total.loss)
         if pure == 0.0:

@@ -32,16 +32,16 @@ def closed(book: LedgerState, path: Path) -> BudgetExceeded:
 
 
 def _failing(book: LedgerState, charge: PrivacyCost, delta: float | None) -> tuple[str, str] | None:
-    if not charge.failure:
+    if not charge.infinity_mass:
         return None
     if not isinstance(book.filter, CurveFilter):
-        reason = f"it may fail outright with probability {float(charge.failure):g}, and this budget allows none"
+        reason = f"it may fail outright with probability {float(charge.infinity_mass):g}, and this budget allows none"
         return reason, "use a mechanism that cannot fail, or a budget DP(epsilon, delta) with an approximate_share"
     able = book.reservable if delta is not None else book.filter.set_aside_left(book.total)
-    if float(charge.failure) <= able:
+    if float(charge.infinity_mass) <= able:
         return None
     return (
-        f"a part {float(charge.failure):g} of delta is asked for, and {able:g} is set aside for that and left",
+        f"a part {float(charge.infinity_mass):g} of delta is asked for, and {able:g} is set aside for that and left",
         "use mechanisms that cannot fail outright, or make the ledger with a larger approximate_share",
     )
 

@@ -111,9 +111,9 @@ class BernoulliAccountant(Accountant):
     @cached
     def _largest_loss(self) -> float:
         """log((e^(e + x) + 1)/(e^e + e^x)) of the base's e, where it never fails, and x = dk log((1-c)/c)."""
-        base = self.base.max_divergence
+        base = self.base.pure_epsilon
         told = self.coins * evidence(self.margin) * (1 + _UP)
-        if self.base.failure > 0.0 or np.isinf(base):
+        if self.base.infinity_mass > 0.0 or np.isinf(base):
             return told
         return min(float(-mixed_loss(base, np.array(told))) * (1 + _UP) + _LEAST, base, told)
 
@@ -131,13 +131,13 @@ class BernoulliAccountant(Accountant):
         """At one order, from what the base costs beside its failure."""
         s, top = order - 1.0, float(self.asymptote(order))
         found = min(epsilon, top, self._contracted(order, epsilon))
-        if self.base.failure == 0.0 and np.isfinite(self.base.max_divergence):
-            lost, pure = rounding(self.coins), symmetric_renyi(self.base.max_divergence, order, self.coins, self.margin)
+        if self.base.infinity_mass == 0.0 and np.isfinite(self.base.pure_epsilon):
+            lost, pure = rounding(self.coins), symmetric_renyi(self.base.pure_epsilon, order, self.coins, self.margin)
             found = min(found, pure * (1 + lost) + (lost / s if s * pure > 0.5 else 0.0))
         if self.coins == 1 and _SEARCHED[0] < epsilon < _SEARCHED[1]:
             found = min(found, corner_renyi(epsilon, order, 1, self.margin).high)
-        if self.base.failure > 0.0:
-            failed, held = np.log(self.base.failure) + s * top, np.log1p(-self.base.failure) + s * found
+        if self.base.infinity_mass > 0.0:
+            failed, held = np.log(self.base.infinity_mass) + s * top, np.log1p(-self.base.infinity_mass) + s * found
             found = min(float(np.logaddexp(failed, held)) / s * (1 + _UP), top)
         return found
 

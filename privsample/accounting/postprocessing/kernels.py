@@ -74,16 +74,16 @@ class KernelAccountant(ChosenAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """By one pair for all ordered pairs of output distributions, where they are known; else by the least bound."""
-        failure = self.base.failure if self._constants.dobrushin > 0.0 else 0.0
+        infinity_mass = self.base.infinity_mass if self._constants.dobrushin > 0.0 else 0.0
         pure = self._pairs[0].max_divergence if self._pairs else self._bound_on_loss
         base = self._base
         known: dict[str, Any] = {
-            "infinity_mass": failure,
+            "infinity_mass": infinity_mass,
             "order_limit": np.inf if np.isfinite(pure) else base.order_limit,
             "pure_epsilon": pure,
-            "zcdp": min(base.zcdp, half_square(pure)) if failure == 0.0 else np.inf,
+            "zcdp": min(base.zcdp, half_square(pure)) if infinity_mass == 0.0 else np.inf,
             "curve_bounds": self._curves()
-            + (pure_bounds("contracted pure guarantee", self._bound_on_loss) if failure == 0.0 else ()),
+            + (pure_bounds("contracted pure guarantee", self._bound_on_loss) if infinity_mass == 0.0 else ()),
             "renyi_bounds": (self._contracted_curve,),
             "own_curve_cost": 3 * (_CALL + base.curve_cost),
             "tabulated": not self._pairs and base.from_table,
@@ -101,7 +101,7 @@ class KernelAccountant(ChosenAccountant):
     @property
     def _bound_on_loss(self) -> float:
         """Whatever the output distributions are."""
-        return contracted_loss(self.base.max_divergence, self._constants.log_range)
+        return contracted_loss(self.base.pure_epsilon, self._constants.log_range)
 
     def code_distributions(self) -> CodeDistributions | None:
         """The distributions of the code behind the kernel, where those of the base are known."""

@@ -41,9 +41,9 @@ class ConditionalAccountant(ChosenAccountant):
 
     def __post_init__(self) -> None:
         base, floor = checked_base(self.base), open_unit_interval(floor=self.floor)
-        if not floor > base.failure:
+        if not floor > base.infinity_mass:
             raise ValueError(
-                f"floor must lie above the base's failure probability {base.failure:g}, got {floor:g}: given a rarer "
+                f"floor must lie above the base's failure probability {base.infinity_mass:g}, got {floor:g}: given a rarer "
                 "event nothing is promised"
             )
         if not isinstance(self.stops, bool):
@@ -58,15 +58,15 @@ class ConditionalAccountant(ChosenAccountant):
     def _bounds(self) -> PrivacyBounds:
         """By two Rényi bounds, what higher orders give, and the base's privacy curve."""
         pure = self._largest_loss
-        failure = min(self.base.failure / self.floor * (1 + 1e-15), 1 - 2.0**-53)
+        infinity_mass = min(self.base.infinity_mass / self.floor * (1 + 1e-15), 1 - 2.0**-53)
         curves = (
             point_bound("privacy curve of the base", self._curve()),
-            *(pure_bounds("pure guarantee, by its curve", pure) if failure == 0.0 else ()),
+            *(pure_bounds("pure guarantee, by its curve", pure) if infinity_mass == 0.0 else ()),
         )
         return PrivacyBounds.from_renyi(
             self._renyi,
             order_limit=self._limit,
-            infinity_mass=failure,
+            infinity_mass=infinity_mass,
             pure_epsilon=pure,
             exact=frozenset(),
             curve_is_least=True,
@@ -95,13 +95,13 @@ class ConditionalAccountant(ChosenAccountant):
     def _floor_beside(self) -> float:
         """Probability of the set, at least, or of a stop, beside the base's failure."""
         if self.stops:
-            return self.floor / (1.0 - (1.0 - self.floor) * self.base.failure)
-        return (self.floor - self.base.failure) / (1.0 - self.base.failure)
+            return self.floor / (1.0 - (1.0 - self.floor) * self.base.infinity_mass)
+        return (self.floor - self.base.infinity_mass) / (1.0 - self.base.infinity_mass)
 
     @cached
     def _largest_loss(self) -> float:
         """The base's, and by how much its pure guarantee lets the probability of the set grow."""
-        base = self.base.max_divergence
+        base = self.base.pure_epsilon
         if np.isinf(base):
             return np.inf
         return base + min(base, self._growth(binary_pair(base), self._floor_beside)) if base else 0.0
@@ -133,7 +133,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     def _grown(self, *, beside: bool) -> list[tuple[LossPair, float]]:
         """The base's pairs, or those that hold beside its failure, each with log(G/f); worked out once."""
-        beside = beside and self.base.failure > 0.0
+        beside = beside and self.base.infinity_mass > 0.0
         if beside not in self._growths:
             pairs, floor = (
                 (beside_failure(self._base), self._floor_beside) if beside else (ordered_pairs(self._base), self.floor)

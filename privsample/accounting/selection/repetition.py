@@ -58,7 +58,7 @@ class SelectionAccountant(ChosenAccountant):
 
     def _bounds(self) -> PrivacyBounds:
         """By every known route."""
-        pure, failure = self._largest_loss, self._infinity_mass
+        pure, infinity_mass = self._largest_loss, self._infinity_mass
         curves = [
             CurveBound(name="pointwise bound", log_delta=self._pointwise),
             point_bound("curve shifted by R", self._by_ratio),
@@ -66,12 +66,12 @@ class SelectionAccountant(ChosenAccountant):
         match self._base.pairs:
             case (GaussianPair(mu=mu),):
                 curves.append(point_bound("every run released", lambda e: every_run_log_delta(mu, self.runs, e)))
-        if failure == 0.0:
+        if infinity_mass == 0.0:
             curves += pure_bounds("pure guarantee, by its curve", pure)
         return PrivacyBounds.from_renyi(
             self._renyi,
             order_limit=self._limit,
-            infinity_mass=failure,
+            infinity_mass=infinity_mass,
             pure_epsilon=pure,
             exact=frozenset(),
             curve_is_least=True,
@@ -95,7 +95,7 @@ class SelectionAccountant(ChosenAccountant):
     @property
     def _infinity_mass(self) -> float:
         """Probability that some run fails (Lemma 20); above zero where one can."""
-        base = self.base.failure
+        base = self.base.infinity_mass
         if base == 0.0:
             return 0.0
         found = float(np.exp(self.runs.log_rank_probability(np.asarray(base)) + 1e-14))
@@ -107,7 +107,7 @@ class SelectionAccountant(ChosenAccountant):
 
         For the Poisson distribution that ratio is the mean times the total variation distance.
         """
-        base = self.base.max_divergence
+        base = self.base.pure_epsilon
         if np.isinf(base):
             return np.inf
         bounds = [base + max(found.cells.log_ratio for found in self._beside(0)), self.runs.maximum * base]
@@ -131,7 +131,7 @@ class SelectionAccountant(ChosenAccountant):
 
     def _beside(self, level: int) -> tuple[SelectedPair, ...]:
         """Ordered pairs that hold beside the base's failure."""
-        if self.base.failure == 0.0:
+        if self.base.infinity_mass == 0.0:
             return self._selected(level)
         return self._levels("beside", level, lambda: beside_failure(self._base), self._kept)
 
@@ -146,7 +146,7 @@ class SelectionAccountant(ChosenAccountant):
     @property
     def _kept(self) -> RepetitionDistribution:
         """The distribution of the number of runs, given that none fails."""
-        return self.runs.tilted(1.0 - self.base.failure) if self.base.failure else self.runs
+        return self.runs.tilted(1.0 - self.base.infinity_mass) if self.base.infinity_mass else self.runs
 
     def _cheap_curves(self) -> dict[str, Curve]:
         """The Rényi curves that cost little, by name."""

@@ -161,7 +161,7 @@ class LossDistributionAccountant(StatedAccountant):
     >>> import privsample as ps
     >>> table = ps.LossDistribution(losses=[-0.5, 0.5], masses=[0.35, 0.55], infinity_mass=0.1)
     >>> account = ps.LossDistributionAccountant(first=table)
-    >>> f"{account.failure:.3f} {account.max_divergence:.3f}"
+    >>> f"{account.infinity_mass:.3f} {account.max_divergence:.3f}"
     '0.100 0.500'
     """
 

@@ -76,14 +76,14 @@ class SubsampledAccountant(Accountant):
         guarantee beside its own infinity mass (docs/notes/subsampling.md).
         """
         exact = self._exact
-        if self.base.failure == 0.0:
+        if self.base.infinity_mass == 0.0:
             largest = max(pair.max_divergence for group in self._directions for pair in group)
             # of a table the largest loss is a logarithm rounded to nearest: the pure guarantee is rounded up
             pure_epsilon = largest * (1.0 + 4 * float(np.finfo(np.float64).eps))
             return PrivacyBounds.from_pairs(*self._directions, pure_epsilon=pure_epsilon, exact=exact)
         known: dict[str, Any] = {"infinity_mass": self._infinity_mass, "exact": exact}
-        if np.isfinite(self.base.max_divergence):
-            pure = PureAccountant(stated_epsilon=self.base.max_divergence, relation=self.base.relation)
+        if np.isfinite(self.base.pure_epsilon):
+            pure = PureAccountant(stated_epsilon=self.base.pure_epsilon, relation=self.base.relation)
             beside = replace(self, base=pure).bounds
             known |= {"renyi": beside.renyi, "order_limit": np.inf, "pure_epsilon": beside.pure_epsilon}
         else:
@@ -125,11 +125,11 @@ class SubsampledAccountant(Accountant):
     def _infinity_mass(self) -> float:
         """The base's, times the probability that the record is in the sample; above zero where the base's is."""
         base = self.base
-        if np.isfinite(base.max_divergence):  # groups of such a base fail more often, and beside that stay pure
+        if np.isfinite(base.pure_epsilon):  # groups of such a base fail more often, and beside that stay pure
             base = ApproximateAccountant(
-                stated_epsilon=base.max_divergence, stated_delta=base.failure, relation=base.relation
+                stated_epsilon=base.pure_epsilon, stated_delta=base.infinity_mass, relation=base.relation
             )
-        lost = sum(np.exp(weight) * rate * account.failure for account, weight, rate in self._members(base))
+        lost = sum(np.exp(weight) * rate * account.infinity_mass for account, weight, rate in self._members(base))
         return float(np.clip(lost, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @property

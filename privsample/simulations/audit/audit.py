@@ -156,7 +156,7 @@ def informative_epsilons(account: Accountant) -> tuple[float, ...]:
     """Return epsilons at which delta is large enough for an audit to have power, and the pure epsilon if it is < 30."""
     top = min(float(account.delta(0.0)), float(np.nextafter(1.0, 0.0)))
     found = {float(account.epsilon(top * share)) for share in _SHARES}
-    pure = {account.max_divergence} if account.failure == 0.0 and account.max_divergence < 30.0 else set()
+    pure = {account.pure_epsilon} if account.infinity_mass == 0.0 and account.pure_epsilon < 30.0 else set()
     return tuple(sorted(e for e in found | pure if e <= _FARTHEST)) or (0.0,)
 
 

@@ -123,7 +123,7 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) 
             known = account.kind("delta") == "exact"
             if known:
                 axes.plot(*cost_curve(account, float(top), least), color=colour, label=f"{label}, exact")
-            if account.failure == 0.0:
+            if account.infinity_mass == 0.0:
                 name = f"{label}, {'by' if known else 'bound by'} Rényi curve"
                 axes.plot(*by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
             if delta >= least:

@@ -135,10 +135,10 @@ def _only_releases(releases: Any) -> list[Release]:
 
 def release_sections(releases: Sequence[Release], *, delta: float = 1e-6) -> list[Section]:
     """A section for each release, and one for what they cost together. Raises: as `render`."""
-    members, failure = _only_releases(releases), float(deltas(delta))
+    members, delta = _only_releases(releases), float(deltas(delta))
     return [
-        *(_section(member, failure, at == 0) for at, member in enumerate(members)),
-        *_combined_cost(members, failure),
+        *(_section(member, delta, at == 0) for at, member in enumerate(members)),
+        *_combined_cost(members, delta),
     ]
 
 
@@ -205,7 +205,7 @@ def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
             f"Lower and further left is more private; the dots mark delta = {small(delta)}."
         ),
     )
-    return (shown, curve) if account.failure == 0.0 else (shown,)
+    return (shown, curve) if account.infinity_mass == 0.0 else (shown,)
 
 
 def _hidden_coordinates(release: Release) -> int:
@@ -248,7 +248,7 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     account = release.account
     levels = sorted({delta, 1e-5, 1e-9} - {0.0}, reverse=True)
     rows = [(f"epsilon at delta = {small(level)}", price(account, level)) for level in levels]
-    rows.append(("epsilon with no failure at all", rounded_up(account.max_divergence)))
+    rows.append(("epsilon with no failure at all", rounded_up(account.pure_epsilon)))
     if np.isfinite(account.zcdp):
         rows.append(("zCDP: rho", rounded_up(account.zcdp)))
     if np.isfinite(account.order_limit):

@@ -88,8 +88,8 @@ def test_best_order(name):
             routes = {route.name: mp.mpf(float(route.epsilon)) for route in account.explain(delta)}
             value = routes["Rényi curve at its best order"]
             assert truth * (1 - mp.mpf(10) ** -30) <= value <= truth * (1 + mp.mpf(RELATIVE)) + mp.mpf(10) ** -13
-            assert account.epsilon(delta) <= min(value, mp.mpf(account.max_divergence))
-            if 0 < truth < account.max_divergence:
+            assert account.epsilon(delta) <= min(value, mp.mpf(account.pure_epsilon))
+            if 0 < truth < account.pure_epsilon:
                 log_delta = mp.log(best_delta(curve, limit, truth))
                 found = log_delta_from_renyi(account.bounds.renyi, account.order_limit, float(truth))
                 assert abs(mp.mpf(found) - log_delta) <= RELATIVE

@@ -85,7 +85,7 @@ def test_laplace(shift):
             return mp.log((pieces[0] + pieces[1] + inside) / 2) / (a - 1)
 
         check_renyi(account, renyi)
-        assert account.max_divergence == shift
+        assert account.pure_epsilon == shift
         assert account.epsilon(0.0) == shift
 
 
@@ -117,7 +117,7 @@ def test_pure(stated):
     assert account.delta(stated) == 0.0
 
 
-@pytest.mark.parametrize(("stated", "failure"), [(0.0, 0.1), (0.5, 1e-8), (5.0, 0.3), (0.5, 0.0)])
+@pytest.mark.parametrize(("stated", "infinity_mass"), [(0.0, 0.1), (0.5, 1e-8), (5.0, 0.3), (0.5, 0.0)])
 def test_approximate(stated, failure):
     account = ApproximateAccountant(stated_epsilon=stated, stated_delta=failure)
     with reference.at(60):
