@@ -43,8 +43,8 @@ class ConditionalAccountant(ChosenAccountant):
         base, floor = checked_base(self.base), open_unit_interval(floor=self.floor)
         if not floor > base.infinity_mass:
             raise ValueError(
-                f"floor must be larger than the base's infinity mass {base.infinity_mass:g}, got {floor:g}: conditional "
-                "on a less probable event nothing is guaranteed"
+                f"floor must be larger than the base's infinity mass {base.infinity_mass:g}, got {floor:g}: "
+                "conditional on a less probable event nothing is guaranteed"
             )
         if not isinstance(self.stops, bool):
             raise TypeError(f"stops must be True or False, got {self.stops!r}")
