@@ -28,11 +28,13 @@ RENAMED: dict[str, str] = {
     "TruncatedRuns": "TruncatedRepetitions",
 }
 UPGRADES: dict[tuple[str, int], Step] = {
+    ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("NoisyScore", 1): _fields(law="distribution"),
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),
 }
