@@ -148,7 +148,7 @@ class Accountant(Memo, ABC):
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of `delta(epsilon)`: tells values apart that are too small for a float."""
         e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
-        return views.log_delta(affordable(within_budget(self.bounds, curve=_ONE_GRID)), e)[()]
+        return views.log_delta(within_budget(affordable(self.bounds), curve=_ONE_GRID), e)[()]
 
     def delta(self, epsilon: ArrayLike) -> FloatArray:
         """The privacy curve, also called privacy profile: the least delta at epsilon over all routes, rounded up.

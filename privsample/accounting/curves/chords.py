@@ -16,8 +16,8 @@ _UP = 1.0 + 16 * _ULP
 _MANY = 100
 _ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # what tabulated orders exceed one by, of many and of few
 _NEXT_TO_LIMIT = 1e-9
-_LOSSES = np.geomspace(1e-9, 1e4, 27)
-_NEAR, _FAR = -60.0, -800.0  # log deltas down to which nodes are close, and less close
+_LOSSES = np.geomspace(1e-9, 1e4, 14)
+_FALLS = ((0.0, -60.0, 1.0), (-60.0, -800.0, 0.1), (-800.0, -2e4, 0.004))  # of log delta, with the density of nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,16 +97,14 @@ class CurveChords:
         if np.isfinite(max_divergence):
             coarse = np.append(coarse, max_divergence)
         known = np.asarray(curve(coarse), dtype=np.float64)
-        left = max(count - len(coarse), 8)
-        near, far = (_end(coarse, known, goal) for goal in (_NEAR, _FAR))
-        start = coarse[max(int(np.searchsorted(-known, 1e-3 - known[0])) - 1, 0)]  # up to here it hardly falls
-        inner = np.linspace(start, near, left * 3 // 4 + 1)[1:]
-        outer = np.linspace(near, far, left // 4 + 1)[1:] if far > near else np.empty(0)
-        fine = np.setdiff1d(np.append(inner, outer), coarse)
-        nodes = np.append(coarse, fine)
-        values = np.append(known, np.asarray(curve(fine), dtype=np.float64))
-        order = np.argsort(nodes)
-        return CurveChords(nodes[order], np.minimum.accumulate(np.minimum(values[order], 0.0)))
+        left = max(count - len(coarse), 9)
+        for part in (left // 3, left // 3, left - 2 * (left // 3)):  # each round knows better where the curve falls
+            fine = _between(coarse, known, part)
+            nodes = np.append(coarse, fine)
+            values = np.append(known, np.asarray(curve(fine), dtype=np.float64))
+            order = np.argsort(nodes)
+            coarse, known = nodes[order], np.minimum.accumulate(np.minimum(values[order], 0.0))
+        return CurveChords(coarse, known)
 
     def __call__(self, epsilon: FloatArray) -> FloatArray:
         """The chord at each epsilon >= 0; the last value beyond the last node."""
@@ -129,7 +127,15 @@ class CurveChords:
         return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)
 
 
-def _end(nodes: FloatArray, log_delta: FloatArray, goal: float) -> float:
-    """The first node where the curve is below the goal, or as low as it gets, or the last."""
-    enough = max(goal, float(log_delta[-1]) + 1e-3)
-    return float(nodes[min(int(np.argmax(np.append(log_delta <= enough, True))), len(nodes) - 1)])
+def _between(nodes: FloatArray, log_delta: FloatArray, count: int) -> FloatArray:
+    """About `count` further nodes, as many in each panel as its share of the fall of log delta.
+
+    The error of a chord is at most the fall over its panel, and about the square of the fall where the curve is smooth.
+    """
+    fall = -np.sum([density * np.diff(np.clip(log_delta, low, high)) for high, low, density in _FALLS], axis=0)
+    if not fall.sum() > 0.0:
+        return np.empty(0)
+    ends = np.round(count * np.append(0.0, np.cumsum(fall / fall.sum()))).astype(int)
+    panels = zip(nodes[:-1], nodes[1:], np.diff(ends), strict=True)
+    fine = np.concatenate([np.linspace(low, high, many + 2)[1:-1] for low, high, many in panels])
+    return np.setdiff1d(fine, nodes)

@@ -72,7 +72,8 @@ class GroupEnvelope(Envelope):
     @property
     def renyi_cost(self) -> float:
         """Chains of the base's curve, one for each free order."""
-        return len(_SPLITS) * self.size * (0.2 + self.base.renyi_cost)
+        chains = len(_SPLITS) * self.size if self.size > 1 else 1
+        return chains * (0.2 + self.base.renyi_cost)
 
     @property
     def from_table(self) -> bool:

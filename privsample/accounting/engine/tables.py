@@ -12,17 +12,16 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample._value import Memo, cached, frozen_value
+from privsample.accounting.curves.chord_moments import renyi_from_chords
 from privsample.accounting.curves.chords import CurveChords, RenyiChords
-from privsample.accounting.curves.moments import renyi_from_curves
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_renyi
 from privsample.accounting.loss.product import ProductPair
 
-BUDGET = 5e6  # a few seconds, in values of a closed form
+BUDGET = 1e7  # some seconds, in values of a closed form
 _PER_GRID = 20.0  # values of a composed loss that one grid serves, about
-_MOST, _FEWEST = 320, 24  # values of a table
-_INTEGRAL = 2e4  # cost of a Rényi divergence as an integral over chords
+_MOST, _FEWEST = 640, 48  # values of a table
 _PART = BUDGET / 8  # what one table may cost
 
 
@@ -191,13 +190,13 @@ class TabulatedPair(LossPair):
     def _renyi_chords(self) -> RenyiChords:
         if not self.by_curve:
             return RenyiChords.of(self.pair.renyi, self.order_limit, table_size(self.pair.renyi_cost))
-        curves = self.log_delta, self.reverse().log_delta
+        ahead, back = self._chords, self.reverse()._chords
         ceiling = self.pair.ceiling  # type: ignore[attr-defined]
 
         def integral(orders: FloatArray) -> FloatArray:
-            return renyi_from_curves(curves, ceiling, self.max_divergence, self.order_limit, orders)
+            return renyi_from_chords(ahead, back, ceiling, self.max_divergence, self.order_limit, orders)
 
-        return RenyiChords.of(integral, self.order_limit, table_size(_INTEGRAL))
+        return RenyiChords.of(integral, self.order_limit, _MOST)
 
     @cached
     def _reversed(self) -> "TabulatedPair":

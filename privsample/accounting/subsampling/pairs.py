@@ -20,6 +20,7 @@ from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base
 _ULP = np.finfo(np.float64).eps
 _LARGE = 700.0  # e to its power is a float
 _INTEGRAL = 1e3  # values of the privacy curve that one of the Rényi curve takes, about
+_OVERHEAD = 200.0  # what the integral adds to a cheap value: high orders take many panels
 _NOTHING = 37.0  # e^-37 is half an ulp of one
 
 
@@ -44,7 +45,7 @@ class SubsampledPair(LossPair):
     @property
     def renyi_cost(self) -> float:
         """An integral over both curves."""
-        return _INTEGRAL * self.curve_cost
+        return _INTEGRAL * (_OVERHEAD + self.curve_cost)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """By Theorem 6, from the two curves."""
@@ -202,7 +203,7 @@ class MixturePair(SubsampledPair):
     def renyi_cost(self) -> float:
         """An integral over curves with many bends: for each member that matters panels are halved more often."""
         matter = int((self.log_weights > self.log_weights.max() - _NOTHING).sum())
-        return _INTEGRAL * matter * self.curve_cost
+        return _INTEGRAL * matter * (_OVERHEAD + self.curve_cost)
 
     @property
     def from_table(self) -> bool:
