@@ -24,7 +24,7 @@ from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
-from privsample.accounting.engine.compose import compose, side_by_side
+from privsample.accounting.engine.compose import compose, compose_parallel
 from privsample.accounting.engine.group import group
 from privsample.accounting.engine.routes import Route, affordable, routes
 from privsample.accounting.engine.tables import within_budget
@@ -373,7 +373,7 @@ class Parallel(Accountant):
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
-        return side_by_side([part.bounds for part in self._kinds])
+        return compose_parallel([part.bounds for part in self._kinds])
 
     def with_relation(self, relation: Relation) -> "Parallel":
         """Each part's numbers under another relation."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from privsample._checks import check_memory, positive, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.loss.lattice_plan import reach
+from privsample.accounting.loss.grid_plan import upper_truncation
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.selection.ranks import ordered_pairs
@@ -159,7 +159,7 @@ def _discretized(pair: LossPair, step: float, tail: float) -> Any:
     """Return the masses of a dominating pair on the grid, rounded up so that the PLD stays pessimistic."""
     with np.errstate(divide="ignore"):
         goal = float(np.log(tail))
-    high, low = (reach(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
+    high, low = (upper_truncation(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
     first, last = int(np.floor(-low / step)), max(int(np.ceil(high / step)), 1)
     check_memory(last - first, lower="the reach of the losses, or choose a larger discretization")
     nodes = np.arange(first, last + 1) * np.float64(step)

@@ -42,7 +42,7 @@ PURE = PureAccountant(stated_epsilon=0.4)
 APPROXIMATE = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
 DRAWS = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50, draws=2)
 RANGE = BoundedRangeAccountant(loss_range=1.0)
-ON_LATTICE, BY_CONTOUR = "composed loss, on a lattice", "composed loss, by contour integral"
+ON_GRID, BY_CONTOUR = "composed loss, on a grid", "composed loss, by contour integral"
 RENYI, PURE_ROUTE = "Rényi curve at its best order", "pure guarantee"
 
 
@@ -55,11 +55,11 @@ def routes(account, delta=0.01):
     [
         (1 * LAPLACE, "privacy curve"),
         (GAUSSIAN + GaussianAccountant(sensitivity=3, noise_std=2), "privacy curve"),
-        (3 * LAPLACE, ON_LATTICE),
-        (GAUSSIAN + PURE, ON_LATTICE),
-        (GAUSSIAN + RANGE, ON_LATTICE),
-        (2 * RANGE, ON_LATTICE),
-        (2 * APPROXIMATE, ON_LATTICE),
+        (3 * LAPLACE, ON_GRID),
+        (GAUSSIAN + PURE, ON_GRID),
+        (GAUSSIAN + RANGE, ON_GRID),
+        (2 * RANGE, ON_GRID),
+        (2 * APPROXIMATE, ON_GRID),
         (DRAWS + GaussianAccountant(sensitivity=1, noise_std=2, relation=ReplaceOne(n=50)), BY_CONTOUR),
         (GAUSSIAN + ZCDPAccountant(rho=0.1), None),
     ],
@@ -106,11 +106,11 @@ def approximate_truth(epsilon, failure, times, at):
 
 
 @pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
-def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
-    account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
+def test_failing_guarantees_compose_to_the_optimum(epsilon, infinity_mass, times):
+    account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=infinity_mass)
     for share in (0.0, 0.3, 0.77, 0.99):
         at = share * times * epsilon
-        truth = approximate_truth(epsilon, failure, times, at)
+        truth = approximate_truth(epsilon, infinity_mass, times, at)
         assert truth * (1 - 1e-12) <= account.delta(at) <= truth * (1 + 1e-8)
         assert account.epsilon(truth) == pytest.approx(at, abs=1e-6)
     assert account.epsilon(account.infinity_mass * (1 - 1e-9)) == np.inf
@@ -173,26 +173,26 @@ def test_the_directions_of_add_remove_are_composed_apart():
     assert (GAUSSIAN + ZCDPAccountant(rho=0.1)).bounds.directions == ()
 
 
-def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
+def test_one_account_with_several_pairs_composes_with_noise_on_a_grid():
     relation = ReplaceOne(n=50)
     posterior = PosteriorAccountant(model=GammaPoisson(shape=9, rate=1, upper=2), n=50)
     noise = LaplaceAccountant(sensitivity=1, scale=3, relation=relation)
     account = posterior + noise
-    assert routes(account)[ON_LATTICE] <= routes(account)[RENYI]
+    assert routes(account)[ON_GRID] <= routes(account)[RENYI]
     product = account.pairs[0]
     assert product.is_expensive
     part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
     assert part.is_expensive
-    assert part.pure_epsilon == posterior.pure_epsilon
+    assert part.max_divergence == posterior.pure_epsilon
     assert part.order_limit == posterior.order_limit
     assert part.reverse() is part
     orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
     assert part.renyi(orders) == pytest.approx(posterior.rdp(orders))
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
     assert part.approx_log_delta(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
-    failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
-    assert failing.pure_epsilon == np.inf
-    assert not failing.is_expensive
+    with_infinity_mass = BoundsEnvelope(bounds=APPROXIMATE.bounds)
+    assert with_infinity_mass.max_divergence == np.inf
+    assert not with_infinity_mass.is_expensive
     assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).approx_log_delta(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)
     )

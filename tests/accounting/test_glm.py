@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from privsample import Accountant, Composed, GaussianAccountant, LogisticAccountant, ReplaceOne
-from privsample.accounting.posterior.glm import SCALAR
+from privsample.accounting.posterior.glm import SCALAR_GRADIENT_FACTOR
 
 SIMPLE = LogisticAccountant(n=3, features=1, norm=2.0, prior_std=1.5)
 
@@ -33,13 +33,13 @@ def test_the_scalar_constant_to_fifty_digits():
         top = mp.findroot(lambda a: mp.diff(value, a), 4)
         assert abs(mp.diff(lambda w: w / (1 + mp.exp(w)), 1 + omega)) < mp.mpf(10) ** -40
         assert max(value(mp.mpf(k) / 50) for k in range(1, 2000)) <= value(top)
-        assert value(top) <= mp.mpf(SCALAR) <= value(top) * (1 + mp.mpf(2) ** -51)
+        assert value(top) <= mp.mpf(SCALAR_GRADIENT_FACTOR) <= value(top) * (1 + mp.mpf(2) ** -51)
 
 
 def test_one_feature_moves_the_gradient_by_no_more_than_the_constant():
     norm, at = 1.7, np.linspace(0, 8, 4001)[:, None] / 1.7
     found = steepest(np.linspace(-norm, norm, 81)[:, None], at)
-    assert 0.999 * SCALAR * norm < found <= SCALAR * norm
+    assert 0.999 * SCALAR_GRADIENT_FACTOR * norm < found <= SCALAR_GRADIENT_FACTOR * norm
 
 
 @pytest.mark.parametrize("intercept", [None, 0.7])
@@ -142,7 +142,7 @@ def test_the_formula():
     assert one.shift >= 2.5
     assert one.zcdp == pytest.approx(3.125)
     assert dataclasses.replace(one, intercept_std=None).shift == pytest.approx(1.5)
-    assert SIMPLE.shift == pytest.approx(3 * SCALAR)
+    assert SIMPLE.shift == pytest.approx(3 * SCALAR_GRADIENT_FACTOR)
     assert dataclasses.replace(SIMPLE, intercept_std=1e-9).shift == pytest.approx(6)
     assert {one.kind(view) for view in ("rdp", "delta", "epsilon")} == {"upper bound"}
     assert one.relation == ReplaceOne(n=9)

@@ -17,7 +17,7 @@ from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
 from privsample.accounting.curves.conversion import log_delta_from_renyi
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss import contour
-from privsample.accounting.loss.contour import _cut, summed_log_delta, summed_log_deltas
+from privsample.accounting.loss.contour import _truncation_width, summed_log_delta, summed_log_deltas
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows
@@ -93,7 +93,10 @@ def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
 
 
 def test_a_modulus_that_does_not_fall_has_no_cut():
-    assert _cut([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0])) == np.inf
+    assert (
+        _truncation_width([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0]))
+        == np.inf
+    )
 
 
 def test_noise_and_a_posterior_below_zero():

@@ -19,7 +19,7 @@ from privsample import (
     ProfileGraph,
     privacy_statement,
 )
-from privsample.accounting.curves.discretize import joined
+from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.profiles import WorstPair
 from privsample.errors import RelationMismatch
 
@@ -247,7 +247,7 @@ def test_the_worst_pair_is_one_pair():
     assert pair.reverse().reverse() == pair
     nodes = np.linspace(-2, 2, 41)
     masses, infinite = pair.discretize(nodes)
-    assert np.array_equal(masses, joined(pair.log_delta, pair.reverse().log_delta, nodes)[0])
+    assert np.array_equal(masses, discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)[0])
     e = 0.35
     by_dots = np.sum(np.exp(masses) * np.maximum(1 - np.exp(e - nodes), 0)) + np.exp(infinite)
     assert by_dots == pytest.approx(np.exp(pair.log_delta(np.float64(e))), rel=0.01)

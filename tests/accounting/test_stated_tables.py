@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.loss.alternatives import OneOfPairs, one_of
-from privsample.accounting.loss.enumeration import enumerated
+from privsample.accounting.loss.alternatives import OneOfPairs, one_of_pairs
+from privsample.accounting.loss.enumeration import enumerate_product
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.noise.additive import LaplacePair
 from privsample.accounting.stated.finite import LARGE, LargeTable, beside_infinity
@@ -346,7 +346,7 @@ def test_one_of_several_pairs():
     assert wider.members == (pair, pair.reverse(), laplace)
     assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
     assert wider.pure_epsilon == 2.0
-    assert one_of([laplace, laplace]) == laplace
+    assert one_of_pairs([laplace, laplace]) == laplace
     assert wider.approx_log_delta(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
     with pytest.raises(ValueError, match="at least one pair"):
         OneOfPairs(members=())
@@ -365,9 +365,9 @@ def test_each_account_names_its_source():
 def test_tables_whose_sums_are_not_told_apart_are_not_enumerated():
     pair = ps.PairAccountant(p=[0.7, 0.3], q=[0.4, 0.6]).pairs[0]
     wide = ps.PairAccountant(p=[1e-200, 1.0], q=[1.0, 1e-200]).pairs[0]
-    assert enumerated([(pair, 3), (LaplacePair(shift=1.0), 1)]) is None
-    assert enumerated([(pair, 65)]) is None
-    assert enumerated([(wide, 60)]) is None
-    found = enumerated([(pair, 3)])
+    assert enumerate_product([(pair, 3), (LaplacePair(shift=1.0), 1)]) is None
+    assert enumerate_product([(pair, 65)]) is None
+    assert enumerate_product([(wide, 60)]) is None
+    found = enumerate_product([(pair, 3)])
     p, q = product([[0.7, 0.3]] * 3), product([[0.4, 0.6]] * 3)
     assert within(np.exp(found.log_delta(EPSILONS)), divergence(p, q, EPSILONS), 1e-13)

@@ -212,7 +212,7 @@ def test_a_known_length_bounds_the_gaussian_laws(noise):
         assert account.group(2).zcdp == pytest.approx(4 * account.zcdp)
 
 
-def test_on_a_lattice_epsilon_is_asked_for_by_itself():
+def test_epsilon_on_a_grid_is_computed_separately():
     closed = StatisticsAccountant(differences=ONE_HOT, n=5, noise=NOISES[0])
     listed = StatisticsAccountant(differences=RecordSensitivity(differences=[[2, 1]]), n=5, noise=NOISES[0])
     assert DP(epsilon=1.0, delta=1e-3).met_by(closed)

@@ -18,8 +18,8 @@ from privsample import (
     WithoutReplacement,
     WithReplacement,
 )
-from privsample.accounting.curves import moments as profile_moments
-from privsample.accounting.curves.moments import renyi_from_curves
+from privsample.accounting.curves import renyi_integral
+from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
@@ -85,9 +85,9 @@ def test_what_does_not_settle_goes_up(monkeypatch):
     orders = np.array([1.5, 8.0, 300.0])
     settled = pair.renyi(orders)
     for rounds in (0, 1, 3):
-        monkeypatch.setattr(profile_moments, "_ROUNDS", rounds)
+        monkeypatch.setattr(renyi_integral, "_ROUNDS", rounds)
         assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
-    monkeypatch.setattr(profile_moments, "_MOST_PANELS", 1)
+    monkeypatch.setattr(renyi_integral, "_MOST_PANELS", 1)
     assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
 
 
@@ -101,7 +101,7 @@ def test_what_does_not_settle_goes_up(monkeypatch):
     ],
     ids=lambda pair: type(pair).__name__,
 )
-def test_dots_dominate(pair: LossPair):
+def test_the_discretization_dominates(pair: LossPair):
     nodes = np.linspace(-12.0, 12.0, 4001)
     log_p, infinite = pair.discretize(nodes)
     for epsilon in (-2.0, -0.03, 0.0, 0.01, 0.5, 3.0):

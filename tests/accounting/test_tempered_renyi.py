@@ -130,7 +130,7 @@ def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
 def test_what_was_reported_before_is_no_less():
     """The ratios of old to new at the worst pair: up to 3.6 for few records, 1.04 for 100,000."""
     found = {
-        n: account_of("beta", n)._closed.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
+        n: account_of("beta", n)._closed_forms.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
         for n in (3, 50, 1000, 100_000)
     }
     assert all((ratios >= 1.0).all() for ratios in found.values())
@@ -143,7 +143,7 @@ def test_what_was_reported_before_is_no_less():
 def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
     search = neighbouring._Search
     if bug == "no bounds":  # the ends of the first blocks, and nothing between them
-        monkeypatch.setattr(search, "_climbed", lambda self: np.zeros(len(self._orders)))
+        monkeypatch.setattr(search, "_local_search", lambda self: np.zeros(len(self._orders)))
         monkeypatch.setattr(search, "_bounds", lambda self, blocks: np.maximum(blocks.at_low, blocks.at_high))
         monkeypatch.setattr(neighbouring, "_ROUNDS", 1)
     elif bug == "one direction":
@@ -155,8 +155,8 @@ def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
 
         monkeypatch.setattr(search, "largest", one_way)
     else:  # variances of zero: every block seems to be bounded before it is looked at
-        monkeypatch.setattr(search, "_climbed", lambda self: np.full(len(self._orders), 1e-12))
-        monkeypatch.setattr(neighbouring.DeviationTable, "most", lambda self, low, high: np.zeros(len(low)))
+        monkeypatch.setattr(search, "_local_search", lambda self: np.full(len(self._orders), 1e-12))
+        monkeypatch.setattr(neighbouring.DeviationTable, "largest", lambda self, low, high: np.zeros(len(low)))
     below = []
     for name in MODELS:
         account = account_of(name, 300)
@@ -238,7 +238,7 @@ def test_lemmas_on_the_variance(family, rng):
     table = deviation_table(family, phi[0], phi[-1])
     low = rng.uniform(phi[0], phi[-1], 400)
     high = np.minimum(low + rng.exponential(step * 30, 400), phi[-1])
-    most = table.most(low, high)
+    most = table.largest(low, high)
     inside = [own[(phi >= a) & (phi <= b)].max(initial=0.0) for a, b in zip(low, high, strict=True)]
     assert (most >= inside).all()
     assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
@@ -254,10 +254,10 @@ def test_groups_compositions_and_epsilon_gain():
     """Closed forms alone, which were all that there was: real records, groups and compositions."""
     for name in ("real beta", "poisson", "exponential"):
         account = account_of(name, 40)
-        closed = replace(account)._from(account._closed)
+        closed = replace(account)._bounds_from(account._closed_forms)
         assert 3 * account.rdp(2.0) == pytest.approx((3 * account).rdp(2.0), rel=1e-12)
         assert account.rdp(5.0) < closed.renyi(np.array([5.0]))[0]
-        assert account.group(2).rdp(5.0) <= account.group(2)._closed.renyi(np.array([5.0]))[0]
+        assert account.group(2).rdp(5.0) <= account.group(2)._closed_forms.renyi(np.array([5.0]))[0]
         assert account.group(2).rdp(5.0) > account.rdp(5.0)
         assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
         assert account.kind("rdp") == "upper bound"
@@ -265,10 +265,10 @@ def test_groups_compositions_and_epsilon_gain():
 
 def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
     many = account_of("beta", 10**10)
-    np.testing.assert_array_equal(many.rdp(ORDERS), many._closed.renyi(ORDERS))
+    np.testing.assert_array_equal(many.rdp(ORDERS), many._closed_forms.renyi(ORDERS))
     narrow = replace(account_of("poisson", 5), truncation=(100.0, 100.0 + 1e-9))
     assert narrow._family is None
-    np.testing.assert_array_equal(narrow.rdp(ORDERS), narrow._closed.renyi(ORDERS))
+    np.testing.assert_array_equal(narrow.rdp(ORDERS), narrow._closed_forms.renyi(ORDERS))
     three = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=5, temperature=2, truncation=0.1)
     assert three._family is None
     assert three.rdp(np.empty(0)).shape == (0,)
@@ -278,7 +278,7 @@ def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
 
 def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
     monkeypatch.setattr(neighbouring, "_SLACK", 0.6)
-    monkeypatch.setattr(neighbouring._Search, "_climbed", lambda self: self.poor.copy())
+    monkeypatch.setattr(neighbouring._Search, "_local_search", lambda self: self.poor.copy())
     for name in MODELS:
         worst = grid(account_of(name, 300), ORDERS)
         monkeypatch.setattr(neighbouring._Search, "poor", np.tile(worst, 2) / 1.5, raising=False)

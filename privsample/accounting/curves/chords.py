@@ -1,7 +1,7 @@
-"""Upper bounds on convex curves by straight lines between a few values. Proof: docs/notes/composition.md, "Tables".
+"""Upper bounds on privacy curves and Rényi curves by chords between a few values (composition.md, section 5).
 
-The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in the order a: between two nodes each
-lies below the chord, whatever the nodes are. The nodes decide how tight a table is, never whether it is valid.
+The hockey-stick divergence is convex in e^epsilon, and (a - 1) R_a is convex in the order a. Between two nodes each
+curve lies below its chord, for every choice of nodes: the nodes affect how tight a table is, never its validity.
 """
 
 from dataclasses import dataclass
@@ -12,24 +12,27 @@ from privsample._checks import FloatArray
 from privsample.accounting.curves.conversion import Curve
 
 _ULP = float(np.finfo(np.float64).eps)
-_UP = 1.0 + 16 * _ULP
-_MANY = 100
-_ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # what tabulated orders exceed one by, of many and of few
-_NEXT_TO_LIMIT = 1e-9
-_LOSSES = np.geomspace(1e-9, 1e4, 27)
-_NEAR, _FAR = -60.0, -800.0  # log deltas down to which nodes are close, and less close
+_UP = 1.0 + 16 * _ULP  # bounds the relative rounding error of one chord
+_MANY = 100  # nodes from which a table spans the wider range of orders
+_ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # range of order - 1 in tables of many and of few nodes
+_NEXT_TO_LIMIT = 1e-9  # smallest relative distance of a node from the order limit
+_LOSSES = np.geomspace(1e-9, 1e4, 27)  # the first nodes of a privacy curve, which locate its decrease
+_NEAR, _FAR = -60.0, -800.0  # log deltas: nodes are dense down to the first and sparse down to the second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenyiChords:
-    """A Rényi curve by chords of (a - 1) R_a. `excess` is a - 1 at the nodes, increasing, `divergence` R_a there."""
+    """Upper bound on a Rényi curve by chords of (a - 1) R_a.
+
+    `excess` holds a - 1 at the nodes, increasing, and `divergence` an upper bound on R_a in nats, both (nodes,).
+    """
 
     excess: FloatArray
     divergence: FloatArray
 
     @staticmethod
     def of(curve: Curve, order_limit: float, count: int) -> "RenyiChords":
-        """From about `count` values below the order limit."""
+        """Tabulate a curve at about `count` orders below the order limit."""
         if not order_limit > 1.0:
             return RenyiChords(np.array([1.0]), np.array([np.inf]))
         if np.isinf(order_limit):
@@ -42,14 +45,15 @@ class RenyiChords:
         excess = excess[(excess > 0.0) & (1.0 + excess < order_limit) & (1.0 + excess > 1.0)]
         if not excess.size:
             return RenyiChords(np.array([1.0]), np.array([np.inf]))
-        excess = (1.0 + excess) - 1.0  # of the order as it is stored
+        excess = (1.0 + excess) - 1.0  # exact for the order as it is stored: no rounding error between node and value
         return RenyiChords(excess, np.asarray(curve(1.0 + excess), dtype=np.float64))
 
     @property
     def convex(self) -> "RenyiChords":
-        """The largest convex (a - 1) R_a that is nowhere above the nodes and zero at order 1, still an upper bound.
+        """The lower convex hull of the nodes and (order 1, 0), which is still an upper bound.
 
-        A search with one minimum over the orders then finds it, also where bounds at the nodes are loose unevenly.
+        The true (a - 1) R_a is convex and at most the nodes, hence at most their hull. A conversion of the hull has one
+        minimum over the orders, even if the bounds at the nodes are unevenly loose.
         """
         kept: list[int] = []
         x, y = np.append(0.0, self.excess), np.append(0.0, self.excess * self.divergence)
@@ -63,7 +67,7 @@ class RenyiChords:
         return RenyiChords(self.excess[rows], self.divergence[rows])
 
     def __call__(self, orders: FloatArray) -> FloatArray:
-        """The chord at each order; the first value below the first node, +inf above the last."""
+        """The chord at each order, rounded up; the first value below the first node, +inf above the last."""
         s = np.asarray(orders, dtype=np.float64) - 1.0
         at = np.clip(np.searchsorted(self.excess, s), 1, max(len(self.excess) - 1, 1))
         result = np.where(s <= self.excess[0], self.divergence[0], np.inf)
@@ -77,20 +81,23 @@ class RenyiChords:
             height = np.where(share > 0.0, share * heights[at], 0.0) + np.where(
                 share < 1.0, (1 - share) * heights[at - 1], 0.0
             )
-            chord = (height + 8 * _ULP * heights[at]) / s * _UP
+            chord = (height + 8 * _ULP * heights[at]) / s * _UP  # rounding error of the two weights and their sum
         return np.where(inside, chord, result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveChords:
-    """A privacy curve at epsilon >= 0 by chords in e^epsilon, from `log_delta` at increasing `nodes`, the first 0."""
+    """Upper bound on a privacy curve at epsilon >= 0 by chords in e^epsilon.
+
+    `nodes` holds increasing epsilons, the first 0, and `log_delta` upper bounds on log delta there, both (nodes,).
+    """
 
     nodes: FloatArray
     log_delta: FloatArray
 
     @staticmethod
     def of(curve: Curve, max_divergence: float, count: int) -> "CurveChords":
-        """From about `count` values: first where the curve falls, then close to each other there."""
+        """Tabulate a curve at about `count` epsilons: a coarse scan, then dense nodes where the curve decreases."""
         if max_divergence == 0.0:
             return CurveChords(np.zeros(1), np.full(1, -np.inf))
         coarse = np.append(0.0, _LOSSES[max_divergence > _LOSSES])
@@ -98,8 +105,8 @@ class CurveChords:
             coarse = np.append(coarse, max_divergence)
         known = np.asarray(curve(coarse), dtype=np.float64)
         left = max(count - len(coarse), 8)
-        near, far = (_end(coarse, known, goal) for goal in (_NEAR, _FAR))
-        start = coarse[max(int(np.searchsorted(-known, 1e-3 - known[0])) - 1, 0)]  # up to here it hardly falls
+        near, far = (_first_node_below(coarse, known, goal) for goal in (_NEAR, _FAR))
+        start = coarse[max(int(np.searchsorted(-known, 1e-3 - known[0])) - 1, 0)]  # the curve is nearly flat before
         inner = np.linspace(start, near, left * 3 // 4 + 1)[1:]
         outer = np.linspace(near, far, left // 4 + 1)[1:] if far > near else np.empty(0)
         fine = np.setdiff1d(np.append(inner, outer), coarse)
@@ -109,7 +116,7 @@ class CurveChords:
         return CurveChords(nodes[order], np.minimum.accumulate(np.minimum(values[order], 0.0)))
 
     def __call__(self, epsilon: FloatArray) -> FloatArray:
-        """The chord at each epsilon >= 0; the last value beyond the last node."""
+        """The chord at each epsilon >= 0, rounded up; the last value beyond the last node."""
         e = np.asarray(epsilon, dtype=np.float64)
         if len(self.nodes) == 1:
             return np.full(e.shape, self.log_delta[0])
@@ -119,17 +126,18 @@ class CurveChords:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             gap, to_high = np.minimum(high - low, 700.0), np.clip(high - e, 0.0, None)
             to_low = np.clip(e - low, 0.0, high - low)
-            # shares of the two ends: those of e^epsilon between e^low and e^high, without cancellation
+            # Weights of the two ends for e^epsilon between e^low and e^high. They are formed from differences of the
+            # epsilons by expm1, so that nothing cancels where nodes are close.
             of_low = np.expm1(-to_high) / np.expm1(-gap)
             of_high = np.exp(-to_high) * np.expm1(-to_low) / np.expm1(-gap)
             chord = np.logaddexp(before + np.log(np.minimum(of_low, 1.0)), after + np.log(np.minimum(of_high, 1.0)))
-        chord = np.where(np.isnan(chord), before, chord)
+        chord = np.where(np.isnan(chord), before, chord)  # the curve is non-increasing: the lower node is a bound
         found = np.where(e >= self.nodes[-1], self.log_delta[-1], np.minimum(chord, before))
         size = np.abs(np.maximum(found, -1e300))
-        return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)
+        return np.minimum(found + 16 * _ULP * (1.0 + size), 0.0)  # rounding error of the logarithms
 
 
-def _end(nodes: FloatArray, log_delta: FloatArray, goal: float) -> float:
-    """The first node where the curve is below the goal, or as low as it gets, or the last."""
+def _first_node_below(nodes: FloatArray, log_delta: FloatArray, goal: float) -> float:
+    """The first node at which the curve is at most the goal or nearly its smallest value; the last if there is none."""
     enough = max(goal, float(log_delta[-1]) + 1e-3)
     return float(nodes[min(int(np.argmax(np.append(log_delta <= enough, True))), len(nodes) - 1)])

@@ -102,7 +102,7 @@ class StatisticsAccountant(Accountant):
             exact=attained if single and not numerical else attained & {"rdp"},
             inverts_exactly=not numerical,
             curve_is_least=single,
-            curve_name="composed loss, on a lattice" if numerical else "privacy curve",
+            curve_name="composed loss, on a grid" if numerical else "privacy curve",
             **known,
         )
 

@@ -24,7 +24,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import by_rows, deep_tail, rounded
+from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, tail_bound
 
 
 def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
@@ -54,7 +54,7 @@ def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: Flo
         threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
         p, q = (a + step) / (a + b + step), b / (a + b + step)
         slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
-        deep, result = deep_tail(_log_beta_density(a + step, b, threshold), slope)
+        deep, result = tail_bound(_log_beta_density(a + step, b, threshold), slope)
     if not deep.all():
         result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
     return result
@@ -66,7 +66,7 @@ def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: Fl
             lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
         )
-    return rounded(integral, threshold, (a + step) * (b / (a + b + step)))
+    return add_rounding_error(integral, threshold, (a + step) * (b / (a + b + step)))
 
 
 def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:

@@ -10,9 +10,9 @@ from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import least_epsilon, safe_side
 from privsample.accounting.loss.contour import summed_log_deltas
 from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair, SmoothRows, worst_renyi
-from privsample.accounting.loss.product import SURE, ProductPair
+from privsample.accounting.loss.product import LEAST_CONTOUR_LOG_DELTA, ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows, beta_log_delta
-from privsample.accounting.posterior.blocks import Rows, largest
+from privsample.accounting.posterior.branch_and_bound import Rows, maximize_over_sums
 
 PairCurve = Callable[[FloatArray, FloatArray, Real, FloatArray], FloatArray]
 
@@ -53,7 +53,7 @@ class BetaFamily:
             step = self.moved * self.step
             return np.maximum(curve(a, b, step, epsilon[at]), curve(b, a, step, epsilon[at]))
 
-        return largest(bounds, goal, self.n - self.moved, whole=self.whole, most=_BLOCKS)
+        return maximize_over_sums(bounds, goal, self.n - self.moved, whole=self.whole, most=_BLOCKS)
 
 
 @frozen_value
@@ -74,9 +74,9 @@ class BetaEnvelope(Envelope):
         """The ends, each with its draws and the other pairs."""
         if self.draws == 1 and not self.others:
             return self.ends
-        return tuple([self._with(end) for end in self.ends])
+        return tuple([self._with_others(end) for end in self.ends])
 
-    def _with(self, end: BetaPair) -> ProductPair:
+    def _with_others(self, end: BetaPair) -> ProductPair:
         return ProductPair(members=((end, self.draws), *self.others))
 
     @property
@@ -116,9 +116,9 @@ class BetaEnvelope(Envelope):
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The ends' alone."""
         e = np.asarray(epsilon, dtype=np.float64)
-        return np.minimum(self._of_ends(e).max(axis=0) + self.family.slack, 0.0)
+        return np.minimum(self._end_curves(e).max(axis=0) + self.family.slack, 0.0)
 
-    def _of_ends(self, epsilon: FloatArray) -> FloatArray:
+    def _end_curves(self, epsilon: FloatArray) -> FloatArray:
         """The privacy curve of each end, (ends, ...)."""
         a, b = np.array([(end.a, end.b) for end in self.ends]).T
         rows = (np.repeat(a, epsilon.size), np.repeat(b, epsilon.size), self.ends[0].step)
@@ -126,23 +126,23 @@ class BetaEnvelope(Envelope):
 
     def least_epsilon(self, log_delta: float) -> float:
         """The ends', checked by the certificate; found once for each value."""
-        if log_delta not in self._known:
-            self._known[log_delta] = self._least_epsilon(log_delta)
-        return self._known[log_delta]
+        if log_delta not in self._epsilon_cache:
+            self._epsilon_cache[log_delta] = self._least_epsilon(log_delta)
+        return self._epsilon_cache[log_delta]
 
     @cached
-    def _known(self) -> dict[float, float]:
+    def _epsilon_cache(self) -> dict[float, float]:
         return {}
 
     @cached
-    def _worst_first(self) -> tuple[LossPair, ...]:
+    def _members_worst_first(self) -> tuple[LossPair, ...]:
         """The members, the one first that is the worst at one epsilon: most often it is the worst at all."""
-        at_one = self._of_ends(np.ones(1))[:, 0]
+        at_one = self._end_curves(np.ones(1))[:, 0]
         return tuple(self.members[place] for place in np.argsort(-at_one, kind="stable"))
 
     def _least_epsilon(self, log_delta: float) -> float:
         least, beside = 0.0, log_delta - self.family.slack
-        for pair in self._worst_first:  # most often the first decides
+        for pair in self._members_worst_first:  # most often the first decides
             if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= beside):
                 least = max(pair.least_epsilon(beside), least)
         if least == 0.0:
@@ -162,8 +162,8 @@ class BetaEnvelope(Envelope):
         members: list[tuple[SmoothPair | SmoothRows, int]] = [(BetaRows(a=a, b=b, step=float(step)), self.draws)]
         members += [(pair.rows, times) for pair, times in self.others if isinstance(pair, SmoothPair)]
         found = summed_log_deltas(members, limits, np.abs(epsilon))
-        settled = (epsilon >= 0) & (found > SURE) & (found < np.inf)
+        settled = (epsilon >= 0) & (found > LEAST_CONTOUR_LOG_DELTA) & (found < np.inf)
         for row in np.flatnonzero(~settled):  # each pair by itself, which may be bounded by its best order
             own = BetaPair(a=float(a[row]), b=float(b[row]), step=float(step))
-            found[row] = self._with(own).log_delta(epsilon[row])
+            found[row] = self._with_others(own).log_delta(epsilon[row])
         return found

@@ -14,7 +14,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
+from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, falling_mgf, rising_mgf, tail_bound
 
 _EPS = float(np.finfo(float).eps)
 _LEAST_RATIO = 1e-300
@@ -36,7 +36,7 @@ class _GammaPair(SmoothPair):
 
     @property
     @abstractmethod
-    def _moving(self) -> float:
+    def _smaller_parameter(self) -> float:
         """The smaller of the two parameters that differ."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ class _GammaPair(SmoothPair):
         """Where the loss is epsilon >= 0, as an offset from the centre of P."""
 
     @abstractmethod
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         """Loss minus epsilon at distance u > 0 beyond the threshold."""
 
     @property
@@ -58,13 +58,13 @@ class _GammaPair(SmoothPair):
 
     @property
     @abstractmethod
-    def _upper(self) -> bool:
+    def _exceeds_above(self) -> bool:
         """Whether the loss exceeds epsilon above the threshold, not below it."""
 
     @property
     def order_limit(self) -> float:
         """1 + the smaller parameter / step where P has it, else +inf."""
-        return np.inf if self.rising else 1.0 + self._moving / self.step
+        return np.inf if self.rising else 1.0 + self._smaller_parameter / self.step
 
     @property
     def renyi_cost(self) -> float:
@@ -91,7 +91,7 @@ class _GammaPair(SmoothPair):
 
     def _renyi_column(self, orders: FloatArray) -> FloatArray:
         below = orders < self.order_limit
-        base, step = np.full_like(orders, self._moving), np.full_like(orders, self.step)
+        base, step = np.full_like(orders, self._smaller_parameter), np.full_like(orders, self.step)
         with np.errstate(over="ignore"):
             s = np.where(below, orders - 1.0, base / step / 2)
         total = (rising if self.rising else falling)(s, base, step, self._curvature)
@@ -110,18 +110,18 @@ class _GammaPair(SmoothPair):
         """For epsilon >= 0."""
         with np.errstate(over="ignore", invalid="ignore"):
             threshold = self._threshold(epsilon)
-            slope = self._shape_of_p * (np.expm1(threshold) if self._upper else -np.expm1(threshold))
-            deep, result = deep_tail(_log_gamma_density(self._shape_of_p, threshold), slope)
+            slope = self._shape_of_p * (np.expm1(threshold) if self._exceeds_above else -np.expm1(threshold))
+            deep, result = tail_bound(_log_gamma_density(self._shape_of_p, threshold), slope)
             if not deep.all():
                 starts = threshold[~deep]
-                integral = log_integral(lambda at, u: self._log_beyond(starts[at], u), len(starts))
-                result[~deep] = rounded(integral, starts, np.full_like(starts, self._shape_of_p))
+                integral = log_integral(lambda at, u: self._log_integrand(starts[at], u), len(starts))
+                result[~deep] = add_rounding_error(integral, starts, np.full_like(starts, self._shape_of_p))
         return np.where(epsilon[:, 0] < self.max_divergence, result, -np.inf)
 
-    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _log_integrand(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
-        z = threshold + u if self._upper else threshold - u
-        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._gap(threshold, u))
+        z = threshold + u if self._exceeds_above else threshold - u
+        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._excess_loss(threshold, u))
 
 
 @frozen_value
@@ -140,7 +140,7 @@ class GammaShapePair(_GammaPair):
         set_fields(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
 
     @property
-    def _moving(self) -> float:
+    def _smaller_parameter(self) -> float:
         return self.shape
 
     @property
@@ -148,7 +148,7 @@ class GammaShapePair(_GammaPair):
         return self.shape + self.step if self.rising else self.shape
 
     @property
-    def _upper(self) -> bool:
+    def _exceeds_above(self) -> bool:
         return self.rising
 
     def reverse(self) -> "GammaShapePair":
@@ -168,7 +168,7 @@ class GammaShapePair(_GammaPair):
             return (epsilon + growth) / self.step - np.log1p(self.step / self.shape)
         return (growth - epsilon) / self.step
 
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         del threshold
         return self.step * u
 
@@ -189,7 +189,7 @@ class GammaRatePair(_GammaPair):
         set_fields(self, rising=bool(self.rising))
 
     @property
-    def _moving(self) -> float:
+    def _smaller_parameter(self) -> float:
         return self.rate
 
     @property
@@ -202,7 +202,7 @@ class GammaRatePair(_GammaPair):
         return self.shape
 
     @property
-    def _upper(self) -> bool:
+    def _exceeds_above(self) -> bool:
         return not self.rising
 
     def reverse(self) -> "GammaRatePair":
@@ -232,7 +232,7 @@ class GammaRatePair(_GammaPair):
             offset = (epsilon / self.shape - excess) / ratio
         return np.log1p(np.maximum(offset, -1.0 + _EPS))  # at the largest loss the offset is -1; see log_delta
 
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         ratio = self._ratio
         at_threshold = ratio * self.shape * np.exp(threshold)
         return at_threshold / (1 + ratio) * -np.expm1(-u) if self.rising else at_threshold * np.expm1(u)

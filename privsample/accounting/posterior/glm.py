@@ -20,7 +20,9 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.relations import ReplaceOne
 
-SCALAR = 1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
+SCALAR_GRADIENT_FACTOR = (
+    1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
+)
 _UP = 1.0 + 2.0**-50  # more than rounding takes away from the shift
 
 
@@ -82,7 +84,7 @@ class LogisticAccountant(Accountant):
     def shift(self) -> float:
         """G / sqrt(mu): all draws together are shift-GDP (Dong, Roth and Su 2022)."""
         scalar = self.features == 1 and self.intercept_std is None
-        lipschitz = (SCALAR if scalar else 2.0) * self.reach * self.data_weight * self.group_size
+        lipschitz = (SCALAR_GRADIENT_FACTOR if scalar else 2.0) * self.reach * self.data_weight * self.group_size
         return lipschitz * math.sqrt(self.draws) * _UP
 
     def _bounds(self) -> PrivacyBounds:

@@ -17,9 +17,11 @@ from privsample.errors import NumericalFailure
 Rows = NDArray[np.intp]
 
 _SLACK = 1e-3  # relative: how far below the largest bound the largest value may be where the search stops
-_CLOSE = 0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
+_CLOSE_TO_BOUND = (
+    0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
+)
 _START, _SPLIT, _ROUNDS, _MOST = 32, 8, 24, 4_000
-_REACH = 1e5  # orders up to which the table of standard deviations serves
+_LARGEST_ORDER = 1e5  # orders up to which the table of standard deviations serves
 _SHARES = np.array(
     [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
 )  # of the way from P to the blend, where its bound is cut
@@ -60,7 +62,7 @@ class NeighbouringFamily:
 
         Parameters: orders, at most 1e5, and enough: (orders,). Returns: (orders,), at most `enough`.
         """
-        reach = self.jump * _REACH
+        reach = self.jump * _LARGEST_ORDER
         table = deviation_table(self.family, self.first - reach, self.first + self.unit * self.last + self.jump + reach)
         if table is None:
             return enough
@@ -84,8 +86,8 @@ class _Search:
         while blocks.at.size:
             left -= 1
             bounds = self._bounds(blocks)
-            stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._least)
-            stops |= (best * (1 + _CLOSE) >= enough)[blocks.at] | (left <= 0)
+            stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._single_width)
+            stops |= (best * (1 + _CLOSE_TO_BOUND) >= enough)[blocks.at] | (left <= 0)
             stops |= (np.bincount(blocks.at[~stops], minlength=len(best)) > _MOST)[blocks.at]
             np.maximum.at(above, blocks.at[stops], bounds[stops])
             blocks = self._split(_rows(blocks, ~stops), best)
@@ -93,7 +95,7 @@ class _Search:
         return np.maximum(best, above) / (1.0 - lost) ** 2 if lost < 0.5 else np.full(len(best), np.inf)
 
     @property
-    def _least(self) -> float:
+    def _single_width(self) -> float:
         """The width of a block that holds no sums but its ends; none where sums are any numbers."""
         return 1.0 if self._members.whole else 0.0
 
@@ -103,19 +105,19 @@ class _Search:
             np.where(self._signs[at] > 0, phi, phi + jump), self._signs[at] * jump, self._orders[at]
         )
 
-    def _cuts(self, low: FloatArray, high: FloatArray, count: int) -> FloatArray:
+    def _cut_points(self, low: FloatArray, high: FloatArray, count: int) -> FloatArray:
         """Sums that cut blocks in so many, (blocks, count + 1), the ends among them."""
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(count + 1) / count)
         cuts[:, -1] = high
         return np.round(cuts) if self._members.whole else cuts
 
-    def _climbed(self) -> FloatArray:
+    def _local_search(self) -> FloatArray:
         """The largest value of each divergence at sums spread evenly, then around the highest of them, and so on."""
         at, last = np.arange(len(self._orders)), self._members.last
         low, high, best = np.zeros(len(at)), np.full(len(at), last), np.zeros(len(at))
         widths = self._members.unit * last * self._table.top
         for _ in range(2 + int(np.log(max(widths, 1.0)) / np.log(_START / 2))):
-            cuts = self._cuts(low, high, _START)
+            cuts = self._cut_points(low, high, _START)
             values = self._values(cuts.ravel(), np.repeat(at, _START + 1)).reshape(cuts.shape)
             top = values.argmax(axis=1)
             best = np.maximum(best, values.max(axis=1))
@@ -128,9 +130,9 @@ class _Search:
         Blocks that the variances alone bound by hardly more than these values are left out, before any value is
         computed; what bounds them is the last result.
         """
-        best, last = self._climbed(), self._members.last
+        best, last = self._local_search(), self._members.last
         above = np.zeros(len(best))
-        sums = np.unique(self._cuts(np.zeros(1), np.array([last]), _START))
+        sums = np.unique(self._cut_points(np.zeros(1), np.array([last]), _START))
         low, high = (np.tile(ends, len(best)) for ends in (sums[:-1], sums[1:]))
         at = np.repeat(np.arange(len(best)), len(sums) - 1)
         none = np.zeros(0)
@@ -138,15 +140,15 @@ class _Search:
         left = _ROUNDS
         while at.size:
             left -= 1
-            weights, variances, width = self._way(low, high, at)
+            weights, variances, width = self._variances_along_path(low, high, at)
             alone = (weights * variances).sum(axis=0)
-            rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE) >= enough)[at]
+            rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE_TO_BOUND) >= enough)[at]
             np.maximum.at(above, at[~rest], alone[~rest])
-            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left <= 0)
+            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._single_width) | (left <= 0)
             narrow |= (np.bincount(at[rest], minlength=len(best)) > _MOST)[at]
             kept.append((low[rest & narrow], high[rest & narrow], at[rest & narrow]))
             rest &= ~narrow
-            cuts = self._cuts(low[rest], high[rest], _SPLIT)
+            cuts = self._cut_points(low[rest], high[rest], _SPLIT)
             low, high, at = cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), np.repeat(at[rest], _SPLIT)
             low, high, at = low[high > low], high[high > low], at[high > low]
         low, high, at = (np.concatenate(column) for column in zip(*kept, strict=True))
@@ -156,7 +158,7 @@ class _Search:
 
     def _split(self, blocks: Blocks, best: FloatArray) -> Blocks:
         """Each block in eight; raises `best` by the values at the new ends."""
-        cuts = self._cuts(blocks.low, blocks.high, _SPLIT)
+        cuts = self._cut_points(blocks.low, blocks.high, _SPLIT)
         inner, at = cuts[:, 1:-1], np.repeat(blocks.at, _SPLIT - 1)
         values = self._values(inner.ravel(), at)
         np.maximum.at(best, at, values)
@@ -172,15 +174,17 @@ class _Search:
 
     def _bounds(self, blocks: Blocks) -> FloatArray:
         """What no value in a block exceeds: by the ends and the curvature, or by the variances on the way alone."""
-        weights, variances, width = self._way(blocks.low, blocks.high, blocks.at)
+        weights, variances, width = self._variances_along_path(blocks.low, blocks.high, blocks.at)
         ends = np.maximum(blocks.at_low, blocks.at_high)
         curved = np.minimum(variances.max(axis=0) * width**2 / 4, 1.0)
         with np.errstate(divide="ignore"):
             between = np.minimum(ends / (1.0 - curved), ends + (weights * variances**2).sum(axis=0) * width**2 / 4)
-        between = np.where(blocks.high - blocks.low <= self._least, ends, between)
+        between = np.where(blocks.high - blocks.low <= self._single_width, ends, between)
         return np.minimum((weights * variances).sum(axis=0), between)
 
-    def _way(self, low: FloatArray, high: FloatArray, at: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _variances_along_path(
+        self, low: FloatArray, high: FloatArray, at: Rows
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The weights of pieces of the way from Q over P to the blend, the largest variance on each, and the width.
 
         For blocks of sums; shapes (pieces, blocks) and (blocks,). Parameters are rounded outward.
@@ -189,10 +193,10 @@ class _Search:
         first, last = (members.first + members.unit * sums for sums in (low, high))
         first, last = first - members.rounding, last + members.rounding
         start, step = np.where(sign > 0, 0.0, members.jump), sign * members.jump
-        deviations = [self._table.most(*_span(first, last, start, start + step))]
+        deviations = [self._table.largest(*_span(first, last, start, start + step))]
         for near, far in itertools.pairwise(_SHARES.tolist()):
             ends = (start + step * (1 + (order - 1) * share) for share in (near, far))
-            deviations.append(self._table.most(*_span(first, last, *ends)))
+            deviations.append(self._table.largest(*_span(first, last, *ends)))
         weights = np.concatenate([np.full((1, len(order)), 0.5), _WEIGHTS[:, None] * (order - 1)])
         return weights * members.jump**2 * (1 + 64 * _ULP), np.array(deviations) ** 2, last - first
 
@@ -201,18 +205,18 @@ class DeviationTable:
     """Upper bounds of the standard deviation on cells of natural parameters, and their maxima on runs of cells."""
 
     def __init__(self, cuts: FloatArray, bounds: FloatArray) -> None:
-        self._cuts, self._levels, self.top = cuts, [bounds], float(bounds.max())
+        self._cut_points, self._levels, self.top = cuts, [bounds], float(bounds.max())
         while (width := 1 << len(self._levels)) <= len(bounds):
             last = self._levels[-1]
             self._levels.append(
                 np.maximum(last[: len(bounds) - width + 1], last[width // 2 :][: len(bounds) - width + 1])
             )
 
-    def most(self, low: FloatArray, high: FloatArray) -> FloatArray:
+    def largest(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The largest bound anywhere on [low, high], (rows,)."""
-        last = len(self._cuts) - 2
-        first = np.clip(np.searchsorted(self._cuts, low, side="right") - 1, 0, last)
-        final = np.clip(np.searchsorted(self._cuts, high, side="left") - 1, first, last)
+        last = len(self._cut_points) - 2
+        first = np.clip(np.searchsorted(self._cut_points, low, side="right") - 1, 0, last)
+        final = np.clip(np.searchsorted(self._cut_points, high, side="left") - 1, first, last)
         level = np.frexp(final - first + 1)[1] - 1
         found = np.empty(len(first))
         for k in np.unique(level):

@@ -44,17 +44,17 @@ def upper_product(x: float, y: float) -> float:
 
 def lower_sum(x: float, y: float) -> float:
     """x + y for x, y >= 0, rounded down."""
-    total, lost = _exact_sum(x, y)
+    total, lost = _two_sum(x, y)
     return math.nextafter(total, 0.0) if lost < 0.0 else total
 
 
 def upper_sum(x: float, y: float) -> float:
     """x + y for x, y >= 0, rounded up."""
-    total, lost = _exact_sum(x, y)
+    total, lost = _two_sum(x, y)
     return math.nextafter(total, math.inf) if lost > 0.0 else total
 
 
-def _exact_sum(x: float, y: float) -> tuple[float, float]:
+def _two_sum(x: float, y: float) -> tuple[float, float]:
     """The rounded sum and what it lacks (Knuth); NaN where it overflows."""
     total = x + y
     second = total - x
@@ -70,7 +70,7 @@ def by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:
     return np.concatenate([np.empty(0), *found]).reshape(full[0].shape)
 
 
-def deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+def tail_bound(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
     """Rows whose threshold lies so deep in P's tail that nothing smaller matters, and density/slope, which bounds them.
 
     log_density and slope (how fast it falls) are taken at the threshold, as columns; the bound is that of a log-concave
@@ -83,7 +83,7 @@ def deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bo
     return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], bound
 
 
-def rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
+def add_rounding_error(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
     """The integral with what log density and threshold lost to rounding; `size`, a column: the density's curvature."""
     lost = 16 * _EPS * (1 + np.sqrt(size) + np.abs(threshold) * size)
     return np.minimum(integral + lost[:, 0], 0.0)

@@ -20,15 +20,15 @@ from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.guarantees import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
-from privsample.accounting.posterior.held_beta import HeldBetaFamily
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
+from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
 from privsample.distributions.parametric.truncated import tempered_shape
 from privsample.relations import ReplaceOne
 
-LISTED = 100_000  # records up to which the privacy curve ranges over every data set
+LARGEST_EXACT_N = 100_000  # records up to which the privacy curve ranges over every data set
 # What the orders of the nodes exceed one by: chords of (a - 1) R_a = c (a - 1)^2 are at most 0.6 percent too high up to
 # order 1000. At higher orders a privacy curve would lose its last digits to the product of order and divergence.
 _NODES = np.concatenate(
@@ -113,20 +113,23 @@ class TemperedAccountant(Accountant):
         """
         closed = replace(self, model=self.model.as_bernoulli)
         envelope = TemperedEnvelope(
-            bounded=self._closed.bounded, gaussian=self._closed.gaussian, listed=self._listed, family=self._family
+            bounded=self._closed_forms.bounded,
+            gaussian=self._closed_forms.gaussian,
+            exact_family=self._exact_family,
+            family=self._family,
         )
-        return self._from(envelope, per_release=(closed._from(closed._closed), 1))
+        return self._bounds_from(envelope, per_release=(closed._bounds_from(closed._closed_forms), 1))
 
-    def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
+    def _bounds_from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
         zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
-        exact: frozenset[View] = frozenset() if envelope.listed is None else VIEWS - {"rdp"}
-        least = envelope.listed is not None or envelope.family is None
+        exact: frozenset[View] = frozenset() if envelope.exact_family is None else VIEWS - {"rdp"}
+        least = envelope.exact_family is not None or envelope.family is None
         return PrivacyBounds.from_pairs(
             [envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, curve_is_least=least, **known
         )
 
     @cached
-    def _closed(self) -> "TemperedEnvelope":
+    def _closed_forms(self) -> "TemperedEnvelope":
         """By the two closed forms, which hold for n records or more."""
         return TemperedEnvelope(
             bounded=BoundedRangeEnvelope(loss_range=resolved(self.loss_range)), gaussian=GaussianPair(mu=self.shift)
@@ -137,14 +140,16 @@ class TemperedAccountant(Accountant):
         return neighbouring_family(self.model, self.n, self.temperature, self.parameter_bounds, self.group_size)
 
     @cached
-    def _listed(self) -> HeldBetaFamily | None:
+    def _exact_family(self) -> TruncatedBetaFamily | None:
         """All neighbouring data sets, where they are few and known."""
         shifts = self.model.exact_neighbours
-        if shifts is None or self.n > LISTED:
+        if shifts is None or self.n > LARGEST_EXACT_N:
             return None
         (low, high), temperature = self.parameter_bounds, self.temperature
         a, b = tempered_shape(shifts.a, temperature), tempered_shape(shifts.b, temperature)
-        return HeldBetaFamily(a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size)
+        return TruncatedBetaFamily(
+            a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size
+        )
 
     def group(self, size: int) -> Self:
         """`size` records replaced at once: the step between neighbours is `size` times as long."""
@@ -161,7 +166,7 @@ class TemperedEnvelope(Envelope):
 
     bounded: BoundedRangeEnvelope
     gaussian: GaussianPair
-    listed: HeldBetaFamily | None = None
+    exact_family: TruncatedBetaFamily | None = None
     family: NeighbouringFamily | None = None
 
     @property
@@ -172,16 +177,16 @@ class TemperedEnvelope(Envelope):
     @property
     def curve_cost(self) -> float:
         """High where every dataset is looked at."""
-        return 4.0 if self.listed is None else 4e3
+        return 4.0 if self.exact_family is None else 4e3
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """The largest over all sums, by chords between nodes; else the lesser of the two closed forms."""
-        closed, chords = self._closed(orders), self._chords
+        closed, chords = self._closed_forms(orders), self._chords
         if chords is None:
             return closed
         return np.minimum(chords(orders), closed)
 
-    def _closed(self, orders: FloatArray) -> FloatArray:
+    def _closed_forms(self, orders: FloatArray) -> FloatArray:
         return np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))
 
     @cached
@@ -194,7 +199,7 @@ class TemperedEnvelope(Envelope):
         if self.family is None:
             return None
         orders = 1.0 + _NODES
-        closed = self._closed(orders)
+        closed = self._closed_forms(orders)
         found = np.append(self.family.renyi(orders[:-1], closed[:-1]), closed[-1])  # the curve goes on without a jump
         return RenyiChords(orders - 1.0, found).convex if (found < closed).any() else None
 
@@ -209,6 +214,6 @@ class TemperedEnvelope(Envelope):
     def _curve(self, epsilon: FloatArray, *, certified: bool) -> FloatArray:
         e = np.asarray(epsilon, dtype=np.float64)
         least = np.minimum(self.bounded.log_delta(e), self.gaussian.log_delta(e))
-        if self.listed is None:
+        if self.exact_family is None:
             return least
-        return np.minimum(least, self.listed.log_delta(e.ravel(), certified=certified).reshape(e.shape))
+        return np.minimum(least, self.exact_family.log_delta(e.ravel(), certified=certified).reshape(e.shape))

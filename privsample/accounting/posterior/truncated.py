@@ -18,12 +18,12 @@ _DROP, _HALVINGS, _PANELS = 40.0, 28, 3
 _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(12)
 _NODES = (np.concatenate([_FINE[0], _COARSE[0]]) + 1.0) / 2
 _SPLIT = len(_FINE[0])
-_FALLS = 9.0  # standard deviations over which a normal density falls by e^-40
-_LOST = 1e-9  # relative: more than rounding and the dropped tails take away (note, section 5)
+_DROP_IN_DEVIATIONS = 9.0  # standard deviations over which a normal density falls by e^-40
+_RELATIVE_ERROR = 1e-9  # relative: more than rounding and the dropped tails take away (note, section 5)
 _ULP = float(np.finfo(np.float64).eps)
 _BLOCK = 1024
-_HEAVY = 1e7  # weights up to which a difference of a few terms keeps 1e-12 of a log density
-_SLIGHT = 1e-4  # losses, in standard deviations, below which differences of exponentials keep too few digits
+_LARGE_WEIGHT = 1e7  # weights up to which a difference of a few terms keeps 1e-12 of a log density
+_SMALL_LOSS = 1e-4  # losses, in standard deviations, below which differences of exponentials keep too few digits
 
 
 Excess = Callable[[FloatArray, FloatArray], FloatArray]
@@ -67,7 +67,7 @@ class LogisticPotential(Potential):
         """By the mirror image where the share is above 1/2: the two terms then cancel by half at most."""
         p, z = special.expit(-np.abs(y)), np.where(y > 0.0, -z, z)
         near = np.clip(z, -30.0, 30.0)
-        if self.weight < _HEAVY:
+        if self.weight < _LARGE_WEIGHT:
             inner = np.log1p(p * np.expm1(near)) - p * near
         else:
             inner = p * expm1_excess(near) - log1p_excess(p * np.expm1(near))
@@ -93,7 +93,7 @@ class ExponentialPotential(Potential):
     def excess(self, y: FloatArray, z: FloatArray) -> FloatArray:
         """Elementwise."""
         weight = self.weight * np.exp(y)
-        return weight * (expm1_excess(z) if np.max(weight, initial=0.0) >= _HEAVY else np.expm1(z) - z)
+        return weight * (expm1_excess(z) if np.max(weight, initial=0.0) >= _LARGE_WEIGHT else np.expm1(z) - z)
 
 
 @frozen_value
@@ -114,7 +114,7 @@ class LogarithmicPotential(Potential):
     def excess(self, y: FloatArray, z: FloatArray) -> FloatArray:
         """Elementwise."""
         share = z / y
-        return self.weight * (log1p_excess(share) if self.weight >= _HEAVY else share - np.log1p(share))
+        return self.weight * (log1p_excess(share) if self.weight >= _LARGE_WEIGHT else share - np.log1p(share))
 
 
 @frozen_value
@@ -168,7 +168,7 @@ class TruncatedFamily:
         low = centre <= self.low  # rounding must not turn the slope at an end around
         return centre, np.where(inside, slope, np.where(low, np.minimum(slope, 0.0), np.maximum(slope, 0.0)))
 
-    def _reach(self, centre: FloatArray, slopes: FloatArray, end: float) -> FloatArray:
+    def _distance_to_drop(self, centre: FloatArray, slopes: FloatArray, end: float) -> FloatArray:
         """How far from the centre towards an end, for (rows,), the log density with this slope falls by 40."""
         far, near = end - centre, np.zeros_like(centre)
         with np.errstate(divide="ignore"):
@@ -190,17 +190,17 @@ class TruncatedFamily:
 
     def _deviation(self, phi: FloatArray) -> FloatArray:
         centre, slope = self._centre(phi)
-        z, width = self._panels(*(self._reach(centre, slope, end) for end in (self.low, self.high)))
+        z, width = self._panels(*(self._distance_to_drop(centre, slope, end) for end in (self.low, self.high)))
         density = np.exp(slope[:, None, None] * z - self.potential.excess(centre[:, None, None], z))
         mass, _ = _two_rules(density, width)
         mean = _two_rules(density * z, width)[0] / mass
         total, error = _two_rules(density * (z - mean[:, None, None]) ** 2, width)
-        return np.sqrt((total + error) / mass) * (1 + _LOST)
+        return np.sqrt((total + error) / mass) * (1 + _RELATIVE_ERROR)
 
     def _log_mass(self, phi: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Centre; log of the integral of the density relative to its value there; and the error of this log."""
         centre, slope = self._centre(phi)
-        z, width = self._panels(*(self._reach(centre, slope, end) for end in (self.low, self.high)))
+        z, width = self._panels(*(self._distance_to_drop(centre, slope, end) for end in (self.low, self.high)))
         density = np.exp(slope[:, None, None] * z - self.potential.excess(centre[:, None, None], z))
         mass, error = _two_rules(density, width)
         return centre, np.log(mass), error / mass + 64 * _ULP
@@ -208,25 +208,25 @@ class TruncatedFamily:
     def _renyi(self, phi: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
         s, size = orders - 1.0, np.abs(step)
         centre, slope = self._centre(phi + step)
-        reaches = [self._reach(centre, slope, end) for end in (self.low, self.high)]
-        deviation = np.max(np.abs(reaches), axis=0) / _FALLS
+        reaches = [self._distance_to_drop(centre, slope, end) for end in (self.low, self.high)]
+        deviation = np.max(np.abs(reaches), axis=0) / _DROP_IN_DEVIATIONS
         near = (s * size * deviation <= 1.0) & (size * deviation <= 4.0)
-        slight = near & (orders * size * deviation < _SLIGHT)
+        slight = near & (orders * size * deviation < _SMALL_LOSS)
         result = np.empty(len(phi))
         for rows, excess in ((slight, _weighted_excess), (near & ~slight, _weighted_difference)):
             if rows.any():
-                result[rows] = self._near(centre[rows], slope[rows], step[rows], s[rows], excess)
+                result[rows] = self._renyi_small_loss(centre[rows], slope[rows], step[rows], s[rows], excess)
         if not near.all():
-            result[~near] = self._far(phi[~near], step[~near], orders[~near])
+            result[~near] = self._renyi_large_loss(phi[~near], step[~near], orders[~near])
         return result
 
-    def _near(
+    def _renyi_small_loss(
         self, centre: FloatArray, slope: FloatArray, step: FloatArray, s: FloatArray, excess_of: Excess
     ) -> FloatArray:
         """By log1p of positive terms: E_P e^{sL} - 1 = E_P [(e^{sL} - 1 - sL) + s (e^{-L} - 1 + L)]."""
         size = np.abs(step) * np.maximum(s, 1.0)
-        first = self._reach(centre, slope - size, self.low)  # the farther of P, Q and the blend
-        last = self._reach(centre, slope + size, self.high)
+        first = self._distance_to_drop(centre, slope - size, self.low)  # the farther of P, Q and the blend
+        last = self._distance_to_drop(centre, slope + size, self.high)
         z, width = self._panels(first, last)
         c, j, t = (column[:, None, None] for column in (centre, step, s))
         log_p = slope[:, None, None] * z - self.potential.excess(c, z)
@@ -237,9 +237,9 @@ class TruncatedFamily:
         total, lost = _two_rules(p * excess_of(t, loss), width)
         moved = (other + np.abs(grown) * error / mass) / mass  # at most, of L by the rule's error (note, section 5)
         excess = (total + lost) / (mass - error) / (1.0 - s * moved)
-        return np.log1p(excess) / s * (1 + _LOST)
+        return np.log1p(excess) / s * (1 + _RELATIVE_ERROR)
 
-    def _far(self, phi: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
+    def _renyi_large_loss(self, phi: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
         """By the log masses at the three parameters, all relative to P's mode."""
         s = orders - 1.0
         centre, own, lost = self._log_mass(phi + step)
@@ -251,7 +251,7 @@ class TruncatedFamily:
             height, excess = (base + more) * z, self.potential.excess(centre, z)
             logs.append(weight * (height - excess + log_mass))
             errors = errors + weight * (error + 8 * _ULP * (np.abs(height) + excess + np.abs(log_mass)))
-        return (logs[0] + logs[1] - orders * own + errors) / s * (1 + _LOST)
+        return (logs[0] + logs[1] - orders * own + errors) / s * (1 + _RELATIVE_ERROR)
 
 
 def _weighted_excess(s: FloatArray, loss: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from privsample._logspace import LEAST_LOSS
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.moments import renyi_from_curves
+from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.laplace import LaplacePair, laplace_renyi

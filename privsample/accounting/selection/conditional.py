@@ -8,7 +8,7 @@ from privsample._checks import FloatArray, open_unit_interval
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import HigherOrders, PointCurve, closed, crossing
+from privsample.accounting.curves.conversion import HigherOrders, PointCurve, crossing, monotone_bound
 from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import LossPair, binary_pair
@@ -154,7 +154,7 @@ class ConditionalAccountant(ChosenAccountant):
         if not self._limit > 1.0:  # the base has no Rényi curve at all
             return np.full(orders.shape, np.inf)
         pure = self._largest_loss
-        found = closed(self._least, orders, self._limit, pure, self._higher)
+        found = monotone_bound(self._least, orders, self._limit, pure, self._higher)
         return np.minimum(found, pure_renyi(pure, orders))
 
     def _curve(self) -> PointCurve:

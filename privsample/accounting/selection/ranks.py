@@ -13,7 +13,7 @@ from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import crossing
-from privsample.accounting.curves.discretize import joined
+from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
@@ -85,7 +85,7 @@ class RenyiPair(LossPair):
         by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
         best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]
         if self._fails:
-            best = views.beside_failure(self.bounds, best, size)
+            best = views.add_infinity_mass(self.bounds, best, size)
         else:
             best = np.where(size >= self.bounds.pure_epsilon, -np.inf, best)
         return np.where(e >= 0, best, delta_below_zero(e, best))
@@ -152,7 +152,7 @@ class Resolved:
         def behind(e: FloatArray) -> FloatArray:
             return reverse[np.searchsorted(losses, -e)]
 
-        log_mass, log_infinite = joined(ahead, behind, losses)
+        log_mass, log_infinite = discretize_curve(ahead, behind, losses)
         return Resolved(
             pair=pair,
             losses=losses,

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.curves.conversion import Curve, least
+from privsample.accounting.curves.conversion import Curve, minimize_over_orders
 from privsample.accounting.selection.curve import SelectedPair
 from privsample.accounting.selection.ranks import RankCells
 from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
@@ -49,7 +49,7 @@ def second_order(base: Curve, order_limit: float, distribution: TruncatedNegativ
         return np.logaddexp(0.0, odds + (orders - 1.0) * base(orders)) / orders * (1.0 + 1e-14)
 
     at_one = np.logaddexp(0.0, odds)
-    return float((1.0 + distribution.eta) * min(least(objective, order_limit), at_one))
+    return float((1.0 + distribution.eta) * min(minimize_over_orders(objective, order_limit), at_one))
 
 
 def printed(

@@ -10,10 +10,10 @@ from privsample._checks import FloatArray
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import Curve, HigherOrders, closed
+from privsample.accounting.curves.conversion import Curve, HigherOrders, monotone_bound
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound, RenyiTable
 from privsample.accounting.engine.tables import within_budget
-from privsample.accounting.engine.views import least_curve
+from privsample.accounting.engine.views import least_renyi_curve
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_log_delta
 from privsample.accounting.selection import renyi
@@ -191,13 +191,13 @@ class SelectionAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
-        return HigherOrders.of(least_curve(self.bounds), self._limit)
+        return HigherOrders.of(least_renyi_curve(self.bounds), self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:
             return np.full(orders.shape, np.inf)
-        (known, is_expensive), cheap = self._sorted(), least_curve(self.bounds)
+        (known, is_expensive), cheap = self._sorted(), least_renyi_curve(self.bounds)
 
         def bound(a: FloatArray) -> FloatArray:
             near = (a < known[-1]) & (a < self._limit)
@@ -207,7 +207,7 @@ class SelectionAccountant(ChosenAccountant):
 
         least = np.minimum.accumulate(np.append(is_expensive, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, self._higher), high)
+        found = np.minimum(monotone_bound(bound, orders, self._limit, self._largest_loss, self._higher), high)
         return np.minimum(found, pure_renyi(self._largest_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:

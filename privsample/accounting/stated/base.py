@@ -10,7 +10,7 @@ from privsample._checks import positive_integer
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group, SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.alternatives import one_of
+from privsample.accounting.loss.alternatives import one_of_pairs
 from privsample.accounting.loss.pair import DiscretePair, worst_renyi
 from privsample.accounting.stated.exact import Masses, envelope, swapped, table_of
 from privsample.accounting.stated.finite import (
@@ -36,11 +36,11 @@ def stated_bounds(first: Sequence[DiscretePair], second: Sequence[DiscretePair],
     lost = max(map(infinity_mass, tables))
     if not lost < 1.0:
         raise ValueError("the two distributions have no outcome in common: nothing is promised")
-    ways = (one_of(map(finite_pair, first)), *([one_of(map(finite_pair, second))] if second else []))
+    ways = (one_of_pairs(map(finite_pair, first)), *([one_of_pairs(map(finite_pair, second))] if second else []))
     pure = max(map(largest_finite_loss, tables))
     conditional = tuple(map(beside_infinity, tables))
     return PrivacyBounds.from_pairs(
-        *([way] for way in (ways if ordered else (one_of(ways),))),
+        *([way] for way in (ways if ordered else (one_of_pairs(ways),))),
         renyi=lambda orders: np.minimum(worst_renyi(conditional, orders), pure),
         order_limit=np.inf,
         infinity_mass=lost,

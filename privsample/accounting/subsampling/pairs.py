@@ -11,8 +11,8 @@ from privsample._checks import FloatArray, Real
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value
 from privsample.accounting.curves.conversion import Curve
-from privsample.accounting.curves.moments import renyi_from_curves
-from privsample.accounting.loss.alternatives import OneOfPairs, one_of
+from privsample.accounting.curves.renyi_integral import renyi_from_curves
+from privsample.accounting.loss.alternatives import OneOfPairs, one_of_pairs
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_zero
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair, base_epsilon
@@ -244,7 +244,7 @@ def poisson_pair(base: LossPair, rate: float, *, removed: bool) -> LossPair:
         case _ if rate == 1.0:
             return base
         case OneOfPairs(members=members):
-            return one_of(poisson_pair(pair, rate, removed=removed) for pair in members)
+            return one_of_pairs(poisson_pair(pair, rate, removed=removed) for pair in members)
         case GaussianPair(mu=mu):
             return PoissonGaussianPair(mu=mu, rate=rate, removed=removed)
         case DiscretePair() if removed:

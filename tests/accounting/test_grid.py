@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privsample.accounting.curves.conversion import log_delta_from_renyi
-from privsample.accounting.loss import lattice
+from privsample.accounting.loss import grid
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -144,7 +144,7 @@ def test_losses_far_above_the_centre_are_told_apart_by_further_lattices():
     found = ProductPair(members=members).log_delta(at)
     for x, log_delta in zip(at, found, strict=True):
         assert 0 <= log_delta - float(mp.log(truth(x))) <= 1.0
-    sharp = lattice.at_epsilon(members, 9700.0)
+    sharp = grid.compose_at_epsilon(members, 9700.0)
     for x in (9700.0, 10_000.0, 10_400.0, 12_000.0):
         assert sharp.log_delta(x) >= float(mp.log(truth(x)))
 
@@ -166,7 +166,7 @@ def test_fifty_laplace_releases_by_an_independent_sum():
 @pytest.mark.parametrize(("mu", "times"), [(1.0, 1), (0.1, 100), (0.003, 10**4), (5.0, 3)])
 def test_gaussians_have_a_closed_form(mu, times, log_delta):
     members, truth = [(GaussianPair(mu=mu), times)], gaussian(mp.mpf(mu) * mp.sqrt(times))
-    found = lattice.at_log_delta(members, log_delta).epsilon(log_delta)
+    found = grid.compose_at_log_delta(members, log_delta).epsilon(log_delta)
     assert truth(found) <= mp.exp(log_delta) * (1 + mp.mpf(10) ** -9)
     assert truth(found - (LOOSE if log_delta > -28 else 1e-4)) > mp.exp(log_delta)
 
@@ -271,26 +271,26 @@ def test_losses_further_apart_than_what_is_told_apart(epsilon):
     product = ProductPair(members=((binary_pair(epsilon), 30),))
     assert (product.log_delta(epsilon * np.array([0.1, 0.5, 29.9])) >= -1e-9).all()
     assert product.least_epsilon(np.log(0.9)) == pytest.approx(30 * epsilon, rel=1e-6)
-    made = lattice.at_epsilon(product.members, 29.9 * epsilon)
+    made = grid.compose_at_epsilon(product.members, 29.9 * epsilon)
     assert len(made.nodes) == 0
     assert made.log_delta(29.9 * epsilon) == made.epsilon(-1.0) == np.inf
 
 
 def test_where_the_lattice_is_not_sharp_the_best_order_answers():
     product = ProductPair(members=((binary_pair(2e9), 30), (GaussianPair(mu=1.0), 1)))
-    assert lattice.at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
+    assert grid.compose_at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
     assert 6e10 <= product.least_epsilon(np.log(1e-6)) <= 6e10 * (1 + 1e-6)
 
 
 def test_what_is_no_number_is_no_guarantee():
-    made = replace(lattice.at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
+    made = replace(grid.compose_at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
     assert replace(made, delta=made.delta * np.nan).epsilon(np.log(1e-8)) == np.inf
 
 
 def test_the_sharp_curve_is_an_upper_bound_everywhere():
     """Far from where it is sharp as well; zero information below its window."""
     members, truth = ((binary_pair(0.3), 50),), binomial(0.3, 50)
-    for made in (lattice.at_epsilon(members, 4.0), lattice.at_log_delta(members, np.log(1e-8))):
+    for made in (grid.compose_at_epsilon(members, 4.0), grid.compose_at_log_delta(members, np.log(1e-8))):
         for at in np.linspace(-16.0, 16.0, 40):
             value = truth(at) if at > -15 else -mp.expm1(at)
             assert value == 0 or made.log_delta(float(at)) >= float(mp.log(value)) - 1e-12
@@ -324,6 +324,6 @@ def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
 
 
 def test_below_what_lies_far_above_the_centre_nothing_is_promised():
-    made = lattice.at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
+    made = grid.compose_at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
     assert made.epsilon(np.log(1e-3)) < 2e3
     assert made.epsilon(-100.0) == np.inf

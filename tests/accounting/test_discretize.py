@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsample.accounting.curves.discretize import connect_the_dots, density_dots, exponential_dots, joined, split_mass
+from privsample.accounting.curves.discretize import (
+    connect_the_dots,
+    discretize_curve,
+    discretize_density,
+    discretize_exponential,
+    split_mass,
+)
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -76,14 +82,14 @@ def dominates(discretize, pair, nodes, epsilon):
 def test_every_way_dominates(pair, nodes):
     epsilon = around(nodes)
     assert dominates(pair.discretize(nodes), pair, nodes, epsilon)
-    assert dominates(joined(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
+    assert dominates(discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
     assert dominates(connect_the_dots(pair.log_delta, pair.reverse().log_delta, nodes, 64), pair, nodes, epsilon)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_joined_lines_meet_the_curve_at_the_nodes(pair):
     nodes = np.array([-2.0, -1.1, -0.4, 0.0, 0.3, 0.31, 1.7, 4.0])
-    log_p, infinite = joined(pair.log_delta, pair.reverse().log_delta, nodes)
+    log_p, infinite = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
     own = np.exp(pair.log_delta(nodes).astype(np.longdouble))
     assert np.abs(curve(log_p, infinite, nodes, nodes) - own).max() <= 1e-12
     # below the first node the line leads to one at e^epsilon = 0: all of P, and of Q what is not at a loss of -infinity
@@ -94,7 +100,7 @@ def test_joined_lines_meet_the_curve_at_the_nodes(pair):
 def test_what_rounding_takes_from_a_change_of_slope_is_given_back():
     """No mass is below the exact second difference of the same values."""
     pair, nodes = LaplacePair(shift=1.0), 0.3 + 1e-3 * np.arange(50)
-    log_p, _ = joined(pair.log_delta, pair.reverse().log_delta, nodes)
+    log_p, _ = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
     with mp.workdps(60):
         delta, at = ([mp.mpf(float(x)) for x in values] for values in (pair.log_delta(nodes), nodes))
         delta = [mp.exp(x) for x in delta]
@@ -118,7 +124,7 @@ def test_random_pairs_and_random_nodes(pq, nodes):
     used = (p > 0) | (q > 0)
     pair, nodes = discrete(p[used], q[used]), np.array(nodes)
     for own in (pair, pair.reverse()):
-        for discretize in (own.discretize(nodes), joined(own.log_delta, own.reverse().log_delta, nodes)):
+        for discretize in (own.discretize(nodes), discretize_curve(own.log_delta, own.reverse().log_delta, nodes)):
             assert dominates(discretize, own, nodes, around(nodes))
 
 
@@ -147,7 +153,7 @@ def test_outcomes_are_shared_out_with_both_masses():
 )
 def test_an_exponential_density_is_shared_out_exactly(nodes):
     end = 1.4
-    log_p, infinite = exponential_dots(nodes, end)
+    log_p, infinite = discretize_exponential(nodes, end)
     below, inside = np.clip(nodes[0], -end, end), np.clip(nodes[-1], -end, end)
     p, q = 2 * np.sinh(end / 2) * 2, 2 * (np.exp(-below / 2) - np.exp(-end / 2))
     above_p, above_q = 2 * (np.exp(end / 2) - np.exp(inside / 2)), 2 * (np.exp(-inside / 2) - np.exp(-end / 2))
@@ -161,7 +167,7 @@ def test_an_exponential_density_is_shared_out_exactly(nodes):
 def test_a_density_is_integrated_with_both_masses():
     """Loss density l on [0, 1] times two: P mass one, Q mass 2 - 4/e, in closed form."""
     nodes = np.linspace(0.0, 1.0, 65)
-    log_p = density_dots(lambda loss: np.log(2 * loss), nodes, -np.inf, -np.inf)
+    log_p = discretize_density(lambda loss: np.log(2 * loss), nodes, -np.inf, -np.inf)
     assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-13)
     assert np.exp(log_p - nodes).sum() == pytest.approx(2 - 4 / np.e, rel=1e-13)
 
@@ -196,4 +202,4 @@ def test_a_raised_curve_still_dominates():
     def bumped(epsilon):
         return np.minimum(pair.log_delta(epsilon) + 0.02 * (np.abs(epsilon - 0.4) < 0.06), 0.0)
 
-    assert dominates(joined(bumped, pair.log_delta, nodes), pair, nodes, around(nodes))
+    assert dominates(discretize_curve(bumped, pair.log_delta, nodes), pair, nodes, around(nodes))

@@ -13,7 +13,7 @@ Bounds = Callable[[FloatArray, FloatArray, Rows], FloatArray]
 _ROUNDS = 40
 
 
-def largest(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: int) -> FloatArray:
+def maximize_over_sums(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: int) -> FloatArray:
     """The largest of k functions of a sum in [0, last], rounded up: `goal`, values that are known, or above it.
 
     `bounds(low, high, at)` bounds function at[i] over the sums in [low[i], high[i]], all of shape (blocks,); where both

@@ -13,16 +13,16 @@ from privsample._logspace import log1mexp
 from privsample._value import frozen_value
 from privsample.accounting.curves.quadrature import Rows, log_integral
 from privsample.accounting.loss.pair import delta_below_zero
-from privsample.accounting.posterior.blocks import largest
+from privsample.accounting.posterior.branch_and_bound import maximize_over_sums
 from privsample.accounting.posterior.pairs import by_rows
 
-_LOST = 1e-10  # what two log normalisers, each within 2e-11, take from a threshold or a density
-_ROUNDED = 16 * float(np.finfo(float).eps)  # what rounding takes besides, relative to the terms of a log density
+_NORMALIZER_ERROR = 1e-10  # what two log normalisers, each within 2e-11, take from a threshold or a density
+_ROUNDING = 16 * float(np.finfo(float).eps)  # what rounding takes besides, relative to the terms of a log density
 _COARSE, _BLOCKS = 24, 8000
 
 
 @frozen_value
-class HeldBetaFamily:
+class TruncatedBetaFamily:
     """Beta(a + r s + r k, b + r t) against Beta(a + r s, b + r t + r k), t = n - k - s, both on [low, high], every s.
 
     r is `step`, k is `moved`. low + high = 1; the mirror images come with a and b exchanged.
@@ -44,7 +44,7 @@ class HeldBetaFamily:
         positive = np.abs(epsilon)
         above = np.full(len(epsilon), -np.inf)
         for family in dict.fromkeys([self, replace(self, a=self.b, b=self.a)]):
-            above = np.maximum(above, [family._climbed(e) for e in positive.tolist()])
+            above = np.maximum(above, [family._local_search(e) for e in positive.tolist()])
             if certified:
                 above = family._certified(positive, above)
         return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
@@ -55,11 +55,11 @@ class HeldBetaFamily:
         def bounds(lows: FloatArray, highs: FloatArray, at: Rows) -> FloatArray:
             return self._log_delta(epsilon[at], lows, highs)
 
-        return largest(bounds, goal, self.n - self.moved, whole=True, most=_BLOCKS)
+        return maximize_over_sums(bounds, goal, self.n - self.moved, whole=True, most=_BLOCKS)
 
-    def _climbed(self, epsilon: float) -> float:
+    def _local_search(self, epsilon: float) -> float:
         """The largest log delta among sums spread evenly, then among sums around the two highest peaks, and so on."""
-        sums, best = _spread(0, self.n - self.moved), -np.inf
+        sums, best = _spaced_sums(0, self.n - self.moved), -np.inf
         for _ in range(int(np.log10(self.n)) + 2):
             values = self._log_delta(epsilon, sums, sums)
             best = max(best, float(values.max()))
@@ -67,7 +67,7 @@ class HeldBetaFamily:
             peaks = np.nonzero((values >= padded[:-2]) & (values >= padded[2:]))[0]
             peaks = peaks[np.argsort(-values[peaks], kind="stable")][:2]
             lows, highs = sums[np.maximum(peaks - 1, 0)], sums[np.minimum(peaks + 1, len(sums) - 1)]
-            sums = np.unique(np.concatenate([_spread(low, high) for low, high in zip(lows, highs, strict=True)]))
+            sums = np.unique(np.concatenate([_spaced_sums(low, high) for low, high in zip(lows, highs, strict=True)]))
         return best
 
     def _log_delta(self, epsilon: Real, lows: FloatArray, highs: FloatArray) -> FloatArray:
@@ -78,7 +78,7 @@ class HeldBetaFamily:
         """P of the highest sum beyond the threshold of the lowest, for columns (docs/notes/tempered.md, Lemma)."""
         total, jump = self.a + self.b + self.step * self.n, self.step * self.moved
         half = float(special.logit(self.high))
-        lost = _LOST + _ROUNDED * (4.0 * total**0.5 + jump)
+        lost = _NORMALIZER_ERROR + _ROUNDING * (4.0 * total**0.5 + jump)
 
         sums, places = np.unique(np.concatenate([lows, highs]), return_inverse=True)
         low, high = places.reshape(2, -1)
@@ -108,7 +108,7 @@ class HeldBetaFamily:
 
             tail = log_integral(integrand, len(high), (half - centre - start)[:, 0])
             terms = np.abs(_log_factors(a_p, b_p, centre, np.maximum(start, 0.0))).sum(axis=0)[:, 0]
-            result[inside] = tail - mass_p[high] + lost + _ROUNDED * terms
+            result[inside] = tail - mass_p[high] + lost + _ROUNDING * terms
         return np.minimum(result, 0.0)
 
 
@@ -118,6 +118,6 @@ def _log_factors(a: FloatArray, b: FloatArray, centre: FloatArray, v: FloatArray
     return -a * np.log1p(q * np.expm1(-v)), -b * np.log1p(p * np.expm1(v))
 
 
-def _spread(low: float, high: float) -> FloatArray:
+def _spaced_sums(low: float, high: float) -> FloatArray:
     """Whole numbers from low to high, both included: all, or some spread evenly."""
     return np.unique(np.linspace(low, high, _COARSE).round())
