@@ -27,7 +27,7 @@ from privsample.accounting.posterior.pairs import (
     upper_sum,
 )
 from privsample.distributions.models.base import Model
-from privsample.distributions.shifts import (
+from privsample.distributions.posterior_shifts import (
     BetaShift,
     BetaShifts,
     GammaRateShift,
@@ -123,7 +123,7 @@ class PosteriorAccountant(Accountant):
         if strange or not shifts:
             raise TypeError(
                 f"neighbouring_posteriors of {type(self.model).__name__} must return shifts of "
-                f"privsample.distributions.shifts, at least one, got {', '.join(strange) or 'none'}"
+                f"privsample.distributions.posterior_shifts, at least one, got {', '.join(strange) or 'none'}"
             )
         return shifts
 

@@ -12,11 +12,11 @@ from privsample._checks import FloatArray
 from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import RecordSensitivity, one_number
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.shifts import BetaShifts, Shift
+from privsample.distributions.posterior_shifts import BetaShifts, Shift
+from privsample.distributions.record_sensitivity import RecordSensitivity, one_number
 
 if TYPE_CHECKING:
     from privsample.distributions.models.noise_aware import NoiseAware

@@ -15,7 +15,7 @@ from privsample.distributions.models.truncation import LogRatio, Truncation, log
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import BetaShifts
+from privsample.distributions.posterior_shifts import BetaShifts
 
 
 @frozen_value

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import ONE_HOT, RecordSensitivity
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
@@ -19,7 +18,8 @@ from privsample.distributions.models.truncation import LogRatio, Truncation, log
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
+from privsample.distributions.posterior_shifts import BetaShift, BetaShifts, Shift
+from privsample.distributions.record_sensitivity import ONE_HOT, RecordSensitivity
 
 
 @frozen_value

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.record_sensitivity import RecordSensitivity
 
 _SQUARE = 1.5  # up to 1.665 squares cost nothing beside sums, with Gaussian noise
 _TANGENTS = 8

@@ -13,7 +13,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
 from privsample.distributions.models.glm import LogisticPosteriorDensity
-from privsample.distributions.models.shells import RejectionEnvelope, plan
+from privsample.distributions.models.rejection_envelope import RejectionEnvelope, plan
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
