@@ -17,13 +17,22 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.statement import privacy_statement
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.estimators.candidates import configure, draw_candidate
-from privsample.estimators.plan import SearchPlan, plan_search
-from privsample.estimators.pricing import TrainingAccount
 from privsample.estimators.records import check_records
+from privsample.estimators.run_account import TrainingAccount
 from privsample.estimators.scoring import NoisyScore, feature_count, record_count
-from privsample.estimators.trials import NO_RUN, Outcome, RankedRun, Task, fit_or_none, rank_run, spawn, train_and_score
+from privsample.estimators.search_plan import SearchPlan, plan_search
+from privsample.estimators.search_runs import (
+    NO_RUN,
+    Outcome,
+    RankedRun,
+    Task,
+    fit_or_none,
+    rank_run,
+    spawn,
+    train_and_score,
+)
 from privsample.mechanisms.selection.ranking import silent
 
 _DELEGATED_DOC = """Call `{}` of the best estimator.

@@ -26,7 +26,7 @@ from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
-from privsample.distributions.geometry import ONE_HOT
+from privsample.distributions.record_sensitivity import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
 ONE = RecordSensitivity(differences=[[1]], whole=True)

@@ -22,7 +22,7 @@ from privsample import (
     ReplaceOne,
     StatisticsAccountant,
 )
-from privsample.distributions.geometry import ONE_HOT
+from privsample.distributions.record_sensitivity import ONE_HOT
 from privsample.errors import SchemaError, UnreachableTarget
 from tests.mechanisms.noisy import BINARY, SURVEY, TIMES, YES, each_model, private
 

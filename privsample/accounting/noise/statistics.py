@@ -21,7 +21,6 @@ from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
 from privsample.accounting.noise.sums_of_losses import together
-from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -29,6 +28,7 @@ from privsample.distributions.noise import (
     LaplaceNoise,
     Noise,
 )
+from privsample.distributions.record_sensitivity import RecordSensitivity
 from privsample.relations import ReplaceOne
 
 

@@ -12,9 +12,9 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
-from privsample.distributions.geometry import ONE_HOT
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.noise import Noise
+from privsample.distributions.record_sensitivity import ONE_HOT
 from privsample.relations import ReplaceOne
 
 _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})

@@ -13,7 +13,7 @@ from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.selection.ranks import RankCells, Resolved, rank_cells
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 
 _STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
 

@@ -18,7 +18,7 @@ from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 
 _NODES, _FEW = 2001, 201
 _LEAST_LOSS = 1e-12

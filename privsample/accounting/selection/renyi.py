@@ -13,8 +13,8 @@ from privsample._checks import FloatArray
 from privsample.accounting.curves.conversion import Curve, minimize_over_orders
 from privsample.accounting.selection.curve import SelectedPair
 from privsample.accounting.selection.ranks import RankCells
-from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
-from privsample.distributions.runs_listed import TruncatedRepetitions
+from privsample.distributions.finite_repetitions import TruncatedRepetitions
+from privsample.distributions.repetitions import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
 
 _FURTHER = np.ldexp(1.0, np.arange(-5, 7))
 

@@ -20,7 +20,7 @@ from privsample.accounting.selection import renyi
 from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.curve import SelectedPair, every_run_log_delta
 from privsample.accounting.selection.ranks import beside_failure, ordered_pairs
-from privsample.distributions.runs import (
+from privsample.distributions.repetitions import (
     Poisson,
     RepetitionDistribution,
     TruncatedNegativeBinomial,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.clipping.few import few_inside
+from privsample.distributions.clipping.few_interior import few_inside
 from privsample.distributions.clipping.kernels import NoiseKernel
 from privsample.distributions.clipping.records import ClippedRecord, ComplexArray, Tilted
 

@@ -10,7 +10,7 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.mechanisms.base import Draws, Wrapper
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.neighbours import Neighbours

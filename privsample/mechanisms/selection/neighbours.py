@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.mechanisms.draws import one_draw, release_row
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.privacy_curves import excess, two_worst

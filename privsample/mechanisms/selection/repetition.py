@@ -15,7 +15,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import (
+from privsample.distributions.repetitions import (
     RepetitionDistribution,
     TruncatedNegativeBinomial,
     check_repetition_distribution,

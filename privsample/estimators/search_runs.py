@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from privsample.estimators.pricing import Folds
+from privsample.estimators.run_account import Folds
 from privsample.estimators.scoring import Scorer, score_or_nan, take_rows
 from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
 

@@ -11,7 +11,7 @@ from sklearn.utils import indexable
 
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import RepetitionDistribution, check_repetition_distribution
+from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
 from privsample.estimators.candidates import (
     Space,
     all_candidates,
@@ -20,7 +20,7 @@ from privsample.estimators.candidates import (
     sample_candidates,
     search_space,
 )
-from privsample.estimators.pricing import (
+from privsample.estimators.run_account import (
     Folds,
     TrainingAccount,
     cross_validation_account,

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.runs import RepetitionDistribution, _least_gamma, check_repetition_distribution
-from privsample.distributions.runs_listed import TiltedRepetitions
+from privsample.distributions.finite_repetitions import TiltedRepetitions
+from privsample.distributions.repetitions import RepetitionDistribution, _least_gamma, check_repetition_distribution
 
 LAWS = {
     "heavy": ps.TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
