@@ -137,7 +137,7 @@ def test_draws_and_groups_scale_the_shift():
 
 def test_the_formula():
     one = LogisticAccountant(n=9, features=4, norm=2, prior_std=3, intercept_std=8, data_weight=0.25, prior_weight=4)
-    assert one.reach == pytest.approx(5.0)
+    assert one.scaled_row_norm == pytest.approx(5.0)
     assert one.shift == pytest.approx(2.5)
     assert one.shift >= 2.5
     assert one.zcdp == pytest.approx(3.125)

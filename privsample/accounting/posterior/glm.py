@@ -1,8 +1,8 @@
-"""Accounts of draws from the posterior of a logistic regression with a Gaussian prior.
+"""Accounts of draws from the posterior of a logistic regression with a Gaussian prior (glm.md).
 
-Source: Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263), Gaussian
-differential privacy of strongly log-concave distributions. Its proof and those of the gradient bounds are in
-docs/notes/glm.md.
+Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263): Gaussian
+differential privacy of strongly log-concave distributions. The note proves this theorem and the bounds on the
+gradients.
 """
 
 import math
@@ -23,7 +23,7 @@ from privsample.relations import ReplaceOne
 SCALAR_GRADIENT_FACTOR = (
     1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
 )
-_UP = 1.0 + 2.0**-50  # more than rounding takes away from the shift
+_UP = 1.0 + 2.0**-50  # bounds the relative rounding error of the shift
 
 
 @frozen_value
@@ -64,40 +64,42 @@ class LogisticAccountant(Accountant):
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; row and label of one record may be any other."""
+        """Replacement of the rows and labels of `group_size` of the n records; n is public."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
-        """The theorem and the proof note."""
+        """Theorem and note that prove the account."""
         return (
             "Gopi, Lee and Liu 2022 (strongly log-concave distributions); privsample notes, glm.md (gradients, several "
             "draws)"
         )
 
     @property
-    def reach(self) -> float:
-        """The largest norm of a row, intercept included, in units of the prior's deviations."""
-        return reach(self.norm, self.prior_std, self.intercept_std, self.prior_weight)
+    def scaled_row_norm(self) -> float:
+        """Largest L2 norm of a row with intercept, after scaling each entry by its prior standard deviation."""
+        return scaled_row_norm(self.norm, self.prior_std, self.intercept_std, self.prior_weight)
 
     @property
     def shift(self) -> float:
-        """G / sqrt(mu): all draws together are shift-GDP (Dong, Roth and Su 2022)."""
+        """mu of Gaussian differential privacy of all draws together (Dong, Roth and Su 2022)."""
         scalar = self.features == 1 and self.intercept_std is None
-        lipschitz = (SCALAR_GRADIENT_FACTOR if scalar else 2.0) * self.reach * self.data_weight * self.group_size
+        lipschitz = (
+            (SCALAR_GRADIENT_FACTOR if scalar else 2.0) * self.scaled_row_norm * self.data_weight * self.group_size
+        )
         return lipschitz * math.sqrt(self.draws) * _UP
 
     def _bounds(self) -> PrivacyBounds:
-        """By one Gaussian pair, its own reverse, which no record need attain."""
+        """Bounds by one Gaussian pair, which no pair of records need attain."""
         pair = GaussianPair(mu=self.shift)
         return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
 
     def group(self, size: int) -> Self:
-        """`size` times the shift."""
+        """The account of groups of `size` records, with `size` times the shift."""
         size = positive_integer(size=size)
         return replace(self, group_size=self.group_size * size)
 
 
-def reach(norm: float, prior_std: float, intercept_std: float | None, prior_weight: float) -> float:
-    """The largest norm of a row, intercept included, in units of the prior's deviations; +inf where it overflows."""
+def scaled_row_norm(norm: float, prior_std: float, intercept_std: float | None, prior_weight: float) -> float:
+    """Largest L2 norm of a row with intercept, each entry scaled by its prior standard deviation; +inf on overflow."""
     return float(np.hypot(norm * prior_std, intercept_std or 0.0) / np.sqrt(prior_weight))

@@ -233,7 +233,9 @@ class LogisticPosterior(Mechanism):
     @cached
     def _envelope(self) -> RejectionEnvelope:
         return plan(
-            weight=self.n * self.data_weight, reach=self._account_of_exact_draws.reach, dimension=len(self._deviations)
+            weight=self.n * self.data_weight,
+            reach=self._account_of_exact_draws.scaled_row_norm,
+            dimension=len(self._deviations),
         )
 
     @cached
