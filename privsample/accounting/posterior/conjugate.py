@@ -113,7 +113,7 @@ class PosteriorAccountant(Accountant):
         )
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
-        """Bounds of several draws; a family's envelope replaces its ends, which are not proven worst at every epsilon."""
+        """Bounds of several draws; a family's envelope replaces its ends, not proven worst at every epsilon."""
         others = self._others if draws == 1 else [ProductPair.of(pair, draws).simplified for pair in self._others]
         match [*self._envelopes, *others]:
             case [GaussianPair(mu=mu) as only]:
