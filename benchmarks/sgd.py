@@ -45,7 +45,7 @@ CASES = 10_000
 
 
 def rows() -> Iterator[Row]:
-    """A million records of a hundred features, random cases, then accuracies; the picture goes to build/."""
+    """A million records of a hundred features, random cases, then accuracies; the figure is written to build/."""
     yield _speed()
     yield _cases(np.random.default_rng(1))
     tasks = {}
@@ -85,7 +85,7 @@ def _speed() -> Row:
 
 
 def _cases(rng: np.random.Generator) -> Row:
-    """Two or three records in a hidden order, gradients of one sign, no projection: the last state by bins, exactly.
+    """The exact last state, in bins, of two or three records in a hidden order with gradients of one sign, unprojected.
 
     Bins only lessen a divergence. The rest of the records is random; the replaced one has the steepest gradients.
     """
