@@ -60,8 +60,6 @@ def _cases(rng: np.random.Generator) -> Iterator[Row]:
         words = f"{below} below, least ratio {ratio.min():.5f}, mean excess {(bound - exact).mean():.3g}"
         label = f"Bernoulli draws, {name}, {len(exact)} cases"
         yield Row(name=label, ours=words, peer="", ratio=None, target="0 below")
-            name=f"Bernoulli draws, {name}, {len(exact)} cases", ours=words, peer="", ratio=None, target="0 below"
-        )
 
 
 def _corners(dimension: int, margin: float) -> np.ndarray:
