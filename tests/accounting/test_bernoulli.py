@@ -180,7 +180,7 @@ def test_many_draws_keep_all():
     assert corner_renyi(0.5, 3.0, 200, 0.2).high == 0.5
 
 
-def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
+def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
     whole = corner_renyi(0.5, 3.0, 1, 0.2)
     for name, few in (("_MOST", 0), ("_ROUNDS", 0)):
         with monkeypatch.context() as patched:
@@ -424,7 +424,7 @@ def test_a_search_that_stops_early_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("order", [1.01, 1.3, 2.0, 5.0, 20.0, 200.0])
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.2, 1.0, 10.0])
-def test_the_account_of_one_coin_is_within_1e_8_above_the_symmetric_laws(order, rho):
+def test_the_account_of_one_draw_is_within_1e_8_above_the_symmetric_distributions(order, rho):
     """These distributions cost as much as the base, so that less than what they keep would be
     wrong: at fifty digits.
     """

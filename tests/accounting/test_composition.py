@@ -106,7 +106,7 @@ def approximate_truth(epsilon, failure, times, at):
 
 
 @pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
-def test_failing_guarantees_compose_to_the_optimum(epsilon, infinity_mass, times):
+def test_guarantees_with_infinity_mass_compose_optimally(epsilon, infinity_mass, times):
     account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=infinity_mass)
     for share in (0.0, 0.3, 0.77, 0.99):
         at = share * times * epsilon
@@ -159,7 +159,7 @@ class TwoWays(Accountant):
         return PrivacyBounds.from_pairs([self.removal], [self.removal.reverse()])
 
 
-def test_the_directions_of_add_remove_are_composed_apart():
+def test_the_directions_of_add_remove_are_composed_separately():
     pair = DiscretePair(log_p=np.log([0.7, 0.3]), log_q=np.log([0.5, 0.5]))
     account = 2 * TwoWays(removal=pair) + LAPLACE
     members = [ProductPair(members=((own, 2), (LAPLACE.pairs[0], 1))) for own in (pair, pair.reverse())]
@@ -212,7 +212,7 @@ def test_an_empty_composition_is_refused():
         Composed(entries=())
 
 
-def test_groups_do_not_stand_side_by_side():
+def test_groups_do_not_compose_in_parallel():
     """Members of a group may lie in several parts; two at once cost more than the worse part's group of two."""
     answer = RandomizedResponseAccountant(log_odds=1.0, categories=2, relation=ReplaceOne(n=5))
     with pytest.raises(RelationMismatch, match="a group may lie in several parts"):
@@ -220,7 +220,7 @@ def test_groups_do_not_stand_side_by_side():
     assert (answer | answer).group(2).delta(0.5) >= (2 * answer).delta(0.5)
 
 
-def test_a_target_reads_what_a_renyi_curve_promises():
+def test_a_target_reads_the_renyi_curve():
     account = ZCDPAccountant(rho=0.1)
     assert DP(epsilon=float(account.epsilon(1e-6)), delta=1e-6)._excess(account) == pytest.approx(0.0, abs=1e-6)
 
@@ -233,7 +233,7 @@ def test_a_target_reads_what_a_renyi_curve_promises():
     ],
     ids=["best", "good enough"],
 )
-def test_choices_among_runs_compose_by_renyi_curve(chosen):
+def test_selections_compose_by_their_renyi_curves(chosen):
     total = chosen + GaussianAccountant(sensitivity=1, noise_std=5)
     assert [route.name for route in total.explain(1e-6)] == ["Rényi curve at its best order", "pure guarantee"]
 

@@ -79,7 +79,7 @@ def dominates(discretize, pair, nodes, epsilon):
 
 @pytest.mark.parametrize("nodes", NODES, ids=range(len(NODES)))
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_every_way_dominates(pair, nodes):
+def test_every_discretization_dominates(pair, nodes):
     epsilon = around(nodes)
     assert dominates(pair.discretize(nodes), pair, nodes, epsilon)
     assert dominates(discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
@@ -87,7 +87,7 @@ def test_every_way_dominates(pair, nodes):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_joined_lines_meet_the_curve_at_the_nodes(pair):
+def test_connected_dots_equal_the_curve_at_the_nodes(pair):
     nodes = np.array([-2.0, -1.1, -0.4, 0.0, 0.3, 0.31, 1.7, 4.0])
     log_p, infinite = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
     own = np.exp(pair.log_delta(nodes).astype(np.longdouble))
@@ -97,7 +97,7 @@ def test_joined_lines_meet_the_curve_at_the_nodes(pair):
     assert np.exp(log_p - nodes).sum() == pytest.approx(float((1.0 - own[0]) / np.exp(nodes[0])), abs=1e-12)
 
 
-def test_what_rounding_takes_from_a_change_of_slope_is_given_back():
+def test_the_rounding_error_of_a_change_of_slope_is_added():
     """No mass is below the exact second difference of the same values."""
     pair, nodes = LaplacePair(shift=1.0), 0.3 + 1e-3 * np.arange(50)
     log_p, _ = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
@@ -128,7 +128,7 @@ def test_random_pairs_and_random_nodes(pq, nodes):
             assert dominates(discretize, own, nodes, around(nodes))
 
 
-def test_outcomes_are_shared_out_with_both_masses():
+def test_split_mass_preserves_both_masses():
     nodes, loss = np.array([-1.0, 0.5, 2.0]), np.array([-0.3, 0.5, 1.9, 2.7, np.inf, -5.0, -np.inf])
     p = np.array([0.1, 0.2, 0.05, 0.3, 0.15, 0.2, 0.0])
     log_p, infinite = split_mass(log_of(p), loss, nodes)
@@ -151,7 +151,7 @@ def test_outcomes_are_shared_out_with_both_masses():
     ],
     ids=range(4),
 )
-def test_an_exponential_density_is_shared_out_exactly(nodes):
+def test_an_exponential_density_is_split_exactly(nodes):
     end = 1.4
     log_p, infinite = discretize_exponential(nodes, end)
     below, inside = np.clip(nodes[0], -end, end), np.clip(nodes[-1], -end, end)
@@ -172,7 +172,7 @@ def test_a_density_is_integrated_with_both_masses():
     assert np.exp(log_p - nodes).sum() == pytest.approx(2 - 4 / np.e, rel=1e-13)
 
 
-def test_narrow_gaussian_cells_dominate_far_out():
+def test_narrow_gaussian_cells_dominate_in_the_tails():
     pair = GaussianPair(mu=0.3)
     nodes = np.linspace(-9.0, 9.0, 4001)
     log_p, infinite = pair.discretize(nodes)
@@ -182,7 +182,7 @@ def test_narrow_gaussian_cells_dominate_far_out():
 
 
 @pytest.mark.parametrize("count", [4, 7, 64])
-def test_few_values_serve_many_nodes(count):
+def test_few_values_of_the_curve_suffice_for_many_nodes(count):
     pair = BetaPair(a=3.0, b=8.0, step=0.7)
     for nodes in (
         np.linspace(-3, 3, 501),

@@ -43,7 +43,7 @@ def test_one_feature_moves_the_gradient_by_no_more_than_the_constant():
 
 
 @pytest.mark.parametrize("intercept", [None, 0.7])
-def test_two_directions_and_an_intercept_reach_the_bound(intercept):
+def test_two_dimensions_and_an_intercept_attain_the_bound(intercept):
     angles = np.array([0.49, 0.499, 0.4999]) * np.pi
     if intercept is None:
         points = 1.7 * np.array([[-np.cos(a), s * np.sin(a)] for a in angles for s in (1, -1)])
@@ -56,7 +56,7 @@ def test_two_directions_and_an_intercept_reach_the_bound(intercept):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_rows_move_the_gradient_further(seed):
+def test_no_rows_exceed_the_gradient_bound(seed):
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((40, 3))
     points *= 1.3 / np.linalg.norm(points, axis=1, keepdims=True)

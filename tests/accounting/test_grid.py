@@ -113,7 +113,7 @@ def test_randomized_response(epsilon, times, log_delta):
     settles([(binary_pair(epsilon), times)], binomial(epsilon, times), log_delta)
 
 
-def test_a_million_answers():
+def test_a_million_randomized_responses():
     members = [(binary_pair(0.01), 10**6)]
     for log_delta in (np.log(1e-6), np.log(1e-300)):
         settles(members, binomial(0.01, 10**6), log_delta)
@@ -137,7 +137,7 @@ def test_the_curve_of_randomized_response(epsilon, times, at):
         assert truth(x - LOOSE) * (1 + mp.mpf(10) ** -9) >= mp.exp(log_delta)
 
 
-def test_losses_far_above_the_centre_are_told_apart_by_further_lattices():
+def test_losses_far_above_the_centre_are_resolved_on_further_grids():
     """Tilted masses span more than a float's exponents: what underflows must not vanish."""
     truth, members = binomial(0.5, 40_000), ((binary_pair(0.5), 40_000),)
     at = np.array([9700.0, 9800.0, 9900.0, 10_000.0])
@@ -171,7 +171,7 @@ def test_gaussians_have_a_closed_form(mu, times, log_delta):
     assert truth(found - (LOOSE if log_delta > -28 else 1e-4)) > mp.exp(log_delta)
 
 
-def test_large_noise_ratios_beside_a_small_loss():
+def test_large_losses_composed_with_a_small_loss():
     """Losses of half a million, beside one so small that no lattice has a node for it."""
     at, truth = np.array([5e5, 5e5 + 1200]), gaussian(mp.mpf(1000))
     found = ProductPair(members=((GaussianPair(mu=1000.0), 1), (binary_pair(1e-9), 1))).log_delta(at)
@@ -180,7 +180,7 @@ def test_large_noise_ratios_beside_a_small_loss():
 
 
 @pytest.mark.parametrize("delta", [0.2, 1e-6, 1e-12])
-def test_answers_and_two_kinds_of_noise(delta):
+def test_randomized_response_composed_with_two_kinds_of_noise(delta):
     mu, shift, loss = 0.8, 1.0, 0.6
     truth = with_laplace(shift, gaussian(mp.mpf(mu)))
     for _ in range(3):
@@ -221,7 +221,7 @@ def test_finite_mechanisms_by_enumeration(seed):
             settles(turned, truth, np.log(min(delta, 0.999)), 2 * LOOSE, flat=1e-5)
 
 
-def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
+def test_multiples_of_one_loss_that_rounding_places_above_their_node():
     """3 * 0.7 lies below 2.1 in floats: the mass must not go to an infinite loss."""
     members = [(binary_pair(0.7), 200), (binary_pair(2.1), 1)]
 
@@ -233,7 +233,7 @@ def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
     settles(members, truth, np.log(1e-30))
 
 
-def test_a_tiny_loss_beside_large_ones_needs_no_endless_lattice():
+def test_a_tiny_loss_among_large_ones_needs_no_huge_grid():
     answer, noise = (binary_pair(1.0), binomial(1.0, 1)), (GaussianPair(mu=1.0), gaussian(mp.mpf(1)))
     for pair, (other, truth) in ((binary_pair(1e-9), answer), (LaplacePair(shift=1e-9), noise)):
         found = ProductPair(members=((pair, 1), (other, 1))).least_epsilon(np.log(0.02))
@@ -249,14 +249,14 @@ def test_many_tiny_losses_keep_their_relative_precision():
     )
 
 
-def test_nothing_is_lost():
+def test_a_composition_of_zero_losses_has_zero_delta():
     members = ((binary_pair(0.0), 3), (discrete([1.0, 2.0], [1.0, 2.0]), 2))
     product = ProductPair(members=members)
     assert product.least_epsilon(np.log(1e-9)) <= 1e-12
     assert product.log_delta(np.array([-1.0, 0.0, 1.0])) == pytest.approx([np.log(-np.expm1(-1)), -np.inf, -np.inf])
 
 
-def test_outright_failure_leaves_nothing_to_promise():
+def test_below_the_infinity_mass_epsilon_is_infinite():
     pair = discrete([1e-3, 0.0, 0.5, 0.4], [0.0, 1e-3, 0.4, 0.5])
     failing = 1 - (1 - np.exp(pair.log_p[0])) ** 5
     product = ProductPair(members=((pair, 5),))
@@ -266,7 +266,7 @@ def test_outright_failure_leaves_nothing_to_promise():
 
 
 @pytest.mark.parametrize("epsilon", [1e5, 1e7, 1e12])
-def test_losses_further_apart_than_what_is_told_apart(epsilon):
+def test_losses_further_apart_than_the_represented_range(epsilon):
     """No node of the lattice lies within hundreds of nats of the place that is asked for."""
     product = ProductPair(members=((binary_pair(epsilon), 30),))
     assert (product.log_delta(epsilon * np.array([0.1, 0.5, 29.9])) >= -1e-9).all()
@@ -276,18 +276,18 @@ def test_losses_further_apart_than_what_is_told_apart(epsilon):
     assert made.log_delta(29.9 * epsilon) == made.epsilon(-1.0) == np.inf
 
 
-def test_where_the_lattice_is_not_sharp_the_best_order_answers():
+def test_where_the_grid_is_not_tight_the_renyi_conversion_is_used():
     product = ProductPair(members=((binary_pair(2e9), 30), (GaussianPair(mu=1.0), 1)))
     assert grid.compose_at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
     assert 6e10 <= product.least_epsilon(np.log(1e-6)) <= 6e10 * (1 + 1e-6)
 
 
-def test_what_is_no_number_is_no_guarantee():
+def test_nan_is_no_guarantee():
     made = replace(grid.compose_at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
     assert replace(made, delta=made.delta * np.nan).epsilon(np.log(1e-8)) == np.inf
 
 
-def test_the_sharp_curve_is_an_upper_bound_everywhere():
+def test_the_composed_curve_is_an_upper_bound_everywhere():
     """Far from where it is sharp as well; zero information below its window."""
     members, truth = ((binary_pair(0.3), 50),), binomial(0.3, 50)
     for made in (grid.compose_at_epsilon(members, 4.0), grid.compose_at_log_delta(members, np.log(1e-8))):
@@ -309,7 +309,7 @@ def test_the_sharp_curve_is_an_upper_bound_everywhere():
     ],
     ids=range(3),
 )
-def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
+def test_grid_and_contour_agree_and_lie_below_the_renyi_bound(members):
     product = ProductPair(members=members)
     for delta in (0.05, 1e-4, 1e-10):
         epsilon = product.least_epsilon(np.log(delta))
@@ -323,7 +323,7 @@ def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
     assert np.exp(product.log_delta(np.array([-0.7]))) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + turned))
 
 
-def test_below_what_lies_far_above_the_centre_nothing_is_promised():
+def test_below_the_truncated_mass_epsilon_is_infinite():
     made = grid.compose_at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
     assert made.epsilon(np.log(1e-3)) < 2e3
     assert made.epsilon(-100.0) == np.inf

@@ -6,13 +6,13 @@ from privsample.accounting.loss import grid
 from privsample.accounting.loss.gaussian import GaussianPair
 
 
-def test_a_wide_law_in_wide_cells_has_masses():
+def test_a_wide_distribution_in_wide_cells_has_finite_masses():
     log_p, infinite = GaussianPair(mu=4e5).discretize(15000.0 * np.arange(-100, 100))
     assert not np.isnan(log_p).any()
     assert np.isfinite(infinite)
 
 
-def test_what_the_transform_rounds_off_is_given_back():
+def test_the_rounding_error_of_the_transform_is_added():
     """Against sums of products in extended precision: no mass is below them, however small it is."""
     rng, times = np.random.default_rng(3), 40
     tilted = np.exp(rng.uniform(-30.0, 0.0, 33))

@@ -31,7 +31,7 @@ EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
 
 @pytest.mark.parametrize("size", [2, 5])
-def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
+def test_a_chain_of_distributions_costs_at_most_its_group(size, rng):
     """Random chains P_0, ..., P_size: the account knows the neighbours, the truth is about the two ends."""
     for spread in (0.05, 1.0):
         tilts = np.cumsum(spread * rng.standard_normal((size + 1, 4)), axis=0)
@@ -55,7 +55,7 @@ def test_groups_in_sums_and_of_sums(size, rng):
     check((one | other).group(size), [(chain[0], chain[-1]) for chain in chains])
 
 
-def test_the_least_route_is_taken():
+def test_the_smallest_route_is_reported():
     parts = ZCDPAccountant(rho=0.01) | ZCDPAccountant(rho=0.02)
     known = ZCDPAccountant(rho=0.02).group(10)
     group = parts.group(10)
@@ -185,7 +185,7 @@ def test_groups_of_counts_against_every_data_set(model, n, size, r):
     assert np.allclose(group.rdp(ORDERS), rdp, rtol=1e-9)
 
 
-def test_small_priors_of_three_categories_break_the_rule_and_fall_back():
+def test_small_priors_of_three_categories_use_the_general_group_bound():
     """Two records that leave one category for two others cost more than two that go to one."""
     model = DirichletCategorical(alpha=(0.2, 0.2, 0.2))
     spread, together = (np.array(c) + 0.2 for c in ((1, 1, 0), (2, 0, 0)))
@@ -278,7 +278,7 @@ def test_documents_without_groups_still_load():
 
 
 @pytest.mark.parametrize("categories", [2, 4])
-def test_groups_of_answers_are_products(categories):
+def test_groups_of_randomized_responses_are_products(categories):
     """Three of four answers change: the product of three pairs, neither more nor less."""
     account = RandomizedResponseAccountant(log_odds=0.8, categories=categories, relation=ReplaceOne(n=4))
     true, other = np.exp(account.pairs[0].log_p[:2])
@@ -292,14 +292,14 @@ def test_groups_of_answers_are_products(categories):
     assert group.epsilon(0.05) < Group(base=account, size=3).epsilon(0.05)
 
 
-def test_groups_of_several_draws_keep_their_certificate():
+def test_groups_of_several_draws_keep_the_certified_search():
     account = PosteriorAccountant(model=POSTERIORS[0], n=4, data_weight=0.5, draws=2)
     one, two, four = (account.group(size).delta(1.0) for size in (1, 2, 4))
     assert one < two < four
     assert two <= Group(base=account, size=2).delta(1.0)
 
 
-def test_a_group_of_a_failing_account_costs_no_more_at_a_larger_epsilon():
+def test_the_group_curve_of_an_account_with_infinity_mass_is_non_increasing():
     group = Group(base=ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-9), size=3)
     values = group.log_delta([1.5, 2.0, 10.0, 1e3, 1e9])
     assert (np.diff(values) <= 0).all()

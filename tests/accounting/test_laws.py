@@ -116,7 +116,7 @@ def test_routes(account, delta):
 
 
 @given(hardly_any())
-def test_what_tells_anything_is_never_free(account):
+def test_every_private_release_has_a_positive_cost(account):
     """However small the parameters: squares, halves and products of losses vanish in a double."""
     assert account.pure_epsilon > 0
     assert account.zcdp > 0
@@ -225,7 +225,7 @@ def test_groups(account, size):
     ),
     st.integers(1, 5),
 )
-def test_the_general_group_is_never_below_what_is_known_of_the_mechanism(account, size):
+def test_the_general_group_bound_is_never_below_the_mechanisms_own(account, size):
     general, known = Group(base=account, size=size), account.group(size)
     assert (general.rdp(ORDERS) >= known.rdp(ORDERS) * (1 - 1e-9)).all()
     assert (general.delta(EPSILONS) >= known.delta(EPSILONS) * (1 - 1e-9)).all()

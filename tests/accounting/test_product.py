@@ -84,7 +84,7 @@ def test_two_draws_by_direct_integration():
         assert ProductPair(members=((pair, 2),)).log_delta(np.float64(epsilon)) == pytest.approx(direct, abs=1e-9)
 
 
-def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
+def test_where_the_contour_has_no_tight_bound_the_renyi_conversion_is_used():
     pair = GammaShapePair(shape=0.003, step=0.004, rising=False)
     assert summed_log_delta([(pair, 1)], pair.order_limit, 7.0) == np.inf
     product = ProductPair(members=((pair, 1),))
@@ -92,7 +92,7 @@ def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
     assert product.log_delta(np.float64(7.0)) >= pair.log_delta(np.float64(7.0))
 
 
-def test_a_modulus_that_does_not_fall_has_no_cut():
+def test_a_modulus_that_does_not_decrease_has_no_truncation_width():
     assert (
         _truncation_width([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0]))
         == np.inf
@@ -107,7 +107,7 @@ def test_noise_and_a_posterior_below_zero():
     assert np.exp(below) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + above))
 
 
-def test_nothing_lies_beyond_the_largest_loss():
+def test_delta_is_zero_beyond_the_largest_loss():
     pair = GammaRatePair(shape=40.0, rate=20.0, step=0.7, rising=True)
     assert ProductPair(members=((pair, 3),)).log_delta(np.float64(3 * pair.max_divergence)) == -np.inf
 
@@ -132,7 +132,7 @@ def test_draws_of_a_posterior_and_noise_compose_exactly():
     assert account.log_delta(1.0) == pytest.approx(worst, abs=1e-12)
 
 
-def test_fractional_records_keep_their_slack():
+def test_real_valued_records_keep_their_slack():
     model = BetaBernoulli(alpha=6, beta=12, fractional=True)
     account = PosteriorAccountant(model=model, n=20, data_weight=0.5, draws=2)
     worst = max(pair.log_delta(np.float64(1.0)) for pair in account.pairs)
@@ -162,7 +162,7 @@ def curve_of(account):
     return envelope._curve
 
 
-def test_a_certificate_leaves_the_other_members_as_they_are():
+def test_the_certified_search_does_not_change_the_other_members():
     """A Dirichlet posterior of equal priors has one Beta pair too: the sums of the other's records are not its own."""
     beta = PosteriorAccountant(model=BetaBernoulli(alpha=0.2, beta=0.2), n=5)
     shares = PosteriorAccountant(model=DirichletCategorical(alpha=(5.0, 5.0, 5.0)), n=5)
@@ -193,7 +193,7 @@ def test_two_releases_of_one_account_may_be_of_two_columns():
     assert (2 * one).rdp(2.0) == PosteriorAccountant(model=one.model, n=50, draws=2).rdp(2.0)
 
 
-def test_one_entry_once_is_that_entry():
+def test_a_composition_of_one_release_is_that_release():
     one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50)
     assert (1 * one).log_delta(0.7) == one.log_delta(0.7)
 

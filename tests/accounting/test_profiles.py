@@ -254,7 +254,7 @@ def test_the_worst_pair_is_one_pair():
     assert by_dots >= np.exp(pair.log_delta(np.float64(e)))
 
 
-def test_the_worst_pair_checks_its_laws():
+def test_the_worst_pair_checks_its_distributions():
     with np.errstate(divide="ignore"):
         p, q = np.log([[0.5, 0.5, 0.0]]), np.log([[0.2, 0.3, 0.5]])
     pair = WorstPair(log_p=p, log_q=q)

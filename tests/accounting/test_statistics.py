@@ -201,7 +201,7 @@ def test_the_source_is_named(noise):
 
 
 @each_noise
-def test_a_known_length_bounds_the_gaussian_laws(noise):
+def test_a_known_l2_norm_bounds_gaussian_noise(noise):
     shorter = RecordSensitivity(differences=[[3, 2], [4, 1]], whole=True, l2=4.0)
     account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
     assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)

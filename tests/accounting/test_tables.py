@@ -19,7 +19,7 @@ def rise(orders):
     return 0.5 * np.asarray(orders)
 
 
-def test_chords_without_orders_promise_nothing():
+def test_chords_without_orders_are_infinite():
     for limit in (1.0, np.nextafter(1.0, 2.0)):
         found = RenyiChords.of(rise, limit, 50)
         assert np.isposinf(found(np.array([1.5, 2.0]))).all()
@@ -90,7 +90,7 @@ def test_the_renyi_curve_of_a_tabulated_sample_is_an_integral_over_its_chords():
     assert np.isfinite(found).all()
 
 
-def test_an_expensive_renyi_curve_beside_a_cheap_privacy_curve_is_tabulated():
+def test_an_expensive_renyi_curve_of_an_account_with_a_cheap_privacy_curve_is_tabulated():
     bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)], own_renyi_cost=1e9)
     assert affordable(bounds) is not bounds
     assert affordable(PrivacyBounds.from_pairs([GaussianPair(mu=1.0)])).renyi_cost < 1e9

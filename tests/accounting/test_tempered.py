@@ -92,7 +92,7 @@ def walked(name, n, temperature):
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("name", WALKS)
-def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
+def test_no_dataset_exceeds_the_account(name, n, temperature):
     account, deltas, divergences = walked(name, n, temperature)
     claimed = account.delta(EPSILONS)
     assert (claimed >= deltas - 1e-7).all()
@@ -105,7 +105,7 @@ def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
         assert name not in ("beta", "two shares")
 
 
-def test_three_shares_cost_no_more_than_is_claimed():
+def test_three_proportions_do_not_exceed_the_account():
     alpha, low, n = np.array([0.6, 1.0, 2.0]), 0.1, 4
     account = TemperedAccountant(model=DirichletCategorical(alpha=tuple(alpha)), n=n, temperature=1.5, truncation=low)
     x = np.linspace(low, 1 - 2 * low, 1201)
@@ -133,7 +133,7 @@ def test_three_shares_cost_no_more_than_is_claimed():
 
 
 @pytest.mark.parametrize(("n", "temperature", "low", "epsilon"), [(30, 2.0, 0.1, 0.7), (200, 1.0, 0.05, 1.4)])
-def test_the_listed_curve_deep_in_its_tail(n, temperature, low, epsilon):
+def test_the_exact_curve_far_in_its_tail(n, temperature, low, epsilon):
     """The worst sum at thirty digits, where delta is far below what a difference of doubles could tell."""
     account = TemperedAccountant(model=TWO, n=n, temperature=temperature, truncation=low)
     claimed = float(account.log_delta(epsilon))
@@ -179,7 +179,7 @@ def test_the_listed_curve_deep_in_its_tail(n, temperature, low, epsilon):
     assert every == pytest.approx(float(mp.log(worst)), abs=1e-7)
 
 
-def test_the_search_among_few_sums_finds_what_all_sums_give():
+def test_the_local_search_finds_the_maximum_over_all_sums():
     account = TemperedAccountant(model=TWO, n=150, temperature=1.2, truncation=0.1)
     family = account._exact_family
     some = family.log_delta(np.array([0.2, 0.8]), certified=False)
@@ -201,7 +201,7 @@ def test_the_cost_falls_with_the_number_of_records():
     np.testing.assert_allclose(pure, 2 * np.log(9))
 
 
-def test_views_are_the_lesser_of_two_bounds():
+def test_views_are_the_minimum_of_two_bounds():
     account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
     assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
     assert account.pure_epsilon == pytest.approx(2 * np.log(3) / 4)
@@ -266,7 +266,7 @@ def real(account):
     return replace(account, model=BetaBernoulli(alpha=alpha, beta=beta, fractional=True))
 
 
-def test_groups_move_further():
+def test_groups_have_larger_shifts():
     account = TemperedAccountant(model=TWO, n=6, temperature=2, truncation=0.1)
     group = account.group(3)
     assert group.relation == ReplaceOne(n=6, members=3)

@@ -89,7 +89,7 @@ def sums(name, n, moved=1, count=9):
 @pytest.mark.parametrize("order", [1.01, 3.0, 60.0])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("moved", [1, 2])
-def test_no_sum_costs_more_at_fifty_digits(name, order, moved):
+def test_no_sum_exceeds_the_account_at_fifty_digits(name, order, moved):
     """Whole sums: all of them, and the claim is the largest. Any numbers: the largest of a few is next to the claim."""
     n, temperature = 4, 2.0
     others, most, least = sums(name, n, moved)
@@ -127,7 +127,7 @@ def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
     assert (account.rdp(ORDERS) <= worst * 1.027).all()
 
 
-def test_what_was_reported_before_is_no_less():
+def test_the_closed_forms_are_not_smaller():
     """The ratios of old to new at the worst pair: up to 3.6 for few records, 1.04 for 100,000."""
     found = {
         n: account_of("beta", n)._closed_forms.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
@@ -140,7 +140,7 @@ def test_what_was_reported_before_is_no_less():
 
 
 @pytest.mark.parametrize("bug", ["no bounds", "one direction", "no table"])
-def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
+def test_mutants_fall_below_the_worst_pair(monkeypatch, bug):
     search = neighbouring._Search
     if bug == "no bounds":  # the ends of the first blocks, and nothing between them
         monkeypatch.setattr(search, "_local_search", lambda self: np.zeros(len(self._orders)))
@@ -244,13 +244,13 @@ def test_lemmas_on_the_variance(family, rng):
     assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
 
 
-def test_a_deviation_that_is_no_number_is_a_failure(monkeypatch):
+def test_a_deviation_that_is_nan_raises(monkeypatch):
     monkeypatch.setattr(TruncatedFamily, "deviation", lambda self, phi: np.full(phi.shape, np.nan))
     with pytest.raises(NumericalFailure, match="NaN or infinite"):
         account_of("beta", 5).rdp(2.0)
 
 
-def test_groups_compositions_and_epsilon_gain():
+def test_groups_compositions_and_epsilon_improve_on_the_closed_forms():
     """Closed forms alone, which were all that there was: real records, groups and compositions."""
     for name in ("real beta", "poisson", "exponential"):
         account = account_of(name, 40)
@@ -263,7 +263,7 @@ def test_groups_compositions_and_epsilon_gain():
         assert account.kind("rdp") == "upper bound"
 
 
-def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
+def test_families_too_large_or_too_narrow_to_search_use_the_closed_forms():
     many = account_of("beta", 10**10)
     np.testing.assert_array_equal(many.rdp(ORDERS), many._closed_forms.renyi(ORDERS))
     narrow = replace(account_of("poisson", 5), truncation=(100.0, 100.0 + 1e-9))
@@ -276,7 +276,7 @@ def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
     assert account_of("beta", 5).rdp(1e9) < account_of("beta", 5).pure_epsilon
 
 
-def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
+def test_blocks_within_the_slack_count_by_their_bounds(monkeypatch):
     monkeypatch.setattr(neighbouring, "_SLACK", 0.6)
     monkeypatch.setattr(neighbouring._Search, "_local_search", lambda self: self.poor.copy())
     for name in MODELS:
@@ -286,7 +286,7 @@ def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
         assert (members.renyi(ORDERS, np.full(ORDERS.shape, np.inf)) >= worst * (1 - 2e-9)).all()
 
 
-def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
+def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
     whole = account_of("real beta", 300).rdp(ORDERS)
     for name, few in (("_MOST", 0), ("_ROUNDS", 1)):
         with monkeypatch.context() as patched:

@@ -44,7 +44,7 @@ def orders(family):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_blocks_find_what_every_sum_gives(name):
+def test_the_block_search_finds_the_maximum_over_all_sums(name):
     family, epsilon = CASES[name]
     sums = np.arange(family.n - family.moved + 1.0)
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
@@ -65,7 +65,7 @@ def test_several_epsilons_at_once():
     assert np.exp(together[1]) == pytest.approx(1 - np.exp(-0.3) + np.exp(together[0] - 0.3))
 
 
-def test_no_member_lies_above_its_block(rng):
+def test_no_member_exceeds_the_bound_of_its_block(rng):
     for _ in range(40):
         a, b, step = [*rng.uniform(0.1, 30, 2).tolist(), rng.uniform(0.01, 1)]
         n, low = int(rng.integers(5, 400)), rng.uniform(0.002, 0.45)
@@ -157,7 +157,7 @@ def test_rounding_only_raises_under_heavy_priors(weight, rng):
         assert true <= claimed <= true + 1e-4
 
 
-def test_a_search_that_is_cut_short_answers_above(monkeypatch):
+def test_a_search_at_its_iteration_limit_returns_an_upper_bound(monkeypatch):
     family, epsilon = CASES["even"]
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
     for module, name, few in ((truncated_beta, "_BLOCKS", 0), (branch_and_bound, "_ROUNDS", 2)):
@@ -181,7 +181,7 @@ def test_the_largest_of_several_functions_of_a_sum(last, rng):
     np.testing.assert_array_equal(maximize_over_sums(bounds, goal, last, whole=True, most=9999), values.max(axis=1))
 
 
-def test_the_curve_falls_on_beyond_a_few_hundred_records():
+def test_the_curve_decreases_beyond_a_few_hundred_records():
     uniform = BetaBernoulli(alpha=1, beta=1)
     found = [
         TemperedAccountant(model=uniform, n=n, temperature=18, truncation=0.05) for n in (400, 600, 10_000, 100_000)
