@@ -240,5 +240,5 @@ def test_selections_compose_by_their_renyi_curves(chosen):
 
 def test_one_observation_has_one_run():
     graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
-    with pytest.raises(RelationMismatch, match="runs on one observation"):
+    with pytest.raises(RelationMismatch, match="use the same observation"):
         SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, repetitions=Poisson(mean=3.0))
