@@ -45,13 +45,51 @@ P = TypeVar("P", bound=LossPair)
 
 @frozen_value
 class PosteriorAccountant(Accountant):
-    """`draws` draws from one posterior of n records with data weight r and prior weight w, under ReplaceOne(n).
+    """Draws from the power posterior (tempered likelihood) of a conjugate model, under ReplaceOne(n).
 
-    The model says which posteriors lie farthest apart, by its `neighbouring_posteriors`; what it says is not checked.
-    rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
-    for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
-    With `group_size` k, k records are replaced at once: as exact, for Dirichlet with three or more categories where
-    no prior is below one.
+    The posterior's density is proportional to prior^w * likelihood^r for prior weight w and data weight r. All draws
+    are from one posterior. The model states which neighbouring posteriors lie farthest apart, by its
+    `neighbouring_posteriors`; this statement is not validated.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior and, for records with real values, the public bounds of a record.
+    n : int
+        Number of records, >= 1; public.
+    data_weight : float, default 1.0
+        Exponent r of the likelihood, in (0, 1]; smaller values cost less.
+    prior_weight : float, default 1.0
+        Factor w >= 1 of the prior's parameters; larger values cost less.
+    draws : int, default 1
+        Number of independent draws from the posterior, >= 1.
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of records that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if the worst posteriors of groups are not known for the model and prior.
+    TypeError
+        If `model` is not a model, or states no neighbouring posteriors.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Theorem 10 (worst pairs); posterior.md (privacy curves, groups, rounding). Kind of
+    the Rényi curve: exact. Kind of the privacy curve: exact for Dirichlet models with three or more categories, both
+    Gamma models and the Normal model; for Beta-Bernoulli (and two categories) it is certified to exceed the worst
+    pair's curve by at most a relative 1e-9.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=5, beta=5), n=100, data_weight=0.5)
+    >>> round(float(account.rdp(2.0)), 4), round(float(account.epsilon(1e-6)), 4)
+    (0.06, 1.447)
     """
 
     model: Model

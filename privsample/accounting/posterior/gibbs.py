@@ -22,10 +22,47 @@ _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
 
 @frozen_value
 class EmissionAccountant(Accountant):
-    """One tempered draw of a feature's shares in every hidden state, states and their steps known. ReplaceOne(n).
+    """One tempered draw of a feature's proportions in every hidden state of a Markov chain, under ReplaceOne(n).
 
-    A record lies in one step, so in one state, which holds at least `least` records: the account of TemperedPosterior
-    for a symmetric prior over K `categories` and as few records. Kind: upper bound.
+    The states of the time steps are already released. A record belongs to one step and hence to one state, which
+    contains at least `least` records. The account is that of a truncated tempered Dirichlet posterior with a symmetric
+    prior and so many records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, >= 1; public.
+    least : int
+        Smallest number of records at a non-empty step, from 1 to n; public.
+    categories : int
+        Number of categories of the feature, >= 1.
+    prior : float
+        Parameter of the symmetric Dirichlet prior, finite and > 0.
+    temperature : float
+        Temperature of the draw, finite and >= 1.
+    truncation : float
+        Smallest allowed proportion, > 0 and below 1/categories.
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, FIXED_PARTS}
+        Conditions that the account does not prove.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    tempered.md, sections 1 and 2 (bounds that decrease in the number of records); gibbs.md, section 2 (parallel
+    composition over the states). Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.EmissionAccountant(n=1000, least=50, categories=3, prior=1.0, temperature=5.0, truncation=0.05)
+    >>> round(float(account.pure_epsilon), 4), account.kind("epsilon")
+    (1.1561, 'upper bound')
     """
 
     n: int

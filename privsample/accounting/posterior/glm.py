@@ -28,12 +28,53 @@ _UP = 1.0 + 2.0**-50  # bounds the relative rounding error of the shift
 
 @frozen_value
 class LogisticAccountant(Accountant):
-    """`draws` draws from one posterior of n labelled rows, under ReplaceOne(n). Kind: upper bound.
+    """Draws from the power posterior of a logistic regression with a Gaussian prior, under ReplaceOne(n).
 
-    Rows of `features` numbers have L2 norm at most `norm`; the coefficients are N(0, prior_std^2) beforehand and the
-    intercept N(0, intercept_std^2), or left out (None). Each record counts `data_weight` times, and the prior's
-    variances are divided by `prior_weight`. A group of `group_size` records moves the gradient that many times as
-    far.
+    The prior of the coefficients is N(0, prior_std^2 / prior_weight) and that of the intercept
+    N(0, intercept_std^2 / prior_weight). The likelihood is raised to the power `data_weight`. All draws are from one
+    posterior.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, >= 1; public.
+    features : int
+        Number of features, >= 1, without the intercept.
+    norm : float
+        Largest L2 norm of the features of one row, finite and > 0.
+    prior_std : float
+        Prior standard deviation of each coefficient, finite and > 0.
+    intercept_std : float or None, default None
+        Prior standard deviation of the intercept, finite and > 0; None for a model without intercept.
+    data_weight : float, default 1.0
+        Exponent of the likelihood, in (0, 1]; smaller values cost less.
+    prior_weight : float, default 1.0
+        Divisor >= 1 of the prior variances; larger values cost less.
+    draws : int, default 1
+        Number of independent draws from the posterior, >= 1.
+    unit : str, default "record"
+        What one row represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of rows that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if the shift overflows or underflows.
+
+    Notes
+    -----
+    Gopi, Lee and Liu 2022 (Gaussian differential privacy of strongly log-concave distributions); glm.md, sections 1 and
+    2 (gradients, several draws, groups). Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LogisticAccountant(n=1000, features=5, norm=1.0, prior_std=1.0, data_weight=0.25)
+    >>> round(account.shift, 4), round(float(account.epsilon(1e-6)), 4)
+    (0.5, 2.2541)
     """
 
     n: int

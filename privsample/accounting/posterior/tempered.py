@@ -39,13 +39,52 @@ _UP = 1.0 + 2.0**-46  # bounds the relative rounding error of a closed form
 
 @frozen_value
 class TemperedAccountant(Accountant):
-    """One draw from the posterior of n records at `temperature`, its parameter inside `truncation`; ReplaceOne(n).
+    """One draw from the truncated posterior at a temperature, under ReplaceOne(n).
 
-    Four bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the distribution
-    is strongly log-concave and its neighbour's log density differs by a Lipschitz function; where the posterior is one
-    number's, the Rényi divergence is the largest over all sums of the records, within 2 percent; for whole Bernoulli
-    records, at most 100,000 of them, the privacy curve ranges over every data set: it is exact. `truncation`: the least
-    share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
+    The density is proportional to (prior * likelihood)^(1/T) within the truncation bounds. Four bounds hold for all
+    data, and every view is their minimum: the loss has a bounded range; the posterior is strongly log-concave and the
+    loss is Lipschitz; for one parameter, the Rényi divergence is maximized over all sums of the records; for at most
+    100,000 whole Bernoulli records, the privacy curve is maximized over all datasets.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior and, for records with real values, the public bounds of a record.
+    n : int
+        Number of records, >= 1; public.
+    temperature : float
+        T, finite and >= 1; larger values cost less.
+    truncation : float or (float, float)
+        For proportions, the smallest allowed proportion, > 0 and below 1/categories. For a rate or a mean, the bounds
+        (low, high).
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of records that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    TypeError
+        If `model` is not a model.
+
+    Notes
+    -----
+    Foulds, Geumlek, Welling and Chaudhuri 2016 (mechanism); Dong, Durfee and Rogers 2020, Theorem 2; Gopi, Lee and Liu
+    2022; Bubeck and Eldan 2014, Lemma 2; tempered.md. Kind: the privacy curve is exact for at most 100,000 whole
+    Bernoulli records; otherwise upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.TemperedAccountant(
+    ...     model=ps.GammaPoisson(shape=2, rate=1, upper=5), n=100, temperature=2.0, truncation=(0.5, 5.0)
+    ... )
+    >>> round(float(account.pure_epsilon), 4), round(float(account.epsilon(1e-6)), 4)
+    (5.7565, 1.7486)
     """
 
     model: Model
