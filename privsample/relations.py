@@ -30,7 +30,7 @@ class Relation(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
 
     @property
@@ -108,7 +108,7 @@ class AddRemove(Relation):
         return f"one {_words(self.unit, self.members)} is added or removed"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"one holds one {_words(self.unit, self.members)} more than the other"
 
@@ -158,7 +158,7 @@ class ReplaceOne(Relation):
         return f"one {_words(self.unit, self.members)} is replaced by another"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"both are of one size, {self.n}, and one {_words(self.unit, self.members)} was replaced by another"
 
@@ -229,7 +229,7 @@ class ProfileEdge(Relation):
         return "one profile is exchanged for another that an edge joins to it"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         size = f"{count_noun(len(self.graph), 'profile')} with {count_noun(len(self.graph.edges), 'edge')}"
         return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"

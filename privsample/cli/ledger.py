@@ -238,8 +238,8 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     console = Console()
     facts = [
         ("ledger", str(ledger.path.name)),
-        ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
-        ("budget", ledger.budget.words),
+        ("data", f"{ledger.dataset}; neighbours: {ledger.relation.description}"),
+        ("budget", ledger.budget.description),
         ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
     ]

@@ -95,7 +95,7 @@ def calibration(case: Case) -> None:
     if not mechanism.free_parameters:
         require(
             type(mechanism).calibrate(target=target, **given) == mechanism,
-            f"without free parameters calibrate did not give the mechanism itself, which meets {target.words}",
+            f"without free parameters calibrate did not give the mechanism itself, which meets {target.description}",
             "let __post_init__ take the fields of a mechanism as they are",
         )
     for free in known:
@@ -109,7 +109,7 @@ def _fields_beside_defaults(mechanism: Any) -> dict[str, Any]:
 
 
 def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], target: DP) -> None:
-    asked = f"calibrate(target={target.words}, by={free.name!r}) "
+    asked = f"calibrate(target={target.description}, by={free.name!r}) "
     advice = f"check direction, upper, decides and value of FreeParameter(name={free.name!r})"
     others = {name: item for name, item in given.items() if free.from_field or name != free.decides}
     try:
@@ -213,7 +213,9 @@ def ledger(case: Case) -> None:
         names: Any = {"relation": account.relation, "dataset": "checked"}
         book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
         advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
-        require(book.fits(account), f"a budget of {book.budget.words} does not cover an account of {cost:g}", advice)
+        require(
+            book.fits(account), f"a budget of {book.budget.description} does not cover an account of {cost:g}", advice
+        )
         release = book.release(mechanism, case.datasets[0])
         require(
             release.account == account and len(book.history()) == 1 and book.spent() > 0,
@@ -228,5 +230,5 @@ def ledger(case: Case) -> None:
         except BudgetExceeded:
             return
         raise Violation(
-            f"a ledger with a budget of {poor.budget.words} accepted an account of epsilon = {cost:g}", advice
+            f"a ledger with a budget of {poor.budget.description} accepted an account of epsilon = {cost:g}", advice
         )

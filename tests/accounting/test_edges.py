@@ -202,7 +202,7 @@ def test_groups_of_failing_accounts():
     twice = 2 * group
     assert np.isinf(twice.rdp(2.0))
     assert np.isinf(twice.epsilon(1e-9))
-    with pytest.raises(ValueError, match="nothing is promised"):
+    with pytest.raises(ValueError, match="there is no guarantee"):
         ApproximateAccountant(stated_epsilon=9, stated_delta=0.5).group(3)
     assert ApproximateAccountant(stated_epsilon=0, stated_delta=0.01).group(3).stated_delta == pytest.approx(0.03)
     assert ApproximateAccountant(stated_epsilon=900, stated_delta=0.0).group(3).stated_epsilon == 2700

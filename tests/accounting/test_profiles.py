@@ -237,7 +237,7 @@ def test_relations_want_a_graph():
     with pytest.raises(TypeError, match="hold a ProfileGraph, got Lookalike"):
         ProfileAccountant(relation=ProfileEdge(graph=Lookalike()), distributions=[[1.0, 0.0]], stated_epsilon=1.0)
     words = ProfileEdge(graph=graph_of(LAWS, EDGES))
-    assert "4 profiles with 3 edges" in words.words
+    assert "4 profiles with 3 edges" in words.description
     assert "exchanged" in words.change
     assert words.group(3).graph.edges == tuple((a, b) for k, a in enumerate("abcd") for b in "abcd"[k + 1 :])
 

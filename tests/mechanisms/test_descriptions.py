@@ -105,7 +105,7 @@ def test_words(mechanism):
     assert mechanism.description.endswith(".")
     assert mechanism.quantity
     assert "\n" not in mechanism.title + mechanism.description + mechanism.quantity
-    assert str(mechanism.accountant.relation.words)
+    assert str(mechanism.accountant.relation.description)
 
 
 @each_mechanism

@@ -206,6 +206,6 @@ def test_a_graph_is_asked_for():
 
 def test_one_of_a_thing_is_said_in_the_singular():
     graph = ps.ProfileGraph(profiles=[[0.5, 0.5], [0.4, 0.6]], edges=[(0, 1)])
-    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).words
+    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).description
     one = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=1)
     assert one.validate([1]).title.startswith("1 record, expected")

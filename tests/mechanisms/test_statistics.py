@@ -39,7 +39,7 @@ def test_the_default_noise_fits_the_statistic(model):
     assert statistics.noise == mechanism.distribution
     assert (statistics.n, statistics.model) == (50, model)
     if not whole:
-        with pytest.raises(ValueError, match="a noise distribution that does not fit the statistic"):
+        with pytest.raises(ValueError, match="noise must be continuous"):
             NoisyStatistics(model=model, n=50, scale=2, noise="discrete gaussian")
 
 

@@ -108,7 +108,7 @@ def _charge(
     """By Rényi curve, or at `delta` as one (epsilon, delta). known: charges of one release, filled here."""
     if delta is not None:
         if not isinstance(found, CurveFilter):
-            raise ValueError(f"a plan has taken a part of delta, and {found.budget.words} has none")
+            raise ValueError(f"a plan has taken a part of delta, and {found.budget.description} has none")
         return found.tight(whole(items), delta)
     total = found.nothing
     for item in items:

@@ -309,7 +309,7 @@ def filter_for(
         made = SumFilter(budget=budget)
         if share > 0 or weights is not None:
             raise ValueError(
-                f"approximate_share and weights divide a delta, and {budget.words} has none; leave them out"
+                f"approximate_share and weights divide a delta, and {budget.description} has none; leave them out"
             )
         return made
     chosen = dict(weights) if weights is not None else default_weights(budget)
@@ -356,6 +356,6 @@ class Share(Target):
         return self.filter.excess(self._after(account))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
-        return f"1/{self.releases} of what is left of {self.filter.budget.words}"
+        return f"1/{self.releases} of what is left of {self.filter.budget.description}"

@@ -18,7 +18,7 @@ def refused(
     reason, advice = _failing(book, charge, delta) or _endless(book, charge) or _too_much(book, charge)
     if plan and isinstance(book.filter, CurveFilter) and delta is None and not book.reservable:
         advice += "; a plan can count by its tight composition where the ledger was made with an approximate_share"
-    head = f"{what} does not fit into {book.settings.budget.words} of {path.name}"
+    head = f"{what} does not fit into {book.settings.budget.description} of {path.name}"
     return BudgetExceeded(f"{head}: {reason}; nothing was spent or drawn; {advice}")
 
 
@@ -27,7 +27,8 @@ def closed(book: LedgerState, path: Path) -> BudgetExceeded:
     spent = book.filter.spent(book.total)
     return BudgetExceeded(
         f"by this version's formulas the entries of {path.name} cost {_up(spent)}, more than its budget "
-        f"({book.settings.budget.words}); nothing was spent or drawn; nothing more can be released from these data"
+        f"({book.settings.budget.description}); nothing was spent or drawn; no further release from these data is "
+        "possible"
     )
 
 

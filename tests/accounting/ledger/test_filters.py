@@ -333,7 +333,7 @@ def test_k_releases_calibrated_to_a_share_fit_and_no_more(budget, k):
 def test_a_share_can_be_out_of_reach():
     found = filter_for(ZCDP(rho=1))
     share = Share(filter=found, total=found.nothing, releases=3)
-    assert share.words == "1/3 of what is left of zCDP of rho 1"
+    assert share.description == "1/3 of what is left of zCDP of rho 1"
     with pytest.raises(UnreachableTarget, match="what is left"):
         DirectPosterior.calibrate(model=BetaBernoulli(alpha=6, beta=12), n=10, target=share)
     with pytest.raises(ValueError, match="releases"):
