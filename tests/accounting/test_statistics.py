@@ -25,7 +25,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
-from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
+from privsample.accounting.noise.sums_of_losses import TwoLaplacePair
 from privsample.distributions.geometry import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
@@ -117,14 +117,14 @@ def test_two_laplace_coordinates_by_quadrature():
 
 def test_sums_of_discrete_losses_are_listed_where_they_are_few():
     near, far = DiscreteLaplacePair(shift=1, scale=2.0), DiscreteLaplacePair(shift=3, scale=2.0)
-    made = together(((near, 2), (far, 1)))
+    made = independent_coordinates(((near, 2), (far, 1)))
     assert isinstance(made, DiscretePair)
-    assert made.pure_epsilon == 2.5
+    assert made.max_divergence == 2.5
     assert made.renyi(ORDERS) == pytest.approx(2 * near.renyi(ORDERS) + far.renyi(ORDERS), rel=1e-12)
-    assert isinstance(together(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
-    assert isinstance(together(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
+    assert isinstance(independent_coordinates(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
+    assert isinstance(independent_coordinates(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
     mixed: tuple[tuple[LossPair, int], ...] = ((near, 1), (TwoLaplacePair(shift=1.0), 1))
-    assert isinstance(together(mixed), ProductPair)
+    assert isinstance(independent_coordinates(mixed), ProductPair)
 
 
 @each_noise

@@ -167,7 +167,7 @@ def test_loading_checks_every_edge():
     release = ps.SmoothOneBit(graph=BITS, epsilon=0.3).release({"profile": 0, "symbol": [0, 1, 1]})
     document = json.loads(release.to_json())
     document["mechanism"]["matrices"] = np.tile(np.eye(2), (2, 1, 1)).tolist()
-    with pytest.raises(ValueError, match=r"edge \(0, 1\) is not kept"):
+    with pytest.raises(ValueError, match=r"on edge \(0, 1\) the privacy loss"):
         ps.Release.from_json(json.dumps(document))
     document["mechanism"]["matrices"] = [[[0.9, 0.1], [0.1, 0.9]]] * 2
     with pytest.raises(ValueError, match="multiples of 2"):
