@@ -347,7 +347,7 @@ def test_one_of_several_pairs():
     wider = OneOfPairs(members=(both, laplace))
     assert wider.members == (pair, pair.reverse(), laplace)
     assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
-    assert wider.pure_epsilon == 2.0
+    assert wider.max_divergence == 2.0
     assert one_of([laplace, laplace]) == laplace
     assert wider.approx_log_delta(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
     with pytest.raises(ValueError, match="at least one pair"):

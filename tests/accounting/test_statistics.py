@@ -25,7 +25,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
-from privsample.accounting.noise.sums_of_losses import TwoLaplacePair
+from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, independent_coordinates
 from privsample.distributions.geometry import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
@@ -83,7 +83,7 @@ def test_a_one_hot_record_costs_two_laplace_pairs():
     two = 2 * LaplaceAccountant(sensitivity=1, scale=2.0, relation=relation)
     assert isinstance(two, Composed)
     assert account.rdp(orders) == pytest.approx(two.rdp(orders), rel=1e-14)
-    assert account.pure_epsilon == two.max_divergence
+    assert account.pure_epsilon == two.pure_epsilon
     assert account.zcdp == two.zcdp
     assert account.delta(epsilons) == pytest.approx(two.delta(epsilons), rel=1e-6)
     assert (account.delta(epsilons) <= two.delta(epsilons)).all()
@@ -218,7 +218,7 @@ def test_on_a_lattice_epsilon_is_asked_for_by_itself():
     assert DP(epsilon=1.0, delta=1e-3).met_by(closed)
     assert DP(epsilon=1.49, delta=0.1).met_by(listed)
     assert not DP(epsilon=0.1, delta=1e-3).met_by(listed)
-    with pytest.raises(ValueError, match="length"):
+    with pytest.raises(ValueError, match="l2 must be > 0"):
         RecordSensitivity(differences=[[1]], l2=0.0)
 
 
