@@ -234,7 +234,7 @@ def test_a_margin_of_zero_gains_nothing_and_says_so():
     assert account.kind("rdp") == "exact"
     assert account.asymptote(2.0) == np.inf
     assert account.lower_bound(2.0) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="0 clips nothing and gains nothing"):
+    with pytest.raises(ValueError, match="0 does not clip them"):
         BernoulliAccountant(base=base, margin=0.6, draws=1, dimension=1)
     with pytest.raises(TypeError, match="base must be an account"):
         BernoulliAccountant(base=None, margin=0.1, draws=1, dimension=1)

@@ -97,7 +97,7 @@ def test_edges():
     ("fields", "match"),
     [
         ({"noise_stds": (1.0, 1.0)}, "one for each of 0"),
-        ({"noise_stds": (0.0, 0.0), "constants": (1.0,)}, "above zero"),
+        ({"noise_stds": (0.0, 0.0), "constants": (1.0,)}, "standard deviation > 0"),
         ({"noise_stds": (-1.0,)}, ">= 0"),
         ({"noise_stds": (1.0, 1.0), "constants": (np.inf,)}, "constants"),
         ({"noise_stds": (np.nan,)}, "NaN"),

@@ -138,7 +138,7 @@ def test_what_does_not_fit_is_refused(run, made):
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
         (["ledger", "show", "."], "is a folder"),
-        (["ledger", "show", "clean.csv"], "no privsample ledger"),
+        (["ledger", "show", "clean.csv"], "not a privsample ledger"),
         (["ledger", "burn", "x"], "invalid choice"),
         ([*INIT, "--n", 5], "no privacy target was given"),
         ([*INIT, *LIMIT], "--n N"),

@@ -142,8 +142,7 @@ def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tu
         case Composed(entries=entries):
             return replace(account, entries=tuple((contracted(a, noise_stds, constants), k) for a, k in entries))
     raise TypeError(
-        f"base must be Gaussian noise or noisy contractions after Gaussian noise, got an account of class "
-        f"{type(account).__name__}"
+        f"base must be Gaussian noise or noisy contractions after Gaussian noise, got {type(account).__name__}"
     )
 
 

@@ -20,8 +20,7 @@ def noise_after(account: Accountant, noise: float, *, coordinates: int = 1) -> A
     """
     del noise, coordinates
     raise TypeError(
-        f"base must be Gaussian noise, or Laplace noise without further noise, got an account of class "
-        f"{type(account).__name__}"
+        f"base must be Gaussian noise, or Laplace noise without further noise, got {type(account).__name__}"
     )
 
 

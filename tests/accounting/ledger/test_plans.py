@@ -30,13 +30,13 @@ def test_a_plan_that_fits_by_its_curve_leaves_the_rest(path, made):
     assert other.spent() == pytest.approx(ledger.spent(), rel=1e-14)  # the same entries one by one
     release = plan.release(0, 5.0)
     assert release.mechanism == one
-    with pytest.raises(BudgetExceeded, match=r"item 0 of plan 1 .* is used up"):
+    with pytest.raises(BudgetExceeded, match=r"item 0 of plan 1 .* no draw is left"):
         plan.release(0, 5.0)
     restarted = Ledger(path).reservation(plan.number)
     restarted.release(1, 5.0)
     assert [item.left for item in plan.items] == [0, 1, 1]
     assert plan.take(2) == pure(0.01)
-    with pytest.raises(BudgetExceeded, match="used up"):
+    with pytest.raises(BudgetExceeded, match="no draw is left"):
         restarted.take(2)
     assert ledger.spent() == pytest.approx(other.spent(), rel=1e-14)  # draws cost nothing more
     assert "number=1" in repr(plan)
@@ -116,7 +116,7 @@ def test_a_failed_refusal_of_a_plan_changes_nothing(made):
     before = ledger.history()
     with pytest.raises(BudgetExceeded, match=r"the plan does not fit.*approximate_share"):
         ledger.reserve([(one, 20)])
-    with pytest.raises(BudgetExceeded, match="a part 5e-07 of delta is asked for, and 0 is set aside"):
+    with pytest.raises(BudgetExceeded, match="it needs 5e-07 of delta, and 0 is set aside"):
         ledger.reserve([(one, 2)], delta=5e-7)
     assert unchanged(ledger, before)
 
