@@ -175,14 +175,14 @@ def _account(args: Namespace, relation: Relation) -> Accountant:
         raise UsageProblem(
             "the guarantee is missing or given twice: give one of --pure (with --failure), --zcdp and --account"
         )
-    if args.infinity_mass is not None and args.pure is None:
+    if args.failure is not None and args.pure is None:
         raise UsageProblem("--failure needs --pure: it is the delta for that epsilon")
     if args.account is not None:
         return _read_account(Path(args.account))
     if args.zcdp is not None:
         return ZCDPAccountant(rho=args.zcdp, relation=relation)
-    if args.infinity_mass is not None:
-        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.infinity_mass, relation=relation)
+    if args.failure is not None:
+        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.failure, relation=relation)
     return PureAccountant(stated_epsilon=args.pure, relation=relation)
 
 

@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_refused(run, made):
         ([*INIT, *LIMIT], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--add-remove"], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--approximate-share", 1], "approximate_share"),
-        ([*INIT, "--n", 5, "--rho", 1, "--approximate-share", 0.5], "has none"),
+        ([*INIT, "--n", 5, "--rho", 1, "--approximate-share", 0.5], "delta > 0"),
         (["ledger", "init", "clean.csv", "--dataset", "x", "--n", 5, *LIMIT], "exists"),
         (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
         (["ledger", "spend", "toy.ledger"], "one of --pure"),

@@ -4,9 +4,9 @@ A start that neighbours displace by at most `sensitivity` has noise of standard 
 applies a map with Lipschitz constant L_j, noise of standard deviation s_j and, optionally, a projection onto a convex
 set. The release has the privacy loss of one Gaussian mechanism with this sensitivity and the variance
 
-    s^2 = sum_j s_j^2 prod_(i <= j) L_i^-2,
+    s^2 = sum_j s_j^2 prod_(i <= j) L_i^-2.
 
-and for linear maps this is exact. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), optimised over paths
+For linear maps this is exact. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), optimised over paths
 by
 the Cauchy-Schwarz inequality; Bok, Su and Altschuler 2024 (privacy curve); docs/notes/contraction.md.
 """

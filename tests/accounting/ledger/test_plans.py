@@ -47,7 +47,7 @@ def test_a_plan_that_fits_by_its_curve_leaves_the_rest(path, made):
         with pytest.raises(ValueError, match="position must be one of 0 to 2"):
             restarted.take(position)
     for number, error in [(2, ValueError), (3, ValueError), (0, ValueError), (True, TypeError)]:
-        with pytest.raises(error, match=r"number|no reserved plan"):
+        with pytest.raises(error, match=r"number|not a reserved plan"):
             ledger.reservation(number)
 
 
@@ -86,7 +86,7 @@ def test_a_first_plan_may_take_a_part_of_delta_and_the_filter_keeps_the_rest(mad
     assert (found.set_aside, found.own_delta) == (0.5e-6, 0.5e-6)
     assert ledger.spent() == pytest.approx((40 * one.accountant).epsilon(0.5e-6), rel=1e-9)
     ledger.spend(GaussianAccountant(sensitivity=1, noise_std=300))
-    with pytest.raises(BudgetExceeded, match="0 is set aside for that and left"):
+    with pytest.raises(BudgetExceeded, match="0 is set aside and unused"):
         ledger.reserve([one], delta=1e-8)
 
 
@@ -164,7 +164,7 @@ def test_a_plan_whose_mechanism_now_costs_otherwise_is_not_drawn(made, monkeypat
     ledger = made()
     plan = ledger.reserve([LAPLACE])
     monkeypatch.setattr(LaplaceMechanism, "accountant", property(lambda self: pure(0.2)))
-    with pytest.raises(ValueError, match="another cost"):
+    with pytest.raises(ValueError, match="another account"):
         plan.release(0, 1.0)
     assert plan.items[0].left == 1
 

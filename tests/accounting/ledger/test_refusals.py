@@ -100,7 +100,11 @@ def test_an_account_that_would_come_back_different_is_refused(made, monkeypatch)
             ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9),
             "infinity mass is 1e-09.*allows none",
         ),
-        (BUDGET, ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9), "a part 1e-09.*0 is set aside.*larger"),
+        (
+            BUDGET,
+            ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9),
+            "needs 1e-09 of delta.*0 is set aside.*larger",
+        ),
     ],
 )
 def test_a_refusal_says_what_was_asked_what_remains_and_what_to_do(budget, account, words, made):
