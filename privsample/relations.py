@@ -55,6 +55,7 @@ class Relation(ABC):
 
 
 def _text(unit: object) -> str:
+    """Check that `unit` is a nonempty string."""
     if not isinstance(unit, str) or not unit:
         raise TypeError(f"unit must be a word for what is protected, got {type(unit).__name__}")
     return unit
@@ -68,6 +69,7 @@ def related(relation: object) -> Relation:
 
 
 def _words(unit: str, members: int) -> str:
+    """The unit, or a group of units, as a noun."""
     return unit if members == 1 else f"group of {members} ({unit})"
 
 
@@ -173,7 +175,7 @@ def check_single_record_relation(relation: object) -> AddRemove | ReplaceOne:
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")
     if relation.members > 1:
         k = relation.members
-        raise ValueError(f"relation must be about one record, got members = {k}; accountant.group({k}) prices groups")
+        raise ValueError(f"relation must be about one record, got members = {k}; use accountant.group({k}) for groups")
     return relation
 
 

@@ -84,7 +84,7 @@ def account_of_fields(case: Case) -> None:
 def calibration(case: Case) -> None:
     """Check that `calibrate` meets its target at least as well as this mechanism."""
     mechanism = case.mechanism
-    given = _fields_beside_defaults(mechanism)
+    given = _non_default_fields(mechanism)
     own = mechanism.accountant
     delta = _DELTA if own.infinity_mass <= _DELTA / 2 else min(2 * own.infinity_mass, 0.5)
     epsilon = float(own.epsilon(delta))
@@ -102,7 +102,7 @@ def calibration(case: Case) -> None:
         _calibrated(case, free, given, target)
 
 
-def _fields_beside_defaults(mechanism: Any) -> dict[str, Any]:
+def _non_default_fields(mechanism: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults; of two exclusive fields one is at its default."""
     given = {field: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {field.name: item for field, item in given.items() if field.default is MISSING or field.default != item}

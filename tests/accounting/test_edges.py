@@ -69,7 +69,7 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
         (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
         (lambda: ApproximateAccountant(stated_epsilon=-1, stated_delta=0.1), "must be finite"),
         (lambda: Accountant.from_dict(encode(AddRemove())), "not an accountant"),
-        (lambda: Accountant.from_dict({"type": "Nothing"}), "no value of this version"),
+        (lambda: Accountant.from_dict({"type": "Nothing"}), "not a class of this version"),
         (lambda: Accountant.from_dict({"type": "PureAccountant"}), "does not describe"),
         (lambda: Accountant.from_dict({"type": "Assumption", "name": "HOPE"}), "does not describe"),
         (lambda: Accountant.from_dict([1]), "not an accountant"),

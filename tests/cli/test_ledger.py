@@ -111,7 +111,7 @@ def test_accounts_from_files(run, made, write, binary):
         ("b.json", "[1]", "no account"),
         ("c.json", '{"mechanism": {"type": "AddRemove"}}', "holds no mechanism"),
         ("d.json", '{"type": "AddRemove"}', "not an accountant"),
-        ("e.json", '{"type": "Unheard"}', "no value of this version"),
+        ("e.json", '{"type": "Unheard"}', "not a class of this version"),
     ]:
         Path(name).write_text(text)
         ran = run("ledger", "spend", "toy.ledger", "--account", name)

@@ -180,7 +180,7 @@ def altered(text, change):
         (lambda d: d["account"]["noise"].__setitem__("scale", 9.0), "own"),
         (lambda d: d.__setitem__("format", 99), "upgrade privsample"),
         (lambda d: d["mechanism"].__setitem__("sampler", "quantum"), "sampler"),
-        (lambda d: d["mechanism"].__setitem__("type", "FutureStatistics"), "no value of this version"),
+        (lambda d: d["mechanism"].__setitem__("type", "FutureStatistics"), "not a class of this version"),
         (lambda d: d.pop("account"), "lacks a part"),
     ],
 )
