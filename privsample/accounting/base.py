@@ -642,7 +642,7 @@ class Parallel(Accountant):
         set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
 
     @property
-    def _kinds(self) -> tuple[Accountant, ...]:
+    def _distinct_parts(self) -> tuple[Accountant, ...]:
         """The distinct parts."""
         return tuple(dict.fromkeys(self.parts))
 
@@ -662,7 +662,7 @@ class Parallel(Accountant):
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
-        return side_by_side([part.bounds for part in self._kinds])
+        return side_by_side([part.bounds for part in self._distinct_parts])
 
     def with_relation(self, relation: Relation) -> "Parallel":
         """The parts under another relation."""
@@ -678,7 +678,7 @@ class Parallel(Accountant):
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
             return Accountant.to(self, relation)
-        kinds = self._kinds
+        kinds = self._distinct_parts
         twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
         within = [part.to(relation) for part in kinds]
         between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(kinds, 2), *twice]]

@@ -218,7 +218,7 @@ class SGDAccountant(Accountant):
         )
 
     @property
-    def worst(self) -> Accountant:
+    def worst_account(self) -> Accountant:
         """The account of the last position, for an adversary who knows the order."""
         return self.accountant_at(self.n - 1)
 

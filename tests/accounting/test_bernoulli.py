@@ -217,11 +217,11 @@ def test_a_figure_without_a_gap():
         BernoulliAccountant(base=ZCDPAccountant(rho=e / 50), margin=0.01, draws=4, dimension=15) for e in epsilons
     ]
     upper = np.array([account.rdp(50.0) for account in accounts])
-    lower = np.array([account.lower_bound(50.0) for account in accounts])
+    lower = np.array([account.rdp_lower_bound(50.0) for account in accounts])
     assert np.isfinite(lower).all()
     assert (lower <= upper * (1 + 1e-9)).all()
     assert (lower > 0.999 * upper).all()
-    assert accounts[0].conjectured(50.0) == lower[0]
+    assert accounts[0].conjectured_rdp(50.0) == lower[0]
 
 
 def test_a_margin_of_zero_gains_nothing_and_says_so():
@@ -232,8 +232,8 @@ def test_a_margin_of_zero_gains_nothing_and_says_so():
     assert account.pure_epsilon == np.inf
     assert account.zcdp == base.zcdp
     assert account.kind("rdp") == "exact"
-    assert account.asymptote(2.0) == np.inf
-    assert account.lower_bound(2.0) == pytest.approx(1.0)
+    assert account.rdp_limit(2.0) == np.inf
+    assert account.rdp_lower_bound(2.0) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="0 does not clip them"):
         BernoulliAccountant(base=base, margin=0.6, draws=1, dimension=1)
     with pytest.raises(TypeError, match="base must be an account"):
@@ -249,8 +249,8 @@ def test_a_margin_heals_a_failure_and_an_infinite_order():
     one = 1e-3 * rows[0] + 0.999 * (p * rows[0] + (1 - p) * rows[1])
     other = 1e-3 * rows[1] + 0.999 * ((1 - p) * rows[0] + p * rows[1])
     for order in (1.5, 3.0, 40.0):
-        assert renyi(one, other, order) <= account.rdp(order) <= account.asymptote(order)
-    assert account.lower_bound(3.0) == account.asymptote(3.0)
+        assert renyi(one, other, order) <= account.rdp(order) <= account.rdp_limit(order)
+    assert account.rdp_lower_bound(3.0) == account.rdp_limit(3.0)
     assert account.zcdp == pytest.approx(account.pure_epsilon**2 / 2, rel=1e-15)
     bare = BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1)
     assert (bare.infinity_mass, bare.zcdp) == (1e-3, np.inf)

@@ -105,7 +105,7 @@ def approximate_truth(epsilon, failure, times, at):
         return float(1 - keep + keep * mp.fsum(terms))
 
 
-@pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
+@pytest.mark.parametrize(("epsilon", "failure", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
 def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
     account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
     for share in (0.0, 0.3, 0.77, 0.99):

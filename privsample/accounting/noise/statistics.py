@@ -159,7 +159,7 @@ class StatisticsAccountant(Accountant):
         if isinstance(self.noise, GaussianNoise):
             return GaussianPair(mu=float(np.sqrt(2 * self._rho)))
         if len(vectors) > 1:
-            return independent_coordinates(((_shifted(self.noise, self._reach), self.draws),))
+            return independent_coordinates(((_shifted(self.noise, self._largest_l1_norm), self.draws),))
         return independent_coordinates(self._members(vectors[0]))
 
     def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
@@ -168,7 +168,7 @@ class StatisticsAccountant(Accountant):
         return tuple((_shifted(self.noise, size), count * self.draws) for size, count in sizes.items())
 
     @property
-    def _reach(self) -> float:
+    def _largest_l1_norm(self) -> float:
         """The largest L1 norm of a difference."""
         return float(self._vectors.sum(axis=1).max())
 
@@ -192,7 +192,7 @@ class StatisticsAccountant(Accountant):
         """Pure epsilon: the largest L1 norm over the scale for Laplace distributions, otherwise infinite."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return ratio_up(self._reach * self.draws, self.noise.spread)
+        return ratio_up(self._largest_l1_norm * self.draws, self.noise.spread)
 
     @property
     def _groups_known(self) -> bool:

@@ -173,7 +173,7 @@ class BernoulliAccountant(Accountant):
 
     def _least(self, order: float, epsilon: float) -> float:
         """The least bound at one order, from the base's Rényi divergence conditional on a finite loss."""
-        s, top = order - 1.0, float(self.asymptote(order))
+        s, top = order - 1.0, float(self.rdp_limit(order))
         found = min(epsilon, top, self._contracted(order, epsilon))
         if self.base.infinity_mass == 0.0 and np.isfinite(self.base.pure_epsilon):
             lost, pure = rounding(self.trials), symmetric_renyi(self.base.pure_epsilon, order, self.trials, self.margin)
@@ -195,7 +195,7 @@ class BernoulliAccountant(Accountant):
             both = np.logaddexp(np.log(kept) + grown, np.log1p(-kept)) if np.isfinite(grown) else np.inf
         return float(both) / (order - 1.0) * (1 + _UP)
 
-    def contracted_curve(self, epsilon: FloatArray) -> FloatArray:
+    def contracted_log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log of the contracted privacy curve of the base, which holds in both directions.
 
         Parameters
@@ -228,7 +228,7 @@ class BernoulliAccountant(Accountant):
         """The same draws with the base under another relation."""
         return replace(self, base=self.base.with_relation(relation))
 
-    def asymptote(self, orders: ArrayLike) -> FloatArray:
+    def rdp_limit(self, orders: ArrayLike) -> FloatArray:
         """The limit dk r_a(c) of the Rényi curve, an upper bound for every base (Imola and Chaudhuri 2021, Theorem 5).
 
         Parameters
@@ -245,7 +245,7 @@ class BernoulliAccountant(Accountant):
             return np.full(np.shape(orders), np.inf)[()]
         return np.asarray(self.trials * binary_renyi(log_odds_bound(self.margin), renyi_orders(orders)) * (1 + _UP))[()]
 
-    def lower_bound(self, orders: ArrayLike) -> FloatArray:
+    def rdp_lower_bound(self, orders: ArrayLike) -> FloatArray:
         """Lower bound on the Rényi curve for the worst base with the same Rényi divergence, at each order separately.
 
         It is Theorem 4 at r_a(p) = rdp of the base, p in (0, 1/2]. No single base need attain it at every order.
@@ -266,13 +266,13 @@ class BernoulliAccountant(Accountant):
         found = [
             symmetric_renyi(float(u), float(a), self.trials, self.margin)
             if np.isfinite(e)
-            else float(self.asymptote(a))
+            else float(self.rdp_limit(a))
             for u, a, e in zip(odds.ravel(), alpha.ravel(), epsilon.ravel(), strict=True)
         ]
         return np.array(found).reshape(alpha.shape)[()]
 
-    def conjectured(self, orders: ArrayLike) -> FloatArray:
-        """The Rényi curve for the worst base if Imola and Chaudhuri's conjecture holds: `lower_bound`.
+    def conjectured_rdp(self, orders: ArrayLike) -> FloatArray:
+        """The Rényi curve for the worst base if Imola and Chaudhuri's conjecture holds: `rdp_lower_bound`.
 
         It is not a guarantee.
 
@@ -286,7 +286,7 @@ class BernoulliAccountant(Accountant):
         float or array of float
             Divergences in nats, of the shape of `orders`.
         """
-        return self.lower_bound(orders)
+        return self.rdp_lower_bound(orders)
 
 
 @frozen_value
@@ -316,7 +316,7 @@ class BernoulliEnvelope(Envelope):
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """The contracted privacy curve."""
-        return self.account.contracted_curve(epsilon)
+        return self.account.contracted_log_delta(epsilon)
 
 
 def _margin(margin: float) -> float:

@@ -178,10 +178,10 @@ class LaplaceSumAccountant(Accountant):
         pure = self._wide.max_divergence * (1 + 2 * _ULP)
         if self.coordinates == 1:
             return PrivacyBounds.from_pairs([self._pair], pure_epsilon=pure, curve_name="density of the sum")
-        wide = PrivacyBounds.from_pairs([self._wide], renyi=self.shared_shift, pure_epsilon=pure)
+        wide = PrivacyBounds.from_pairs([self._wide], renyi=self.split_shift_rdp, pure_epsilon=pure)
         return PrivacyBounds.from_pairs(
             [BoundsEnvelope(bounds=wide)],
-            renyi=self.shared_shift,
+            renyi=self.split_shift_rdp,
             pure_epsilon=pure,
             exact=frozenset(),
             curve_is_least=False,
@@ -207,7 +207,7 @@ class LaplaceSumAccountant(Accountant):
         """The Laplace pair of the larger noise alone."""
         return LaplacePair(shift=self._shift / self._noise.wide)
 
-    def shared_shift(self, orders: FloatArray) -> FloatArray:
+    def split_shift_rdp(self, orders: FloatArray) -> FloatArray:
         """Rényi bound that splits the shift between the two noises. Kind: upper bound.
 
         The divergences are convex in their shifts, so the best split is found by golden-section search at each order.

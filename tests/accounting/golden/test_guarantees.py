@@ -117,7 +117,7 @@ def test_pure(stated):
     assert account.delta(stated) == 0.0
 
 
-@pytest.mark.parametrize(("stated", "infinity_mass"), [(0.0, 0.1), (0.5, 1e-8), (5.0, 0.3), (0.5, 0.0)])
+@pytest.mark.parametrize(("stated", "failure"), [(0.0, 0.1), (0.5, 1e-8), (5.0, 0.3), (0.5, 0.0)])
 def test_approximate(stated, failure):
     account = ApproximateAccountant(stated_epsilon=stated, stated_delta=failure)
     with reference.at(60):
