@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -78,8 +79,8 @@ class RDP(Target):
     True
     """
 
-    order: float
-    epsilon: float
+    order: float = field(kw_only=False)
+    epsilon: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         order = float(renyi_orders(number(order=self.order)))
@@ -118,8 +119,8 @@ class DP(Target):
     4.225
     """
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = field(kw_only=False)
+    delta: float = field(default=0.0, kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
@@ -170,7 +171,7 @@ class ZCDP(Target):
     False
     """
 
-    rho: float
+    rho: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, rho=positive(rho=self.rho))

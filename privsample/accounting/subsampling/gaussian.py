@@ -88,7 +88,7 @@ class PoissonGaussianPair(SmoothPair):
                 result[here] += np.where(t.imag[here] > 0.0, log_phi, log_phi.conj())
         return result, error
 
-    def log_fall(self, c: float, widths: FloatArray) -> FloatArray:
+    def log_decay(self, c: float, widths: FloatArray) -> FloatArray:
         """Bound of log |M(c + iw)/M(c)|, by a path of integration off the real line.
 
         See contour.md, "A certified fall".
