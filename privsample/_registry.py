@@ -291,6 +291,7 @@ def _own(name: str) -> Registration | None:
 
 
 def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[int, Step]) -> Registration:
+    """The registration of a class after all checks of the arguments. Raises TypeError or ValueError."""
     if not is_storable_class(cls):
         raise TypeError(
             f"only a dataclass or an Enum can be registered, got {cls!r}: put @register above @dataclass(frozen=True)"
@@ -313,6 +314,7 @@ def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[i
 
 
 def _texts(names: Iterable[Any]) -> list[str]:
+    """Check a list of names. Raises TypeError or ValueError."""
     if not isinstance(names, Iterable):
         raise TypeError(f"aliases must be a list of names, got {type(names).__name__}")
     listed = [names] if isinstance(names, str) else list(names)
@@ -327,6 +329,7 @@ def _same_definition(one: type, other: type) -> bool:
 
 
 def _full_name(cls: Any) -> str:
+    """Module and qualified name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -341,6 +344,7 @@ def _declared() -> "dict[str, list[EntryPoint]]":
 
 
 def _load(package: str) -> None:
+    """Import the modules that an installed package declares. Raises ImportError."""
     for point in _declared()[package]:
         try:
             point.load()

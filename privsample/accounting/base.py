@@ -550,6 +550,7 @@ class Composed(Accountant):
         return "; ".join(["Mironov 2017, Proposition 1 (composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
+        """The composition of the members' bounds."""
         return compose([(account.bounds, times) for account, times in self.entries])
 
     def group(self, size: int) -> "Composed":
@@ -662,6 +663,7 @@ class Parallel(Accountant):
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
+        """The maximum of the bounds of the distinct parts."""
         return side_by_side([part.bounds for part in self._distinct_parts])
 
     def with_relation(self, relation: Relation) -> "Parallel":
@@ -744,6 +746,7 @@ class Group(Accountant):
         return f"Mironov 2017, Proposition 11 (group privacy); {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
+        """The general bound for groups of the base."""
         return group(self.base.bounds, self.size)
 
     def for_sizes(self, low: int, high: int) -> Accountant:

@@ -91,6 +91,7 @@ class RDP(Target):
         return bool(account.rdp(self.order) <= self.epsilon)
 
     def _excess(self, account: Accountant) -> float:
+        """log of the Rényi divergence over epsilon."""
         with np.errstate(divide="ignore"):
             return float(np.log(account.rdp(self.order)) - np.log(self.epsilon))
 
@@ -145,6 +146,7 @@ class DP(Target):
         return bool(account.delta(self.epsilon) <= self.delta and account.epsilon(self.delta) <= self.epsilon)
 
     def _excess(self, account: Accountant) -> float:
+        """log of delta(epsilon) over delta, approximately; for delta = 0 the relative excess of the pure epsilon."""
         if self.delta == 0:
             return float(account.pure_epsilon / self.epsilon - 1)
         return views.approx_log_delta(account.bounds, self.epsilon) - float(np.log(self.delta))
@@ -181,6 +183,7 @@ class ZCDP(Target):
         return account.zcdp <= self.rho
 
     def _excess(self, account: Accountant) -> float:
+        """log of zcdp over rho."""
         with np.errstate(divide="ignore"):
             return float(np.log(account.zcdp) - np.log(self.rho))
 

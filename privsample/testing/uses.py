@@ -109,6 +109,7 @@ def _non_default_fields(mechanism: Any) -> dict[str, Any]:
 
 
 def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], target: DP) -> None:
+    """Calibrate one free parameter and check that the result meets the target at least as well."""
     asked = f"calibrate(target={target.description}, by={free.name!r}) "
     advice = f"check direction, upper, decides and value of FreeParameter(name={free.name!r})"
     others = {name: item for name, item in given.items() if free.from_field or name != free.decides}

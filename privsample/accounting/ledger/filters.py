@@ -350,6 +350,7 @@ class Share(Target):
         set_fields(self, releases=positive_integer(releases=self.releases))
 
     def _after(self, account: Accountant) -> PrivacyCost:
+        """The total after all releases of this share, with a margin for rounding."""
         more = self.releases * self.filter.charge(account)
         return self.total + replace(more, renyi=more.renyi * (1.0 + _MARGIN))
 
@@ -358,6 +359,7 @@ class Share(Target):
         return self.filter.fits(self._after(account))
 
     def _excess(self, account: Accountant) -> float:
+        """The excess of the filter after all releases of this share."""
         return self.filter.excess(self._after(account))
 
     @property

@@ -413,6 +413,7 @@ class Ledger:
         return self._state
 
     def _spend(self, kind: str, item: Item, label: str) -> Entry:
+        """Enter one item if it fits. Raises BudgetExceeded."""
         charge = self._state.charge((item,), None)
 
         def event(state: LedgerState) -> str:
@@ -451,17 +452,20 @@ class Ledger:
 
 
 def _path(path: Any) -> Path:
+    """Check that the argument is the name of a file. Raises TypeError."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     return Path(path)
 
 
 def _text(*, label: Any) -> None:
+    """Check that a label is a string. Raises TypeError."""
     if not isinstance(label, str):
         raise TypeError(f"label must be text, got {type(label).__name__}")
 
 
 def _check(given: Mapping[str, Any]) -> None:
+    """Check the types of the settings. Raises TypeError or ValueError."""
     kinds: dict[str, type] = {"budget": Target, "relation": Relation, "dataset": str, "weights": Mapping}
     for name, item in given.items():
         if name in kinds and not isinstance(item, kinds[name]):
@@ -474,6 +478,7 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _agree(path: Path, settings: Settings, given: Mapping[str, Any]) -> None:
+    """Check that the given settings equal those of the ledger. Raises ValueError."""
     for name, item in given.items():
         held = getattr(settings, name)
         if held != item:
@@ -481,6 +486,7 @@ def _agree(path: Path, settings: Settings, given: Mapping[str, Any]) -> None:
 
 
 def _stamp() -> dict[str, str]:
+    """Time and version of an event."""
     from privsample._version import __version__
 
     return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__}

@@ -126,6 +126,7 @@ class Log:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the file, check its format and close it afterwards."""
         with _translate_errors(self.path), closing(self._connect(self.path, "rw")) as connection:
             self._identify(connection)
             yield connection
@@ -139,6 +140,7 @@ class Log:
         return connection
 
     def _identify(self, connection: sqlite3.Connection) -> None:
+        """Check that the file is a ledger of a known format. Raises ValueError."""
         ((application,),) = connection.execute("PRAGMA application_id")
         ((schema,),) = connection.execute("PRAGMA user_version")
         if application != APPLICATION:
@@ -152,18 +154,21 @@ class Log:
 
 
 def _events(connection: sqlite3.Connection, last: Event | None) -> list[Event]:
+    """The events from `last` on, in order."""
     first = 1 if last is None else last.number
     rows = connection.execute("SELECT id, document, digest FROM events WHERE id >= ? ORDER BY id", (first,))
     return [Event(number=number, document=document, digest=digest) for number, document, digest in rows]
 
 
 def _foreign(path: Path) -> ValueError:
+    """The error for a file that is not a ledger."""
     return ValueError(
         f"{path} is not a privsample ledger: it is empty, damaged or written by another program; use another file"
     )
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
+    """The error for a damaged ledger."""
     return ValueError(
         f"the ledger {path} is damaged ({reason}) and was left as it is; restore a copy that holds all that was spent"
     )
@@ -188,6 +193,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _python_error(path: Path, error: sqlite3.Error) -> Exception:
+    """The Python exception for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
         return TimeoutError(f"other processes keep the ledger {path} busy; {_NOTHING_SPENT}; try again")

@@ -87,8 +87,10 @@ def _overspend_reason(state: LedgerState, charge: PrivacyCost) -> tuple[str, str
 
 
 def _up(spent: float) -> str:
+    """The spent amount for messages, rounded up."""
     return round_up(spent, 6)
 
 
 def _down(left: float) -> str:
+    """The remaining amount for messages, rounded down."""
     return round_down(left, 6)

@@ -163,6 +163,7 @@ def draw_event(entry: int, item: int, stamp: Mapping[str, Any]) -> str:
 
 
 def _text(document: dict[str, Any]) -> str:
+    """The document as JSON. Raises ValueError if it cannot be stored."""
     try:
         return json.dumps(document, allow_nan=False, sort_keys=True)
     except TypeError as error:

@@ -162,6 +162,7 @@ class BernoulliAccountant(Accountant):
         return min(float(-mixture_loss(base, np.array(loss))) * (1 + _UP) + _LEAST, base, loss)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
+        """The least bound at each order."""
         at = np.ravel(orders)
         return np.array([self._least(float(a), float(e)) for a, e in zip(at, self._base(at), strict=True)]).reshape(
             np.shape(orders)

@@ -166,6 +166,7 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def _noise(self) -> LaplaceSum:
+        """The distribution of the sum of both noises."""
         return LaplaceSum(scale=self.scale, further_scale=self.further_scale)
 
     @property

@@ -51,6 +51,7 @@ class MixingConstants:
         return self._once("dobrushin", self._dobrushin)
 
     def _dobrushin(self) -> float:
+        """The largest total variation distance between two rows, rounded up."""
         from scipy.spatial.distance import pdist
 
         rows = self._rows
@@ -70,6 +71,7 @@ class MixingConstants:
         return self._once("log range", self._log_range)
 
     def _log_range(self) -> float:
+        """The largest log ratio of two entries of a column, rounded up."""
         if len(self._rows) == 1:
             return 0.0
         low, high = self._rows.min(axis=0), self._rows.max(axis=0)
@@ -103,6 +105,7 @@ class MixingConstants:
         return np.array([self._at(float(x)) for x in e.ravel()]).reshape(e.shape)
 
     def _at(self, epsilon: float) -> float:
+        """The coefficient at one epsilon: exact, or interpolated for large matrices."""
         if epsilon >= self.log_range < np.inf or len(self._rows) == 1:
             return 0.0
         if len(self._rows) ** 2 * self.matrix.shape[1] <= _FEW or epsilon > 700.0:
@@ -115,6 +118,7 @@ class MixingConstants:
         return float((1.0 - share) * left + share * self._exact(high)) * (1 + 4 * _ULP)
 
     def _exact(self, epsilon: float) -> float:
+        """The exact coefficient at one epsilon, stored."""
         if epsilon == 0.0:
             return self.dobrushin
         return self._once(epsilon, lambda: min(self._largest(epsilon), self.dobrushin))

@@ -129,6 +129,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @property
     def _limit(self) -> float:
+        """The order limit of the base."""
         return self._base.order_limit
 
     @property
@@ -197,6 +198,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
+        """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
         return HigherOrders.of(self._least, self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:

@@ -40,6 +40,7 @@ class RenyiPair(LossPair):
 
     @property
     def _fails(self) -> bool:
+        """True if outcomes of infinite loss are included."""
         return self.failing and self.bounds.infinity_mass > 0.0
 
     @property

@@ -89,6 +89,7 @@ class CurveAccountant(StatedAccountant):
         self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the worst pair below the points."""
         points, back = self.points, self.points if self.reverse_points is None else self.reverse_points
         table = _worst_masses(points, back)
         found = bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size)
@@ -107,6 +108,7 @@ class CurveAccountant(StatedAccountant):
 
     @property
     def _outcomes(self) -> int:
+        """The number of outcomes of all tables."""
         both = 2 * len(self.points) if self.reverse_points is None else len(self.points) + len(self.reverse_points)
         return min(both + 2, EXACT)
 

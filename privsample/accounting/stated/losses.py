@@ -194,6 +194,7 @@ class LossDistributionAccountant(StatedAccountant):
         self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the tables of both distributions."""
         back = [] if self.second is None else [self.second.table]
         return stated_bounds([self.first.table], back, ordered=bool(self.ordered))
 
@@ -209,4 +210,5 @@ class LossDistributionAccountant(StatedAccountant):
 
     @property
     def _outcomes(self) -> int:
+        """More than the limit of exact arithmetic, so that groups use the general bound."""
         return EXACT + 1

@@ -93,6 +93,7 @@ class PairAccountant(StatedAccountant):
         self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the tables, in exact arithmetic if they are small."""
         rows = list(zip(np.atleast_2d(self.p), np.atleast_2d(self.q), strict=True))
         if self.p.size <= EXACT:
             tables = [_exact(p, q) for p, q in rows]
@@ -109,6 +110,7 @@ class PairAccountant(StatedAccountant):
 
     @property
     def _outcomes(self) -> int:
+        """The number of outcomes of all tables."""
         return int(self.p.size)
 
 

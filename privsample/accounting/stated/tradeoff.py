@@ -91,6 +91,7 @@ class TradeoffAccountant(StatedAccountant):
         self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the table of the trade-off function, in exact arithmetic."""
         exact = [(Fraction(x), Fraction(y)) for x, y in self.knots.tolist()]
         table = masses_of_trade_off(lower_hull([*exact, (Fraction(1), Fraction(0))]))
         return bounds_of_tables([table], ordered=bool(self.ordered), group_size=self.group_size)
@@ -150,6 +151,7 @@ class TradeoffAccountant(StatedAccountant):
 
     @property
     def _outcomes(self) -> int:
+        """The number of outcomes of all tables."""
         return min(len(self.knots) + 2, EXACT)
 
 
