@@ -140,6 +140,7 @@ class ApproximateAccountant(SizeFreeAccountant):
         """Groups have size * epsilon and delta (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan 2017, Lemma 2.2)."""
         size, epsilon = positive_integer(size=size), self.stated_epsilon
         with np.errstate(over="ignore"):
+            # (e^(k e) - 1)/(e^e - 1) as e^((k-1) e) times a ratio of expm1, which does not overflow early
             sums = np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon)
             ratio = float(size) if epsilon == 0 else float(sums / np.expm1(-epsilon))
         delta = min(self.stated_delta * ratio, 1 - 2.0**-53) if self.stated_delta else 0.0

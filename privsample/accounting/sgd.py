@@ -56,6 +56,7 @@ class OrderPair(LossPair):
         total = np.full(e.shape, -np.inf)
         for weight, mu in zip(self.log_weights.tolist(), self.mus.tolist(), strict=True):
             total = np.logaddexp(total, weight + GaussianPair(mu=mu).log_delta(e))
+        # 1e-14 exceeds the rounding error of the sum
         return np.minimum(total + 1e-14, 0.0)
 
     def reverse(self) -> "OrderPair":

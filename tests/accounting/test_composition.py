@@ -183,7 +183,7 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert product.is_expensive
     part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
     assert part.is_expensive
-    assert part.pure_epsilon == posterior.pure_epsilon
+    assert part.max_divergence == posterior.pure_epsilon
     assert part.order_limit == posterior.order_limit
     assert part.reverse() is part
     orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
@@ -191,7 +191,7 @@ def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
     assert part.approx_log_delta(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
     failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
-    assert failing.pure_epsilon == np.inf
+    assert failing.max_divergence == np.inf
     assert not failing.is_expensive
     assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).approx_log_delta(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)
@@ -215,7 +215,7 @@ def test_an_empty_composition_is_refused():
 def test_groups_do_not_stand_side_by_side():
     """Members of a group may lie in several parts; two at once cost more than the worse part's group of two."""
     answer = RandomizedResponseAccountant(log_odds=1.0, categories=2, relation=ReplaceOne(n=5))
-    with pytest.raises(RelationMismatch, match="a group may lie in several parts"):
+    with pytest.raises(RelationMismatch, match="must not be accounts of groups"):
         answer.group(2) | answer.group(2)
     assert (answer | answer).group(2).delta(0.5) >= (2 * answer).delta(0.5)
 
@@ -240,5 +240,5 @@ def test_choices_among_runs_compose_by_renyi_curve(chosen):
 
 def test_one_observation_has_one_run():
     graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
-    with pytest.raises(RelationMismatch, match="runs on one observation"):
+    with pytest.raises(RelationMismatch, match="repeated runs use the same observation"):
         SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, repetitions=Poisson(mean=3.0))

@@ -277,7 +277,7 @@ def test_statements_speak_of_what_a_neighbour_changes():
     removed = LaplaceAccountant(sensitivity=1, scale=1)
     from privsample import privacy_statement
 
-    assert "when one record is added or removed" in privacy_statement(removed, 0.0)
+    assert "When one record is added or removed" in privacy_statement(removed, 0.0)
     assert "plus at most 1.01e-6 (delta)" in privacy_statement(removed, 1.0000004e-6)
     assert "is replaced by another" in privacy_statement(removed.to(ReplaceOne(n=9)), 0.0)
 

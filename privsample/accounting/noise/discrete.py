@@ -66,6 +66,7 @@ class DiscreteLaplacePair(LossPair):
         e = np.asarray(epsilon, dtype=np.float64)
         u, z = 1.0 / self.scale, self.max_divergence
         inside = np.clip(e, -z, z)
+        # rounding error of the loss, subtracted from epsilon so that delta is rounded up
         lost = 2 * _ULP * (z + np.abs(inside))
         middle = np.floor((inside * self.scale + self.shift) / 2)
         mass = np.zeros(e.shape)

@@ -213,6 +213,7 @@ class KernelAccountant(ChosenAccountant):
         with np.errstate(divide="ignore"):
             inner = float(np.logaddexp(0.0, _log_expm1(epsilon) - base))
             factor = np.log(self._constants.hockey_stick(inner * (1 - 8 * _ULP)))
+        # rounding error of the two logarithms
         return base + float(factor) + 8 * _ULP * (1.0 - max(base, -1e300))
 
     def _by_common(self, epsilon: float, gamma: float, beyond: Any) -> float:
@@ -225,6 +226,7 @@ class KernelAccountant(ChosenAccountant):
             return -np.inf
         log_gamma, grown = np.log(gamma), _log_expm1(epsilon)
         log_denominator = float(np.logaddexp(log_gamma, grown))  # log(gamma e^e')
+        # rounded down, so that the decreasing curve of the base is rounded up
         inner = float(np.logaddexp(0.0, grown - log_gamma)) * (1 - 8 * _ULP)
         found = float(2 * log_gamma + epsilon - log_denominator + float(views.log_delta(self._base, np.asarray(inner))))
         if beyond is not None:

@@ -49,6 +49,7 @@ class LaplaceSumPair(LossPair):
         """log delta by the threshold (docs/notes/postprocessing.md)."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)
+        # the difference is raised by the rounding of its terms, which raises delta
         rest = np.maximum(self.max_divergence - size, 0.0) + 8 * _ULP * (
             self.max_divergence + np.minimum(size, self.max_divergence)
         )
@@ -79,6 +80,7 @@ class LaplaceSumPair(LossPair):
             d = low / 2 + high / 2
             r = (self.shift - d) / 2
             loss = d / a - np.log1p(np.exp(-r * u) * self.noise.weight(d) / (1.0 + self.noise.weight(r)))
+            # the rounded loss is raised, so that the threshold lies where the curve is larger
             less = loss + 8 * _ULP * (d / a + epsilon) <= epsilon
             low, high = np.where(less, d, low), np.where(less, high, d)
         d, r = low, (self.shift - low) / 2

@@ -136,6 +136,7 @@ class MixingConstants:
             np.minimum(low[:, used], top[used])
         )  # [x - b]_+ is the same for each x below the column maximum
         about = (cdist(a, b, "cityblock") + a.sum(axis=1)[:, None] - b.sum(axis=1)) / 2
+        # bound of the rounding error of the approximate sums: every candidate within it is summed again
         unsure = 64 * _ULP * used.sum() * (top[used].sum() + 1.0)
         likely = np.argwhere(about >= about.max() - 2 * unsure)
         step, best = max(_BLOCK // a.shape[1], 1), 0.0

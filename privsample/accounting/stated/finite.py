@@ -51,6 +51,7 @@ class LargeTable(LossPair):
         at = np.searchsorted(self._loss, e, side="right")
         above = np.minimum(at, len(self._loss) - 1)
         gap = np.minimum(e - self._loss[above], 0.0)
+        # the rounding of the two losses widens the gap, which raises delta
         gap = gap - np.where(gap < 0.0, _ULP * (np.abs(self._loss[above]) + np.abs(e)), 0.0)
         grown = np.logaddexp(self._log_curve[above], self._log_tail_q[above] + self._loss[above] + log1mexp(gap))
         found = np.where(at < len(self._loss), grown, self._log_curve[-1])
@@ -140,6 +141,7 @@ def _link(first: DiscretePair, second: DiscretePair) -> DiscretePair:
     with np.errstate(invalid="ignore"):
         loss = before + after  # NaN where only M has mass
     there = ~np.isnan(loss)
+    # error of the cumulative sums of lengths
     rounding = 4 * _ULP * (len(log_m) + 2)
     only_p = np.logaddexp.reduce(first.log_p[np.isposinf(first.loss)], initial=-np.inf)
     only_r = np.logaddexp.reduce(second.log_q[np.isneginf(second.loss)], initial=-np.inf)

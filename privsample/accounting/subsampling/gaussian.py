@@ -64,6 +64,7 @@ class PoissonGaussianPair(SmoothPair):
         log_factor, base = base_epsilon(epsilon, self.rate, removed=self.removed)
         inside = np.isfinite(base)
         below = log1mexp(np.minimum(epsilon, 0.0))
+        # log_factor <= 0 is rounded up; base_epsilon has rounded the argument down
         result = log_factor * (1 - 4 * _ULP) + GaussianPair(mu=self.mu).log_delta(np.where(inside, base, 0.0))
         return np.where(inside, result, np.where(np.isneginf(base), below, -np.inf))
 

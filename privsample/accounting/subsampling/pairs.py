@@ -157,6 +157,7 @@ class ReplacedRecordPair(RescaledPair):
         far = size + np.log1p(-(1.0 - self.rates) * np.exp(-size)) - np.log(self.rates)
         near = np.log1p(np.expm1(np.minimum(size, 1.0)) / self.rates)
         inner = np.where(size < 1.0, near, far)
+        # the argument is rounded down, so that the decreasing curve is rounded up
         terms = self.log_weights + np.log(self.rates) + curve(inner - 6 * _ULP * inner)
         above = np.minimum(np.logaddexp.reduce(terms, axis=-1) + 4 * _ULP, 0.0)
         return np.where(e >= 0, above, delta_below_zero(e, above))
