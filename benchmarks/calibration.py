@@ -31,7 +31,7 @@ def _case(mechanism: Any, field: str, n: int, target: ps.RDP | ps.DP, limit: str
 
     own, theirs = paired(ours, peer, runs=5)
     off = abs(peer() / ours() - 1)
-    name = f"{field} for {target.words}, n={n:.0e}"
+    name = f"{field} for {target.description}, n={n:.0e}"
     words = f"{milliseconds(theirs)}, {off:.0e} off"
     return Row(name=name, ours=milliseconds(own), peer=words, ratio=own / theirs, target=f"under {limit}, 1e-9 off")
 

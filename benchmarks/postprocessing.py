@@ -109,7 +109,7 @@ def _laplace(rng: np.random.Generator) -> Iterator[Row]:
         shift, a, b = 10 ** rng.uniform(-1, 1, 3)
         order = np.array([1 + rng.exponential(5.0)])
         account = ps.LaplaceSumAccountant(sensitivity=shift, scale=a, further_scale=b)
-        found[case] = account.shared_shift(order)[0], account.rdp(order)[0]
+        found[case] = account.split_shift_rdp(order)[0], account.rdp(order)[0]
     yield _row("Laplace after Laplace, shared shift over exact", *found.T)
     found = np.empty((CASES, 2))
     x, half = np.linspace(-60, 60, 24_001), 2.5e-3

@@ -128,4 +128,4 @@ def _parts(tag: Any) -> tuple[str, str, int]:
             return OWN, tag, 1
         case [str(package), str(name), int(version)] if version >= 1 and not isinstance(version, bool):
             return package, name, version
-    raise NotRegistered(f"the document names {tag!r}, which is no value of this version of privsample")
+    raise NotRegistered(f"the document names {tag!r}, which is not a class of this version of privsample")

@@ -69,7 +69,7 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
         (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
         (lambda: ApproximateAccountant(stated_epsilon=-1, stated_delta=0.1), "must be finite"),
         (lambda: Accountant.from_dict(encode(AddRemove())), "not an accountant"),
-        (lambda: Accountant.from_dict({"type": "Nothing"}), "no value of this version"),
+        (lambda: Accountant.from_dict({"type": "Nothing"}), "not a class of this version"),
         (lambda: Accountant.from_dict({"type": "PureAccountant"}), "does not describe"),
         (lambda: Accountant.from_dict({"type": "Assumption", "name": "HOPE"}), "does not describe"),
         (lambda: Accountant.from_dict([1]), "not an accountant"),
@@ -202,7 +202,7 @@ def test_groups_of_accounts_with_infinity_mass():
     twice = 2 * group
     assert np.isinf(twice.rdp(2.0))
     assert np.isinf(twice.epsilon(1e-9))
-    with pytest.raises(ValueError, match="nothing is promised"):
+    with pytest.raises(ValueError, match="there is no guarantee"):
         ApproximateAccountant(stated_epsilon=9, stated_delta=0.5).group(3)
     assert ApproximateAccountant(stated_epsilon=0, stated_delta=0.01).group(3).stated_delta == pytest.approx(0.03)
     assert ApproximateAccountant(stated_epsilon=900, stated_delta=0.0).group(3).stated_epsilon == 2700

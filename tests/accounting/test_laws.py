@@ -46,12 +46,12 @@ def same_numbers(one, other):
     )
 
 
-def promised(build):
+def or_none(build):
     """The account, or None where a group's failure probability reaches one, which is refused in words."""
     try:
         return build()
     except ValueError as error:
-        if "nothing is promised" not in str(error):
+        if "there is no guarantee" not in str(error):
             raise
         return None
 
@@ -193,9 +193,9 @@ def test_frozen(account):
 @given(every(), st.sampled_from([0.0, 1e-9, 0.1]))
 def test_statement(account, delta):
     text = privacy_statement(account, delta)
-    assert account.relation.words in text
+    assert account.relation.description in text
     assert all(assumption.value in text for assumption in account.assumptions)
-    assert ("nothing is promised" in text) == np.isinf(account.epsilon(delta))
+    assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
 @settings(max_examples=10)
@@ -206,7 +206,7 @@ def test_groups(account, size):
     assert close(alone.delta(EPSILONS[4:]), account.delta(EPSILONS[4:]))
     assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
     assert [alone.kind(view) for view in VIEWS] == [account.kind(view) for view in VIEWS]
-    group = promised(lambda: account.group(size))
+    group = or_none(lambda: account.group(size))
     if group is None:
         assert account.infinity_mass > 0
         return
@@ -237,7 +237,7 @@ def test_the_general_group_bound_is_never_below_the_mechanisms_own(account, size
 @given(every(AddRemove()))
 def test_add_remove_to_replace_one(account):
     if account.relation == AddRemove():  # not a group's account
-        moved = promised(lambda: account.to(ReplaceOne(n=7)))
+        moved = or_none(lambda: account.to(ReplaceOne(n=7)))
         if moved is None:
             assert account.infinity_mass > 0
             return

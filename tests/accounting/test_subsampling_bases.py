@@ -216,7 +216,7 @@ def test_wrong_pairings_name_the_right_one(scheme, base, asked, hint):
 def test_wrong_types():
     with pytest.raises(TypeError, match="base must be an account"):
         SubsampledAccountant(base=0.1, scheme=PoissonSampling(rate=0.1))
-    with pytest.raises(TypeError, match="sampling schemes"):
+    with pytest.raises(TypeError, match="scheme must be"):
         SubsampledAccountant(base=GAUSS, scheme=0.1)
 
 

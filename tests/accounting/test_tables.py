@@ -9,7 +9,7 @@ from privsample.accounting.engine import routes
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import TabulatedPair, tabulated
-from privsample.accounting.ledger import book
+from privsample.accounting.ledger import state
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.selection.ranks import RenyiPair
 from privsample.accounting.subsampling.pairs import PoissonPair
@@ -76,7 +76,7 @@ def test_values_of_wrong_types_are_named(tmp_path):
     with pytest.raises(TypeError, match="ledger must be a Ledger"):
         ps.Reservation(3, 1)
     with pytest.raises(ValueError, match="cannot be stored in a ledger"):
-        book._text({"label": {1}})
+        state._text({"label": {1}})
     ledger = ps.Ledger(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
     with pytest.raises(TypeError, match="mechanism must be a mechanism"):
         ledger.release(3, [1.0])

@@ -105,7 +105,7 @@ def test_words(mechanism):
     assert mechanism.description.endswith(".")
     assert mechanism.quantity
     assert "\n" not in mechanism.title + mechanism.description + mechanism.quantity
-    assert str(mechanism.accountant.relation.words)
+    assert str(mechanism.accountant.relation.description)
 
 
 @each_mechanism
@@ -184,7 +184,7 @@ def test_names_of_examples_differ_and_belong_to_their_class(monkeypatch):
         home.catalogue()
     monkeypatch.setattr(GaussianMechanism, "examples", classmethod(lambda cls: examples))
     home._examples_of.cache_clear()
-    with pytest.raises(TypeError, match=r"GaussianMechanism\.examples\(\) must give"):
+    with pytest.raises(TypeError, match=r"GaussianMechanism\.examples\(\) must return"):
         home.catalogue()
     monkeypatch.undo()
     home._examples_of.cache_clear()

@@ -167,7 +167,7 @@ def test_loading_checks_every_edge():
     release = ps.SmoothOneBit(graph=BITS, epsilon=0.3).release({"profile": 0, "symbol": [0, 1, 1]})
     document = json.loads(release.to_json())
     document["mechanism"]["matrices"] = np.tile(np.eye(2), (2, 1, 1)).tolist()
-    with pytest.raises(ValueError, match=r"edge \(0, 1\) is not kept"):
+    with pytest.raises(ValueError, match=r"on edge \(0, 1\) the privacy loss"):
         ps.Release.from_json(json.dumps(document))
     document["mechanism"]["matrices"] = [[[0.9, 0.1], [0.1, 0.9]]] * 2
     with pytest.raises(ValueError, match="multiples of 2"):
@@ -206,6 +206,6 @@ def test_a_graph_is_asked_for():
 
 def test_one_of_a_thing_is_said_in_the_singular():
     graph = ps.ProfileGraph(profiles=[[0.5, 0.5], [0.4, 0.6]], edges=[(0, 1)])
-    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).words
+    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).description
     one = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=1)
     assert one.validate([1]).title.startswith("1 record, expected")

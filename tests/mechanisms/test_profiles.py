@@ -273,7 +273,7 @@ def test_accounts_of_several_observations():
     )
     assert three.accountant == one.accountant.independent_observations(3)
     assert three.accountant.pure_epsilon == pytest.approx(1.5)
-    with pytest.raises(ValueError, match="one observation twice"):
+    with pytest.raises(ValueError, match="releases of one observation"):
         one.accountant + one.accountant
 
 

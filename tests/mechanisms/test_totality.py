@@ -277,7 +277,7 @@ def test_statements_speak_of_what_a_neighbour_changes():
     removed = LaplaceAccountant(sensitivity=1, scale=1)
     from privsample import privacy_statement
 
-    assert "when one record is added or removed" in privacy_statement(removed, 0.0)
+    assert "When one record is added or removed" in privacy_statement(removed, 0.0)
     assert "plus at most 1.01e-6 (delta)" in privacy_statement(removed, 1.0000004e-6)
     assert "is replaced by another" in privacy_statement(removed.to(ReplaceOne(n=9)), 0.0)
 
@@ -291,5 +291,5 @@ def test_statements_speak_of_what_a_neighbour_changes():
 ])  # fmt: skip
 def test_what_knows_its_records_does_not_take_groups_for_one_of_them(made, relation):
     """The noise is priced for one record: a relation about three would promise what was not paid for."""
-    with pytest.raises(ValueError, match=r"members = 3; accountant.group\(3\) prices groups"):
+    with pytest.raises(ValueError, match=r"members = 3; use accountant.group\(3\) for groups"):
         made(relation)

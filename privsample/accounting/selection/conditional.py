@@ -98,6 +98,7 @@ class ConditionalAccountant(ChosenAccountant):
     def _bounds(self) -> PrivacyBounds:
         """Two Rényi bounds, their values at higher orders, and the bound from the base's privacy curve."""
         pure = self._largest_loss
+        # rounded up, and kept below 1, where there would be no guarantee
         infinity_mass = min(self.base.infinity_mass / self.event_probability * (1 + 1e-15), 1 - 2.0**-53)
         curves = (
             point_bound("privacy curve of the base", self._curve()),
@@ -129,6 +130,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @property
     def _limit(self) -> float:
+        """The order limit of the base."""
         return self._base.order_limit
 
     @property
@@ -197,6 +199,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
+        """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
         return HigherOrders.of(self._least, self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
@@ -224,6 +227,7 @@ class ConditionalAccountant(ChosenAccountant):
             return float(np.logaddexp(runs, stopped) - np.logaddexp(runs, log_probability))
 
         def log_delta(epsilon: float) -> float:
+            # 1e-14 exceeds the rounding error of the logarithms
             return min(max(bound(pair, epsilon - growth) for pair, growth in growths) + 1e-14, 0.0)
 
         return log_delta
@@ -233,6 +237,7 @@ def log_growth(pair: LossPair, probability: float) -> float:
     """log(G/f), G = min over a of e^a f + D_{e^a}(Q || P): the largest Q-probability of a set of P-probability f."""
     resolved = ResolvedPair.of(pair, _LOG_SHARE)
     lines = np.logaddexp(-resolved.losses, resolved.reverse - np.log(probability))
+    # every line is an upper bound of log(G/f), and so is their minimum; G <= 1 gives -log f
     return float(np.clip(lines.min() + 1e-14, 0.0, -np.log(probability)))
 
 
@@ -249,6 +254,7 @@ def log_growth_with_stopping(pair: LossPair, probability: float) -> float:
                 log_rest + float(back.log_delta(np.asarray(growth))) - log_probability - float(np.log(np.expm1(growth)))
             )
 
+    # the root is found to a smaller relative error than is added
     return crossing(excess, start=1.0) * (1 + 1e-12)
 
 

@@ -55,6 +55,7 @@ class SelectedPair:
         total = np.logaddexp.reduce(
             self.resolved.log_mass + gain, initial=self.resolved.log_infinite + np.log(self.gains[0])
         )
+        # 1e-13 exceeds the rounding error of the sum
         return min(float(total) + 1e-13, 0.0)
 
 
@@ -67,9 +68,11 @@ def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
     best, other = np.exp(cells.best), np.exp(cells.other)
     rows = max(1, _BLOCK // len(best))
     gains = [(best - factors[start : start + rows, None] * other).max(axis=1) for start in range(0, len(factors), rows)]
+    # each gain is a difference of numbers up to best.max(), whose rounding is added
     found = np.maximum(np.concatenate(gains), 0.0) + 4e-16 * best.max()
     if log_ratio <= _HIGHEST:
         found[-1] = 0.0
+        # log_ratio is rounded, so the gain is zero slightly above it
         factors[-1] *= 1.0 + 1e-14
     return factors, found
 
@@ -86,5 +89,6 @@ def all_runs_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float) 
         away = epsilon / shift
     upper = special.ndtr(shift / 2 - away)
     lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - away), 0.0))
+    # the event of more runs is added to delta, with the rounding of the sum of masses
     rest = max(-np.expm1(runs.log_zero_probability) - mass.sum(), 0.0) + 1e-13
     return min(float(np.log(mass @ np.maximum(upper - lower, 0.0) + rest)), 0.0)

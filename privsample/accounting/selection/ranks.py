@@ -40,6 +40,7 @@ class RenyiPair(LossPair):
 
     @property
     def _fails(self) -> bool:
+        """True if outcomes of infinite loss are included."""
         return self.failing and self.bounds.infinity_mass > 0.0
 
     @property
@@ -82,6 +83,7 @@ class RenyiPair(LossPair):
         s, divergence = self._tried
         orders = 1.0 + s
         by_order = s * (divergence - above) - np.log(orders) - s * np.log1p(1.0 / s)
+        # the terms nearly cancel, so the rounding error is relative to their sum of sizes
         by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
         best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]
         if self._fails:
@@ -216,6 +218,7 @@ def rank_cells(resolved: ResolvedPair, runs: RepetitionDistribution) -> RankCell
     other = np.minimum(np.append(left, np.inf), np.append(np.inf, right))
     best = runs.log_pgf_derivative(edges)
     most = np.log(runs.mean)
+    # rounding errors of the derivative of the generating function and of its logarithm
     lost = 2e-15 * (4.0 + abs(most)) + runs.rounding
     best = best + lost + 2e-15 * np.abs(best - most)
     return RankCells(share=width, best=best, other=other - lost - 2e-15 * np.abs(other - most))
@@ -226,6 +229,7 @@ def _tangent(
 ) -> tuple[FloatArray, FloatArray]:
     """log phi(v) at 1 - u = w on a line of the envelope, and the relative rise of its tangent over `reach` below w."""
     with np.errstate(divide="ignore", over="ignore"):
+        # 1 - v is rounded up, so that v and phi(v) are rounded down
         v = np.exp(np.minimum(np.logaddexp(slope + np.log(w), offset) + 1e-14, 0.0))
         return runs.log_pgf_derivative(v), np.where(v < 1.0, runs.pgf_curvature(v) * np.exp(slope) * reach, 0.0)
 

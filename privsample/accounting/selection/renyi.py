@@ -34,6 +34,7 @@ def all_runs(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> F
     docs/notes/selection.md, section 3.
     """
     s = orders - 1.0
+    # rounded up before and after the generating function, which increases
     divergence = s * base(orders) * (1.0 + 4e-15) + 4e-16
     finite = np.isfinite(divergence)
     raised = runs.log_pgf(np.where(finite, divergence, 0.0)) + 4e-15 + runs.rounding
@@ -118,6 +119,7 @@ def lemma_7(cells: RankCells, orders: FloatArray) -> FloatArray:
 
 def _log_weights(cells: RankCells, order: float) -> FloatArray:
     """log of phi(u)^a phi(v)^(1 - a) at the edges of the cells; the weight is jointly convex in phi(u) and phi(v)."""
+    # best - other is computed first: both are large where their difference is small
     weights = cells.best + (order - 1.0) * (cells.best - cells.other)
     return weights + 4e-15 * (np.abs(weights) + order)
 

@@ -131,6 +131,7 @@ class SelectionAccountant(ChosenAccountant):
 
     @property
     def _limit(self) -> float:
+        """The order limit of the base."""
         return self._base.order_limit
 
     @property
@@ -183,6 +184,7 @@ class SelectionAccountant(ChosenAccountant):
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], distribution: RepetitionDistribution
     ) -> tuple[SelectedPair, ...]:
+        """The pairs resolved to a level, stored under `name`; ranks are computed at the first level only."""
         first = self._cached(
             (name, 0), lambda: tuple(SelectedPair.of(pair, distribution, _LEVELS[0]) for pair in pairs())
         )
@@ -236,6 +238,7 @@ class SelectionAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
+        """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
         return HigherOrders.of(least_renyi_curve(self.bounds), self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
