@@ -59,10 +59,10 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
     if array.dtype.kind not in "biufO":
         raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
     for start in range(0, len(array), ROWS):
-        yield _plain(array[start : start + ROWS])
+        yield _plain_numbers(array[start : start + ROWS])
 
 
-def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
+def _plain_numbers(chunk: NDArray[Any]) -> NDArray[Any]:
     """Booleans as bytes; objects as floats, NaN where they are not numbers; masked entries as NaN."""
     masked = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
     chunk = np.asarray(chunk)
@@ -110,13 +110,13 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in _ahead(reader))
+        arrays = (batch.column(0) for batch in _prefetch(reader))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
 
 
-def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
+def _prefetch(batches: Iterable[Any]) -> Iterator[Any]:
     """The same batches; the next one is read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 

@@ -290,7 +290,7 @@ def test_the_contracted_curve_of_a_normal_base():
 
 @pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (2, 2)])
 def test_the_laws_of_accounts(dimension, draws):
-    """What every account keeps: see tests/accounting/test_laws.py."""
+    """Properties of every account: see tests/accounting/test_laws.py."""
     base = GaussianAccountant(sensitivity=1, noise_std=1)
     account = BernoulliAccountant(base=base, margin=0.2, draws=draws, dimension=dimension)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 2.5, 40.0, 1e6])

@@ -1,4 +1,4 @@
-"""Composed accounts: which route answers, that it is the least valid one, and that directions are not mixed up."""
+"""Composed accounts: the reported route is the smallest valid one, and directions are not mixed."""
 
 import mpmath as mp
 import numpy as np
@@ -130,7 +130,7 @@ LOW, HIGH = BetaPair(a=1.0, b=20.0, step=1.0), BetaPair(a=20.0, b=1.0, step=1.0)
 
 
 def test_members_that_are_worst_for_opposite_neighbours():
-    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1286 where composed apart, 0.1786 in truth."""
+    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1786; 0.1286 if each order is composed separately."""
     truth = max(two_draws(one, other, 2.0) for one in (LOW, HIGH) for other in (LOW, HIGH))
     assert truth == pytest.approx(0.1786, abs=1e-4)
     assert two_draws(LOW, HIGH, 2.0) == pytest.approx(0.1286, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Costs that are known beforehand: which accounts read tables, that these are never below, and how often they ask."""
+"""Costs known in advance: which accounts use tables, that tables are upper bounds, and numbers of evaluations."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def conditional(base, floor=0.2):
 
 
 def nested():
-    """What took minutes: a conditional selection over another one, over a posterior, with coins, and doubled."""
+    """Accounts that took minutes: nested conditional selections over a posterior, with Bernoulli draws, and doubled."""
     coins = ps.BernoulliAccountant(base=POSTERIOR, margin=0.1, draws=1, dimension=1)
     return 2 * (conditional(conditional(POSTERIOR)) + coins)
 
@@ -130,7 +130,7 @@ def test_results_do_not_depend_on_earlier_evaluations():
 
 
 def test_nested_selections_evaluate_a_bounded_number_of_values(monkeypatch):
-    """What an account costs is counted in values of its posterior's curves: it took 25 million, and may take a few."""
+    """Counts values of the posterior's curves: without tables there were 25 million, with tables a few."""
     values = _count_values(monkeypatch)
     nested().epsilon(1e-6)
     conditional(conditional(conditional(POSTERIOR))).epsilon(1e-6)

@@ -1,4 +1,4 @@
-"""Discrete pairs that dominate: their curves against the pairs' own at every epsilon, and their total masses."""
+"""Discretized pairs: their curves are upper bounds at every epsilon, and their total masses are right."""
 
 import mpmath as mp
 import numpy as np
@@ -196,7 +196,7 @@ def test_few_values_of_the_curve_suffice_for_many_nodes(count):
 
 
 def test_a_raised_curve_still_dominates():
-    """A curve that is no pair's own, with a bump where its slope would change sign: an upper bound stays one."""
+    """A curve that belongs to no pair, with a bump where its slope would change sign, still gives an upper bound."""
     pair, nodes = LaplacePair(shift=1.0), np.linspace(-1.2, 1.2, 49)
 
     def bumped(epsilon):

@@ -1,4 +1,4 @@
-"""Failures go upward: what cannot be computed raises or is infinite, and what makes no sense is refused."""
+"""A bound that cannot be computed is infinite or raises an error; invalid input is refused."""
 
 import numpy as np
 import pytest
@@ -165,7 +165,7 @@ def test_roots():
 
 
 def test_an_unbounded_loss():
-    """An outcome that only one of two neighbours has gives everything away."""
+    """An outcome that is possible for only one of two neighbours has infinite loss."""
     p, q = np.log([0.5, 0.5]), np.array([0.0, -np.inf])
     pair = DiscretePair(log_p=p, log_q=q)
     assert np.isinf(pair.renyi(np.array([2.0]))).all()

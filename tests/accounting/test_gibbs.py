@@ -1,4 +1,4 @@
-"""The two ways to pay for a Gibbs sampler, against the updates' own distributions."""
+"""The two accounts of a Gibbs sampler, compared with the distributions of its updates."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def test_sweeps_compose_their_updates():
 
 
 def test_no_state_exceeds_its_bounded_range():
-    """All shares at the corners of what the truncation allows, two states, every replacement."""
+    """All proportions at the corners of the truncated simplex, two states, every replacement."""
     temperature, truncation = 4.0, 0.3
     corners = [
         [np.roll([0.8, 0.1, 0.1], k) for k in range(3)],

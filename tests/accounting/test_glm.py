@@ -114,7 +114,7 @@ def test_exact_curves_with_an_intercept_lie_below_the_account():
 
 
 def test_a_smaller_constant_would_be_refuted():
-    """The brute force has teeth: half the shift lies below the truth."""
+    """The brute force can refute: half the shift lies below the exact curve."""
     epsilons = np.array([0.0, 0.5])
     found = curve([2.0], [-2.0], epsilons, prior_std=1.5, weight=0.1, prior_weight=1.0)
     half = GaussianAccountant(sensitivity=0.1 * 2.0 * 1.5 / 2, noise_std=1.0)

@@ -1,4 +1,4 @@
-"""Sums of losses on a lattice, against sums at 50 digits, nested integrals and closed forms."""
+"""Compositions on a grid, compared with sums at 50 digits, nested integrals and closed forms."""
 
 import itertools
 from dataclasses import replace
@@ -31,7 +31,7 @@ def discrete(p, q):
 
 
 def binomial(epsilon, times):
-    """delta of `times` answers of randomized response, j of them wrong: loss (times - 2j) epsilon."""
+    """Exact delta of `times` randomized responses; the loss is (times - 2j) epsilon if j of them are flipped."""
     loss = mp.mpf(epsilon)
     log_right = -mp.log1p(mp.exp(-loss))
 
@@ -52,13 +52,13 @@ def binomial(epsilon, times):
 
 
 def outcomes(pair, times=1):
-    """(P mass, Q mass) of every outcome of repeated finite releases, equal losses apart."""
+    """(P mass, Q mass) of every outcome of repeated discrete releases; equal losses are not merged."""
     single = [(mp.exp(p), mp.exp(q)) for p, q in zip(pair.log_p, pair.log_q, strict=True)]
     return [(mp.fprod(p for p, _ in o), mp.fprod(q for _, q in o)) for o in itertools.product(single, repeat=times)]
 
 
 def brute(*members):
-    """delta by enumeration."""
+    """Exact delta by enumeration."""
     is_envelope = [(mp.mpf(1), mp.mpf(1))]
     for pair, times in members:
         is_envelope = [(p * r, q * s) for p, q in is_envelope for r, s in outcomes(pair, times)]
@@ -82,7 +82,7 @@ def laplace(shift):
 
 
 def with_laplace(shift, delta, cuts=()):
-    """Add the loss of one Laplace release: atoms at its ends, density e^{(l - shift)/2}/4 between."""
+    """Compose with one Laplace release: loss atoms at +-shift and density e^{(l - shift)/2}/4 between them."""
     shift = mp.mpf(shift)
 
     def result(at):
@@ -94,13 +94,13 @@ def with_laplace(shift, delta, cuts=()):
 
 
 def with_finite(pair, delta):
-    """Add a finite loss: E delta(at - L)."""
+    """Compose with a discrete loss: E delta(at - L)."""
     single = outcomes(pair)
     return lambda at: mp.fsum(p * (delta(at - mp.log(p / q)) if q else 1) for p, q in single if p)
 
 
 def settles(members, truth, log_delta, loose=LOOSE, flat=0.0):
-    """The epsilon at this delta is not below the truth, and little above it; `flat`, or delta is, relatively."""
+    """Check that epsilon (with `flat`, delta) is at least the exact value and exceeds it only slightly."""
     found, goal = ProductPair(members=tuple(members)).least_epsilon(log_delta), mp.exp(log_delta)
     most = mp.fsum(times * mp.mpf(pair.max_divergence) for pair, times in members)
     assert truth(found) <= goal * (1 + mp.mpf(10) ** -9) or most > found >= most * (1 - 1e-15)  # a sum of floats
@@ -138,7 +138,7 @@ def test_the_curve_of_randomized_response(epsilon, times, at):
 
 
 def test_losses_far_above_the_centre_are_resolved_on_further_grids():
-    """Tilted masses span more than a float's exponents: what underflows must not vanish."""
+    """Tilted masses span more than the exponents of a float; masses that underflow must not be dropped."""
     truth, members = binomial(0.5, 40_000), ((binary_pair(0.5), 40_000),)
     at = np.array([9700.0, 9800.0, 9900.0, 10_000.0])
     found = ProductPair(members=members).log_delta(at)
@@ -172,7 +172,7 @@ def test_gaussians_have_a_closed_form(mu, times, log_delta):
 
 
 def test_large_losses_composed_with_a_small_loss():
-    """Losses of half a million, beside one so small that no lattice has a node for it."""
+    """Losses of half a million, composed with one so small that no grid resolves it."""
     at, truth = np.array([5e5, 5e5 + 1200]), gaussian(mp.mpf(1000))
     found = ProductPair(members=((GaussianPair(mu=1000.0), 1), (binary_pair(1e-9), 1))).log_delta(at)
     for x, log_delta in zip(at, found, strict=True):
@@ -215,14 +215,14 @@ def test_finite_mechanisms_by_enumeration(seed):
             log_delta = float(product.log_delta(np.float64(at)))
             assert mp.exp(log_delta) >= truth(at) * (1 - mp.mpf(10) ** -12)
             assert mp.exp(log_delta) <= truth(at - 2 * LOOSE) + 4 * LOOSE
-        failing, total = float(truth(1e6)), float(truth(0.0))
+        infinite, total = float(truth(1e6)), float(truth(0.0))
         for share in (0.0, 0.3, 0.99):
-            delta = failing + max(share * (total - failing), 1e-5)
+            delta = infinite + max(share * (total - infinite), 1e-5)
             settles(turned, truth, np.log(min(delta, 0.999)), 2 * LOOSE, flat=1e-5)
 
 
 def test_multiples_of_one_loss_that_rounding_places_above_their_node():
-    """3 * 0.7 lies below 2.1 in floats: the mass must not go to an infinite loss."""
+    """3 * 0.7 is below 2.1 in floats; the mass must not become infinity mass."""
     members = [(binary_pair(0.7), 200), (binary_pair(2.1), 1)]
 
     def truth(at):
@@ -258,16 +258,16 @@ def test_a_composition_of_zero_losses_has_zero_delta():
 
 def test_below_the_infinity_mass_epsilon_is_infinite():
     pair = discrete([1e-3, 0.0, 0.5, 0.4], [0.0, 1e-3, 0.4, 0.5])
-    failing = 1 - (1 - np.exp(pair.log_p[0])) ** 5
+    infinite = 1 - (1 - np.exp(pair.log_p[0])) ** 5
     product = ProductPair(members=((pair, 5),))
-    assert product.least_epsilon(np.log(failing * (1 - 1e-6))) == np.inf
-    assert product.least_epsilon(np.log(failing * (1 + 1e-6))) < 5.0
-    assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(failing, rel=1e-9)
+    assert product.least_epsilon(np.log(infinite * (1 - 1e-6))) == np.inf
+    assert product.least_epsilon(np.log(infinite * (1 + 1e-6))) < 5.0
+    assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(infinite, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e5, 1e7, 1e12])
 def test_losses_further_apart_than_the_represented_range(epsilon):
-    """No node of the lattice lies within hundreds of nats of the place that is asked for."""
+    """No node of the grid lies within hundreds of nats of the requested epsilon."""
     product = ProductPair(members=((binary_pair(epsilon), 30),))
     assert (product.log_delta(epsilon * np.array([0.1, 0.5, 29.9])) >= -1e-9).all()
     assert product.least_epsilon(np.log(0.9)) == pytest.approx(30 * epsilon, rel=1e-6)
@@ -288,7 +288,7 @@ def test_nan_is_no_guarantee():
 
 
 def test_the_composed_curve_is_an_upper_bound_everywhere():
-    """Far from where it is sharp as well; zero information below its window."""
+    """Also far from its centre; log delta is 0 below the truncation bound."""
     members, truth = ((binary_pair(0.3), 50),), binomial(0.3, 50)
     for made in (grid.compose_at_epsilon(members, 4.0), grid.compose_at_log_delta(members, np.log(1e-8))):
         for at in np.linspace(-16.0, 16.0, 40):

@@ -1,4 +1,4 @@
-"""The masses that a lattice adds up: none is lost, none is no number."""
+"""The masses of a convolution on a grid: none is lost and none is NaN."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def test_a_wide_distribution_in_wide_cells_has_finite_masses():
 
 
 def test_the_rounding_error_of_the_transform_is_added():
-    """Against sums of products in extended precision: no mass is below them, however small it is."""
+    """No mass is below the sum of products in extended precision, however small it is."""
     rng, times = np.random.default_rng(3), 40
     tilted = np.exp(rng.uniform(-30.0, 0.0, 33))
     tilted[16] += 4.0

@@ -1,4 +1,4 @@
-"""Groups: every route is valid and the least is taken; what knows its mechanism is never above what does not."""
+"""Groups: every route is valid and the smallest is reported; a mechanism's own bound is at most the general one."""
 
 import itertools
 
@@ -32,7 +32,7 @@ EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
 @pytest.mark.parametrize("size", [2, 5])
 def test_a_chain_of_distributions_costs_at_most_its_group(size, rng):
-    """Random chains P_0, ..., P_size: the account knows the neighbours, the truth is about the two ends."""
+    """Random chains P_0, ..., P_size: the account uses neighbours; the exact value is that of the two ends."""
     for spread in (0.05, 1.0):
         tilts = np.cumsum(spread * rng.standard_normal((size + 1, 4)), axis=0)
         chain = [np.exp(row - np.logaddexp.reduce(row)) for row in tilts]

@@ -1,4 +1,4 @@
-"""What holds for every account, whatever its class."""
+"""Properties of every account, for all classes."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ def close(x, y, relative=1e-9):
 
 
 def same_numbers(one, other):
-    few = EPSILONS[[2, 8]]  # a composed account lays a lattice for each
+    few = EPSILONS[[2, 8]]  # a composed account needs one grid for each
     return (
         close(one.rdp(ORDERS), other.rdp(ORDERS))
         and close(one.delta(few), other.delta(few))
@@ -47,7 +47,7 @@ def same_numbers(one, other):
 
 
 def or_none(build):
-    """The account, or None where a group's failure probability reaches one, which is refused in words."""
+    """The account, or None if the infinity mass of a group reaches 1, which is refused."""
     try:
         return build()
     except ValueError as error:
@@ -117,7 +117,7 @@ def test_routes(account, delta):
 
 @given(hardly_any())
 def test_every_private_release_has_a_positive_cost(account):
-    """However small the parameters: squares, halves and products of losses vanish in a double."""
+    """For all parameters, although squares, halves and products of small losses underflow."""
     assert account.pure_epsilon > 0
     assert account.zcdp > 0
     assert (account.rdp(ORDERS) > 0).all()

@@ -1,4 +1,4 @@
-"""What accounts of other packages may say wrong in their bounds is refused; no view turns it into a number."""
+"""Invalid bounds of accounts of other packages are refused in every view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def test_an_infinity_mass_that_rounds_to_one_composes() -> None:
 
 @dataclass(frozen=True)
 class BrokenPair(ps.LossPair):
-    """A pair whose privacy curve, or its inverse, is no number."""
+    """A pair whose privacy curve, or its inverse, is NaN."""
 
     value: float
 

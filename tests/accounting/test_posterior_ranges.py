@@ -1,4 +1,4 @@
-"""Posterior accounts at the ends of what their parameters may be: an error that says the range, or a valid number."""
+"""Posterior accounts at the limits of their parameters: an error that states the range, or a valid number."""
 
 import mpmath as mp
 import numpy as np
@@ -74,7 +74,7 @@ def test_at_large_priors_the_renyi_curve_is_the_normal_limits(prior):
 @pytest.mark.parametrize("prior", [1e-150, 1e-100, 1e-17])
 @pytest.mark.parametrize("group", [1, 3])
 def test_a_tiny_prior_has_nearly_infinite_cost(prior, group):
-    """P is all but surely one, Q zero."""
+    """P is nearly concentrated at 1 and Q at 0."""
     for model in models(prior)[:3]:
         account = PosteriorAccountant(model=model, n=group).group(group)
         assert (account.epsilon([1e-6, 0.5]) > 0.1 / prior).all()
@@ -94,7 +94,7 @@ def test_a_tiny_prior_has_nearly_infinite_cost(prior, group):
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_integral_beyond_the_floats_is_rounded_up(pair):
-    """delta is all but one there; what cannot be computed is no small number."""
+    """delta is nearly 1 there; a value that cannot be computed must not be small."""
     try:
         assert pair.log_delta(np.array([1.0]))[0] == 0.0
     except NumericalFailure as error:

@@ -1,4 +1,4 @@
-"""Losses that add up: the contour against closed forms, one member's own curve, and a direct integral."""
+"""Compositions by contour integral, compared with closed forms, single curves and a direct integral."""
 
 import numpy as np
 import pytest
@@ -140,7 +140,7 @@ def test_real_valued_records_keep_their_slack():
 
 
 def dominated(account):
-    """Whether one product stands for the account, with a member that dominates both orders of the neighbours."""
+    """True if the account has one product pair with a member that dominates both orders of the neighbours."""
     (product,) = account.pairs
     return any(isinstance(part, BoundsEnvelope) for part, _ in product.members)
 
@@ -156,14 +156,14 @@ def test_members_that_may_be_worst_for_opposite_neighbours_are_dominated_first()
 
 
 def curve_of(account):
-    """The privacy curve of each member of the family that the account ranges over."""
+    """Privacy curves of all members of the family over which the account is maximized."""
     (envelope,) = account.bounds.pairs
     assert isinstance(envelope, BetaEnvelope)
     return envelope._curve
 
 
 def test_the_certified_search_does_not_change_the_other_members():
-    """A Dirichlet posterior of equal priors has one Beta pair too: the sums of the other's records are not its own."""
+    """A Dirichlet posterior of equal priors has one Beta pair too, but not the sums of the other account's records."""
     beta = PosteriorAccountant(model=BetaBernoulli(alpha=0.2, beta=0.2), n=5)
     shares = PosteriorAccountant(model=DirichletCategorical(alpha=(5.0, 5.0, 5.0)), n=5)
     a, b, epsilon = np.array([1.2, 2.2]), np.array([3.2, 2.2]), np.array([0.5, 0.5])
@@ -212,7 +212,7 @@ def test_complex_functions_on_the_real_line_and_off_it():
 
 
 def test_several_draws_of_a_posterior_have_a_bound_at_the_smallest_delta():
-    """There no contour settles the members of the family, and each is bounded by its best order."""
+    """There the contour has no tight bound, and each member is bounded by its Rényi conversion."""
     account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.2, draws=4)
     (envelope,) = account.bounds.pairs
     least = max(pair.least_epsilon(np.log(1e-300)) for pair in envelope.members)

@@ -1,4 +1,4 @@
-"""Rényi curves are rounded up: never below 130 digits that start from the stored doubles, however near the limit."""
+"""Rényi curves are rounded up: never below 130 digits computed from the stored doubles, also near the limit."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Chords and tables at their ends: no orders, one node, no loss; and values of wrong types in accounts and ledgers."""
+"""Chords and tables in limiting cases: no orders, one node, no loss; and wrong types in accounts and ledgers."""
 
 import numpy as np
 import pytest

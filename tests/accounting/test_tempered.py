@@ -1,4 +1,4 @@
-"""One draw at a temperature: every claim against brute force over data sets, by quadrature of its own."""
+"""One draw at a temperature: every account compared with brute force over datasets by independent quadrature."""
 
 import itertools
 from dataclasses import replace
@@ -134,7 +134,7 @@ def test_three_proportions_do_not_exceed_the_account():
 
 @pytest.mark.parametrize(("n", "temperature", "low", "epsilon"), [(30, 2.0, 0.1, 0.7), (200, 1.0, 0.05, 1.4)])
 def test_the_exact_curve_far_in_its_tail(n, temperature, low, epsilon):
-    """The worst sum at thirty digits, where delta is far below what a difference of doubles could tell."""
+    """The worst sum at thirty digits, for a delta far below the resolution of a difference of doubles."""
     account = TemperedAccountant(model=TWO, n=n, temperature=temperature, truncation=low)
     claimed = float(account.log_delta(epsilon))
     with mp.workdps(30):
@@ -225,7 +225,7 @@ def test_views_are_the_minimum_of_two_bounds():
     ],
 )
 def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
-    """At fifty digits, from the very floats that the draw is held between."""
+    """At fifty digits, for the floats that truncate the draw."""
     account = TemperedAccountant(model=model, n=9, temperature=1.5, truncation=truncation)
     with mp.workdps(50):
         low, high = map(mp.mpf, account.parameter_bounds)
@@ -242,7 +242,7 @@ def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
 
 
 def test_the_curvature_survives_a_high_temperature():
-    """(shape - 1 + n)/T cancels where it is taken from the tempered shape."""
+    """(shape - 1 + n)/T would cancel if computed from the tempered shape."""
     model = GammaExponential(shape=1e-3, rate=1, upper=2.0)
     account = TemperedAccountant(model=model, n=1, temperature=1e12, truncation=(0.5, 2.0))
     assert account.shift == pytest.approx(2.0 * 2.0 / np.sqrt(1e-3 * 1e12), rel=1e-12)

@@ -1,4 +1,4 @@
-"""Rényi curves of draws at a temperature: beside fifty digits, every sum of few records, and broken copies."""
+"""Rényi curves of draws at a temperature, compared with fifty digits, all sums of few records, and mutants."""
 
 import functools
 from dataclasses import replace
@@ -90,7 +90,7 @@ def sums(name, n, moved=1, count=9):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("moved", [1, 2])
 def test_no_sum_exceeds_the_account_at_fifty_digits(name, order, moved):
-    """Whole sums: all of them, and the claim is the largest. Any numbers: the largest of a few is next to the claim."""
+    """For whole sums the account is the maximum over all; for real sums it is close to the maximum over a few."""
     n, temperature = 4, 2.0
     others, most, least = sums(name, n, moved)
     truth = max(
@@ -128,7 +128,7 @@ def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
 
 
 def test_the_closed_forms_are_not_smaller():
-    """The ratios of old to new at the worst pair: up to 3.6 for few records, 1.04 for 100,000."""
+    """Ratios of the closed forms to the account: up to 3.6 for few records, 1.04 for 100,000."""
     found = {
         n: account_of("beta", n)._closed_forms.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
         for n in (3, 50, 1000, 100_000)
@@ -251,7 +251,7 @@ def test_a_deviation_that_is_nan_raises(monkeypatch):
 
 
 def test_groups_compositions_and_epsilon_improve_on_the_closed_forms():
-    """Closed forms alone, which were all that there was: real records, groups and compositions."""
+    """Compared with the closed forms alone, for real-valued records, groups and compositions."""
     for name in ("real beta", "poisson", "exponential"):
         account = account_of(name, 40)
         closed = replace(account)._bounds_from(account._closed_forms)

@@ -1,4 +1,4 @@
-"""The privacy curve over every sum of records, and the search in blocks that finds it: by quadrature of its own."""
+"""The largest privacy curve over all sums of records and its block search, checked by independent quadrature."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ CASES = {  # family, epsilon
 
 
 def by_hand(family, epsilon, sums):
-    """log delta of the pairs with these sums, from both densities on a grid: no threshold, no bound."""
+    """Log delta of the pairs with these sums by direct summation of both densities on a grid."""
     half = float(special.logit(family.high))
     y, weights = half * POINTS, np.log(half * WEIGHTS)
     total = family.a + family.b + family.step * family.n
@@ -81,7 +81,7 @@ def test_no_member_exceeds_the_bound_of_its_block(rng):
 
 
 def exactly(family, epsilon, s):
-    """log delta of one pair at fifty digits."""
+    """Log delta of one pair at fifty digits."""
     with mp.workdps(50):
         a, b, step = map(mp.mpf, (family.a, family.b, family.step))
         half = mp.log(mp.mpf(family.high) / (1 - mp.mpf(family.high)))
@@ -168,7 +168,7 @@ def test_a_search_at_its_iteration_limit_returns_an_upper_bound(monkeypatch):
 
 @pytest.mark.parametrize("last", [0, 1, 2, 3, 10, 1000])
 def test_the_largest_of_several_functions_of_a_sum(last, rng):
-    """Against every value, where a block's bound is far above its members."""
+    """Compared with all values, with block bounds far above the values in the block."""
     values = np.cumsum(rng.normal(size=(3, last + 1)), axis=1)
 
     def bounds(low, high, at):

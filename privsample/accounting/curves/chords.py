@@ -39,9 +39,9 @@ class RenyiChords:
             excess = np.geomspace(*(_ORDERS if count >= _MANY else _FEWER_ORDERS), count)
         else:
             half, top = count // 2 + 1, order_limit - 1.0
-            beside = top * np.geomspace(_NEXT_TO_LIMIT if count >= _MANY else 1e-3, 0.5, half)
+            distances = top * np.geomspace(_NEXT_TO_LIMIT if count >= _MANY else 1e-3, 0.5, half)
             least = min((_ORDERS if count >= _MANY else _FEWER_ORDERS)[0], top * 1e-3)
-            excess = np.unique(np.append(np.geomspace(least, top / 2, half), top - beside))
+            excess = np.unique(np.append(np.geomspace(least, top / 2, half), top - distances))
         excess = excess[(excess > 0.0) & (1.0 + excess < order_limit) & (1.0 + excess > 1.0)]
         if not excess.size:
             return RenyiChords(np.array([1.0]), np.array([np.inf]))

@@ -30,12 +30,12 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
     Raises NumericalFailure if a support is not found or ends beyond 2^992, or if the two rules do not agree.
     """
     low, mode, high, peak = _support(log_f, _search_points(rows) if ends is None else _search_points_up_to(ends))
-    nowhere = np.isneginf(peak)
-    if ends is None and not (nowhere | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
+    empty = np.isneginf(peak)
+    if ends is None and not (empty | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
         raise NumericalFailure(
             "a privacy curve's integrand does not decrease by e^-60 before 2^992; no guarantee is claimed"
         )
-    shift = np.where(nowhere, 0.0, peak)
+    shift = np.where(empty, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
     total = np.zeros(rows)
     # A log-concave function that has decreased by e^-DROP over a width has at most e^-DROP times that width beyond it.
@@ -53,7 +53,7 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
         at, left, right = at[~settled], left[~settled], right[~settled]
         middle = left / 2 + right / 2
         at, left, right = np.tile(at, 2), np.concatenate([left, middle]), np.concatenate([middle, right])
-    return np.where(nowhere, -np.inf, shift + np.log(np.where(nowhere, 1.0, total + error)) + _RELATIVE_ERROR)
+    return np.where(empty, -np.inf, shift + np.log(np.where(empty, 1.0, total + error)) + _RELATIVE_ERROR)
 
 
 def _two_rules(

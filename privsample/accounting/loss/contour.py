@@ -117,8 +117,8 @@ def _log_mgf_with_error(members: Members, t: ComplexArray) -> tuple[ComplexArray
         if isinstance(pair, SmoothRows):
             total = total + times * pair.log_mgf(t)
         else:
-            own, beside = pair.log_mgf_with_error(t.ravel())
-            total, error = total + times * own.reshape(t.shape), error + times * beside.reshape(t.shape)
+            value, bound = pair.log_mgf_with_error(t.ravel())
+            total, error = total + times * value.reshape(t.shape), error + times * bound.reshape(t.shape)
     return total, error
 
 
