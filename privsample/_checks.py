@@ -136,7 +136,8 @@ def check_memory(numbers: int, *, lower: str) -> None:
     """
     if not numbers <= _MOST_NUMBERS:
         raise ValueError(
-            f"{_readable_count(numbers)} numbers would have to be held in memory at once, at most {_MOST_NUMBERS:,}: lower {lower}"
+            f"{_readable_count(numbers)} numbers would have to be held in memory at once, at most {_MOST_NUMBERS:,}: "
+            f"lower {lower}"
         )
 
 
