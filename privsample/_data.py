@@ -39,10 +39,12 @@ _TEXT_COLUMN = (
 
 
 def _is_numpy(data: Any) -> bool:
+    """True if the data have a NumPy dtype."""
     return isinstance(getattr(data, "dtype", None), np.dtype)
 
 
 def _from_array(data: Any) -> Iterator[NDArray[Any]]:
+    """The chunks of an array or sequence."""
     if isinstance(data, (list, tuple)):
         array = np.fromiter((as_float(item) for item in data), dtype=np.float64, count=len(data))
     elif isinstance(data, (str, bytes)) or not hasattr(data, "__array__"):
@@ -93,6 +95,7 @@ def as_float(item: Any) -> float:
 
 
 def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
+    """The chunks of an Arrow stream of tables or arrays with one column."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -129,6 +132,7 @@ def _prefetch(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _check_type(kind: Any) -> None:
+    """Raise SchemaError unless the Arrow type holds numbers or booleans."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -141,6 +145,7 @@ def _check_type(kind: Any) -> None:
 
 
 def _numbers(array: Any) -> NDArray[Any]:
+    """An Arrow array as a NumPy array of numbers; nulls become NaN."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):

@@ -11,7 +11,7 @@ from scipy import special
 from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
-LEAST_LOSS = 2.0**-450
+LEAST_LOSS = 2.0**-450  # its square does not underflow
 _EXACT_PARTS = 1e-290  # a product above this has exact parts: none of them underflows
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)

@@ -96,6 +96,7 @@ class TabulatedRenyi(Memo):
 
     @cached
     def _chords(self) -> RenyiChords:
+        """The table of the Rényi curve."""
         return RenyiChords.of(self.bounds.renyi, self.bounds.order_limit, table_size(self.cost))
 
     def __call__(self, orders: FloatArray) -> FloatArray:
@@ -145,6 +146,7 @@ class TabulatedPair(LossPair):
 
     @cached
     def _chords(self) -> CurveChords:
+        """The table of the privacy curve; on a grid, one composition gives several values."""
         shared = _PER_GRID if isinstance(self.pair, ProductPair) else 1.0
         return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.pair.curve_cost / shared))
 
@@ -192,6 +194,7 @@ class TabulatedPair(LossPair):
 
     @cached
     def _renyi_chords(self) -> RenyiChords:
+        """The table of the Rényi curve."""
         if not self.renyi_is_integral:
             return RenyiChords.of(self.pair.renyi, self.order_limit, table_size(self.pair.renyi_cost))
         curves = self.log_delta, self.reverse().log_delta
@@ -204,6 +207,7 @@ class TabulatedPair(LossPair):
 
     @cached
     def _reversed(self) -> "TabulatedPair":
+        """The tabulated reversed pair, created once."""
         back = self.pair.reverse()
         return self if back == self.pair else TabulatedPair(pair=back)
 

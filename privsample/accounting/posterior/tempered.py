@@ -142,6 +142,7 @@ class TemperedAccountant(Accountant):
 
     @cached
     def _log_ratio(self) -> LogRatio:
+        """Range, slope and convexity of the log likelihood ratio of two records, from the model."""
         return self.model.log_ratio(self.n, self.temperature, self.parameter_bounds)
 
     def _bounds(self) -> PrivacyBounds:
