@@ -2,7 +2,7 @@
 
 With w(z) = 1 - q + q e^{mu z - mu^2/2} and q the sampling rate, every moment is an integral of phi(z) w(z)^s. The
 integrand is analytic for |Im z| < pi/mu, where the trapezoidal rule converges exponentially. Proofs:
-docs/notes/contour.md, "The Gaussian on a Poisson sample". Source of the pair: Mironov, Talwar and Zhang 2019, Theorem
+docs/notes/contour.md, section 6. Source of the pair: Mironov, Talwar and Zhang 2019, Theorem
 4;
 Zhu and Wang 2019.
 """
@@ -92,7 +92,7 @@ class PoissonGaussianPair(SmoothPair):
     def log_decay(self, c: float, widths: FloatArray) -> FloatArray:
         """Bound of log |M(c + iw)/M(c)|, by a path of integration off the real line.
 
-        See contour.md, "A certified fall".
+        See contour.md, section 6.3.
         """
         s = float(self._exponent(np.asarray(c)))
         line = _line(self, s, float(_step(s, self.mu, self.rate)) / 2)
@@ -210,7 +210,7 @@ def _log_growth(s: FloatArray | float, mu: float, rate: float, height: FloatArra
     """Bound of the log growth of the integral of |phi w^s| from the real line to this height.
 
     |w| increases nowhere; it decreases by at most the factor cos(mu height/2), and to at least 1 - rate while
-    mu height <= pi/2 (contour.md, "Quadrature").
+    mu height <= pi/2 (contour.md, section 6.1).
     """
     turn, down = mu * height, np.maximum(-np.asarray(s), 0.0)
     by_turn = -down * np.log(np.cos(np.minimum(turn / 2, 1.55)))
@@ -335,7 +335,7 @@ def _move_up(line: _Line, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _fall_off_the_line(line: _Line, width: float) -> float:
     """The least bound over the paths z + i y(z), y = height times a power of the slope.
 
-    See contour.md, "A certified fall".
+    See contour.md, section 6.3.
     """
     mu, s, mass, slope, rest = line.mu, line.s, line.mass, line.slope, line.rest
     shape = slope**_POWERS

@@ -108,7 +108,7 @@ class SubsampledAccountant(Accountant):
 
         If the base has an infinity mass, the Rényi curve and the pure epsilon are those of the subsampled pure
         guarantee of the
-        base, conditional on a finite loss (subsampling.md, "Failure").
+        base, conditional on a finite loss (subsampling.md, "Infinity mass").
         """
         exact = self._exact
         if self.base.infinity_mass == 0.0:
