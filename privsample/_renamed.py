@@ -53,6 +53,7 @@ RENAMED: dict[str, str] = {
 UPGRADES: dict[tuple[str, int], Step] = {
     ("BetaQuery", 1): _weight_of_prior,
     ("ConcentratedPosterior", 1): _weight_of_prior,
+    ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
     ("LogisticAccountant", 1): _weight_of_prior,
@@ -61,6 +62,7 @@ UPGRADES: dict[tuple[str, int], Step] = {
     ("PosteriorAccountant", 1): _weight_of_prior,
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),
 }

@@ -1,6 +1,7 @@
 """Bernoulli records, or numbers in [0, 1], with a Beta prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -47,8 +48,8 @@ class BetaBernoulli(Model):
     options: ClassVar[Mapping[str, str]] = {"fractional": "records are numbers from 0 to 1"}
     description = "the share of ones"
 
-    alpha: float
-    beta: float
+    alpha: float = field(kw_only=False)
+    beta: float = field(kw_only=False)
     fractional: bool = False
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """Categorical records with a Dirichlet prior on their proportions."""
 
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Self
 
@@ -49,7 +50,7 @@ class DirichletCategorical(Model):
     records_are_codes = True
     description = "the share of each category"
 
-    alpha: tuple[float, ...]
+    alpha: tuple[float, ...] = field(kw_only=False)
 
     def __post_init__(self) -> None:
         alpha = tuple(

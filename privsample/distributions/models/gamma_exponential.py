@@ -1,6 +1,7 @@
 """Bounded waiting times with a Gamma prior on their rate."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -48,8 +49,8 @@ class GammaExponential(Model):
     options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
     description = "the rate"
 
-    shape: float
-    rate: float
+    shape: float = field(kw_only=False)
+    rate: float = field(kw_only=False)
     upper: float
 
     def __post_init__(self) -> None:

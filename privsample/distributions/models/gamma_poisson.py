@@ -1,6 +1,7 @@
 """Bounded counts with a Gamma prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -49,8 +50,8 @@ class GammaPoisson(Model):
     options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
     description = "the mean count"
 
-    shape: float
-    rate: float
+    shape: float = field(kw_only=False)
+    rate: float = field(kw_only=False)
     upper: int
 
     def __post_init__(self) -> None:

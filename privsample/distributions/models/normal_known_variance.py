@@ -1,6 +1,7 @@
 """Bounded numbers of known variance with a normal prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -57,8 +58,8 @@ class NormalKnownVariance(Model):
     }
     description = "the mean"
 
-    mean: float
-    variance: float
+    mean: float = field(kw_only=False)
+    variance: float = field(kw_only=False)
     noise_variance: float
     bounds: tuple[float, float]
 
