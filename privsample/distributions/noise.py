@@ -373,8 +373,8 @@ class DiscreteGaussianNoise(Noise):
     def log_tail(self, t: FloatArray) -> FloatArray:
         """The smaller of two upper bounds on the log tail, rounded up.
 
-        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020, Proposition 25), the
-        other a geometric series.
+        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020), the other a geometric
+        series.
         """
         last, s = np.floor(np.maximum(t, 0.0)), self.noise_std
         normal = np.log(2) + special.log_ndtr(-last / s)
@@ -387,7 +387,7 @@ class DiscreteGaussianNoise(Noise):
         return float(self.noise_std * np.sqrt(2 * (np.log(2) - log_probability)))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020, Algorithm 3), vectorised."""
+        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020), vectorized."""
         size, s = int(np.prod(shape)), self.noise_std
         proposals = DiscreteLaplaceNoise(scale=min(np.floor(s) + 1, LARGEST_DISCRETE))
         drawn, have = np.empty(size), 0

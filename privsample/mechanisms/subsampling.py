@@ -82,8 +82,8 @@ class Subsampled(Wrapper):
     _account: SubsampledAccountant = field(init=False, repr=False, compare=False)
     command = CommandLine(
         help={
-            "base": 'what runs on the sample, e.g. "gaussian-sum noise-std=2 bounds=0,1"',
-            "scheme": 'how records are drawn, e.g. "poisson-sampling rate=0.1"',
+            "base": 'the mechanism that runs on the sample, e.g. "gaussian-sum noise-std=2 bounds=0,1"',
+            "scheme": 'the sampling scheme, e.g. "poisson-sampling rate=0.1"',
         }
     )
 
@@ -158,7 +158,7 @@ class Subsampled(Wrapper):
         return tuple(
             Neighbours(
                 account=one.accountant,
-                words=case.words,
+                descriptions=case.descriptions,
                 datasets=case.datasets,
                 draw=one_by_one(one),
                 width=case.width + 1,

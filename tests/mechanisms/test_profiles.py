@@ -335,7 +335,7 @@ def test_repair_mends_what_a_solver_leaves_and_refuses_what_is_beyond():
         assert broken_edges(made) == []
         assert np.abs(mended - solved).max() < 40 * size
     apart = programs(ps.ProfileGraph(profiles=np.eye(2), edges=[(0, 1)]), 1e-3)[0]
-    with pytest.raises(Unsolved, match="too much to mend"):
+    with pytest.raises(Unsolved, match="too far to be repaired"):
         repaired(apart, np.tile(np.eye(2), (2, 1, 1)), even=False)
 
 

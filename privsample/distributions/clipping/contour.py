@@ -65,7 +65,7 @@ def saddle_tilt(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[flo
 
 
 def saddle_log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
-    """The saddle-point approximation of log E G(S): cheap, and close wherever the sum is about normal."""
+    """The saddle-point approximation of log E G(S): fast, and accurate if the sum is approximately normal."""
     kernel, factor, direct = _reachable(record, n, kernel)
     if direct is not None:
         return direct
@@ -102,9 +102,9 @@ def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
 
 
 def _reachable(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[NoiseKernel, float, float | None]:
-    """The kernel with each copy that the sum does not reach put where it just does, and the log of a factor (step 3).
+    """The kernel with copies beyond the reach of the sum moved to its end, and the log of a factor (step 3).
 
-    Where the sum reaches no copy at all, log E G(S) comes third: G is an exponential there.
+    If the sum reaches no copy, G is an exponential, and log E G(S) is the third value.
 
     G is log-Lipschitz with the slope `strip`, so what S beyond an end adds is, relative to E G(S), at most
     e^(strip deviation) E[e^(3 strip |S - mean|); S beyond it]: Chernoff's bound puts it below e^-42.
@@ -155,8 +155,8 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
         terms = min(terms, period // 2)
     if not terms <= _TERMS:
         raise ValueError(
-            "the noise is too faint beside the bounds for so few records between them: the likelihood of the sum has "
-            "no smooth form; use .posterior(), which takes the released statistic for the true one, or more noise"
+            "the noise is too small relative to the bounds, and too few records lie between them: the quadrature of "
+            "the likelihood would need too many terms; use .posterior(), which ignores the noise, or more noise"
         )
     line = Contour(tilt, tilted, side, period, int(terms), split)
     return line._replace(tilted=record.tilted(tilt, cut))

@@ -44,7 +44,7 @@ def clipped_posterior(
     Raises
     ------
     ValueError
-        If the noise is too faint beside the bounds where hardly any record lies between them.
+        If the noise is small relative to the bounds, and hardly any record lies between them.
     TypeError
         If the noise is discrete, and the sum is not.
     """

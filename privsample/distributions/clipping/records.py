@@ -18,7 +18,7 @@ ComplexArray = NDArray[np.complex128]
 
 _DEPTH = 60.0  # densities below e^-60 of the largest are left out
 _RULE = 64  # Gauss points a panel: they hold a peak of that depth to 1e-15
-_PHASE = 50.0  # radians of e^(itx) that one panel may turn through beside it
+_PHASE = 50.0  # largest phase of e^(itx) within one panel, in radians
 _PANELS = 2  # beyond so many the closed form is used
 _SPAN = 12.0  # standard deviations of the density that count as its span
 

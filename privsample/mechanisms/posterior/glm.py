@@ -31,7 +31,7 @@ _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
-    """A search that reads the account of exact draws: the sampler affects only the assumptions, and takes time."""
+    """A search that reads the account of exact draws; the sampler affects only the assumptions and the run time."""
     return FreeParameter(
         name=name,
         value=value,
@@ -116,7 +116,7 @@ class LogisticPosterior(Mechanism):
         help={
             "prior_std": "the prior's standard deviation of each coefficient",
             "intercept_std": "the prior's standard deviation of the intercept (default: no intercept)",
-            "sampler": "how to draw: exactly, or by Markov chains (default: auto, exactly where that is quick)",
+            "sampler": "exact draws, or Markov chains (default: auto, exact if the bound on the work permits)",
         },
     )
 

@@ -60,7 +60,7 @@ def column_pair(
 
     return Neighbours(
         account=account,
-        words=(words(first), words(second)),
+        descriptions=(words(first), words(second)),
         datasets=(dataset(first), dataset(second)),
         draw=draw,
         loss=loss,

@@ -78,7 +78,7 @@ class MarkovKernel(PostProcessing):
             decides="matrix",
             from_field=True,
             value=_iterated,
-            advice="the kernel does not forget enough",
+            advice="the kernel does not mix enough",
         ),
     )
     _account: KernelAccountant = field(init=False, repr=False, compare=False)
@@ -113,7 +113,7 @@ class MarkovKernel(PostProcessing):
         """A mutant that moves codes half as often as stated."""
         matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
         example = cls(base=RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=1)), matrix=matrix)
-        bug = "it moves half as often as it is said to"
+        bug = "it moves codes half as often as stated"
         return (Example.with_wrong_fields("markov-kernel", example, matrix=(matrix + np.eye(2)) / 2, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -32,7 +32,7 @@ def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArra
         needed = np.full(symbols, needed.max())
     share = float(needed.sum())
     if not share <= 1.0:
-        raise Unsolved(f"the solver's answer misses an edge by too much to mend: a share of {share:.3g}")
+        raise Unsolved(f"the solver's solution violates an edge too far to be repaired: a share of {share:.3g}")
     mixed = (1.0 - share) * matrices + needed
     return whole_units(mixed if even else np.where((distributions > 0)[:, :, None], mixed, matrices))
 

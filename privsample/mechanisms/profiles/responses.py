@@ -14,7 +14,7 @@ from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
 from privsample.mechanisms.profiles.solver import cheapest_matrices, least_flips, least_matrices
 
-_LARGER_EPSILON = "solved at a larger epsilon"
+_LARGER_EPSILON = "computed for a larger epsilon"
 
 
 def _two_bits() -> ProfileGraph:
@@ -367,12 +367,12 @@ class SmoothCategorical(ProfileMechanism):
 
 @frozen_value
 class LocalResponse(ProfileMechanism):
-    """Randomized response over all symbols, the baseline: one matrix for all profiles, whatever the graph.
+    """Randomized response over all symbols, the baseline: one matrix for all profiles and every graph.
 
-    It hides every observation, hence also every profile; the account states how little of epsilon the profiles then
-    need. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph,
-    or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is
-    public.
+    It hides every observation, and therefore also every profile. The account states the epsilon between profiles, which
+    is at most `epsilon`. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile"
+    (names of the graph, or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the
+    order given; n is public.
 
     Parameters
     ----------
@@ -398,8 +398,7 @@ class LocalResponse(ProfileMechanism):
 
     Notes
     -----
-    Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more); Geumlek 2020, Theorem 26. Kind:
-    exact.
+    Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016 (more); Geumlek 2020, Theorem 26. Kind: exact.
 
     Examples
     --------

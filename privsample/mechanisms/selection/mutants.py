@@ -1,4 +1,4 @@
-"""A deliberately broken selection, for which wrong parameter values alone would not do."""
+"""A deliberately broken selection that no wrong parameter values of RepeatedSelection would give."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ class SelectionWithCount(Wrapper):
         return (
             Neighbours(
                 account=self.accountant,
-                words=("a record of 0", "a record of 1"),
+                descriptions=("a record of 0", "a record of 1"),
                 datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
                 draw=one_by_one(self),
                 loss=loss,

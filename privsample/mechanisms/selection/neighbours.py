@@ -105,7 +105,7 @@ def neighbours_by_score(
     return tuple(
         Neighbours(
             account=one.accountant,
-            words=case.words,
+            descriptions=case.descriptions,
             datasets=case.datasets,
             draw=_padded(one, case.width + 1),
             width=case.width + 1,
@@ -129,7 +129,7 @@ def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
-    """Releases as rows of `width` numbers, zeros without draws; the last number says whether there are draws."""
+    """Releases as rows of `width` numbers, zeros without draws; the last number is 1 if there are draws."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))
