@@ -36,8 +36,8 @@ class Subsampled(Wrapper):
     """A mechanism that runs on a random sample of the records (privacy amplification by subsampling).
 
     `release` takes all records, draws a sample by `scheme`, and releases what `base` draws from it, under the base's
-    names. The sample itself stays secret. `SubsampledAccountant` documents which relations and schemes fit each other.
-    A posterior on a Poisson sample, for instance, needs a public number of records:
+    names. The sample itself stays secret. `SubsampledAccountant` documents the combinations of relation and scheme that
+    have an account. A posterior on a Poisson sample, for instance, needs a public number of records:
     `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`. If
     the base needs a record and the sample is empty, the base gets one missing record, which its public rule replaces.
 

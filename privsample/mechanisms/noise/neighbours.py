@@ -22,7 +22,7 @@ def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
 
 
 def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Dataset]:
-    """A statistic of 0, and one whose first coordinate is `shift`; all other entries are 0."""
+    """A statistic of zeros, and one whose first coordinate is `shift` and whose other coordinates are 0."""
 
     def dataset(first: float) -> Dataset:
         def build() -> FloatArray:

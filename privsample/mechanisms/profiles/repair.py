@@ -9,16 +9,13 @@ from privsample.mechanisms.profiles.program import Program, Unsolved
 
 
 def repaired(program: Program, matrices: FloatArray, *, even: bool) -> FloatArray:
-    """Matrices (m, d, d) in multiples of 2^-53 whose output distributions protect every edge.
+    """Matrices (m, d, d) in multiples of 2^-53 whose output distributions protect every edge; a margin covers rounding.
 
-    A margin covers all rounding.
-
-    Every row is mixed with the least share of one common distribution that repairs the worst edge at each symbol: c(y)
-    = max [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1), the maximum over the edges in both directions, with r =
-    e^epsilon reduced by the margin and a the rounding error of whole units. The share is C = sum of c, and the
-    distribution is c / C. Rows of symbols that never occur are not changed. With `even` the distribution is uniform and
-    is mixed into all rows, so that a symmetric flip stays symmetric. Raises Unsolved if the solver's answer is so
-    inaccurate that no share repairs it.
+    Every row is mixed with one common distribution c / C with weight C, the sum of c. At each symbol, c(y) repairs the
+    worst edge: c(y) = max [Q_i(y) - r Q_j(y)]_+ / (r - 1) + a (r + 1) / (r - 1). The maximum is over the edges in both
+    directions, r is e^epsilon reduced by the margin, and a is the rounding error of whole units. Rows of symbols that
+    never occur are not changed. With `even` the distribution is uniform and is mixed into all rows, so that a symmetric
+    flip stays symmetric. Raises Unsolved if the solver's solution is too inaccurate to be repaired.
     """
     distributions, ends, epsilon = program.distributions, program.ends, program.epsilon
     plain = whole_units(matrices)
