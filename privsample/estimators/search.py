@@ -33,7 +33,7 @@ from privsample.estimators.search_runs import (
     spawn,
     train_and_score,
 )
-from privsample.mechanisms.selection.ranking import silent
+from privsample.mechanisms.selection.ranking import without_warnings
 
 _DELEGATED_DOC = """Call `{}` of the best estimator.
 
@@ -278,7 +278,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             keep=plan.parts == 1,
             process=os.getpid(),
         )
-        with silent():  # threads share warning filters: the filter of one run may be reset by another
+        with without_warnings():  # threads share warning filters: the filter of one run may be reset by another
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(train_and_score)(estimator, spawn(rng), X, y, task, fold)
                 for _, estimator in made

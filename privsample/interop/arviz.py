@@ -101,7 +101,7 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
     engine, source, load = _engine(), Path(path), import_module("xarray").load_dataset
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
-            raise _unreadable(source, "it has no netCDF4 (HDF5) signature")
+            raise _read_error(source, "it has no netCDF4 (HDF5) signature")
     try:
         if engine == "h5netcdf":  # h5netcdf also prints a traceback when a file that it failed to open is collected
             with import_module("h5py").File(source, "r") as probe:
@@ -109,15 +109,15 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
         options = {"engine": engine, "mask_and_scale": False, "decode_times": False}
         posterior = load(str(source), group="posterior", **options)
     except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
-        raise _unreadable(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
+        raise _read_error(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
     draws = {}
     for name, variable in posterior.data_vars.items():
         if not set(SAMPLE_DIMS) <= set(variable.dims) or variable.dtype.kind not in "biuf":
-            raise _unreadable(source, f"its variable {name!r} is not an array of numbers over {SAMPLE_DIMS}")
+            raise _read_error(source, f"its variable {name!r} is not an array of numbers over {SAMPLE_DIMS}")
         values = variable.transpose(*SAMPLE_DIMS, ...).values
         draws[str(name)] = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     if not draws:
-        raise _unreadable(source, "its group 'posterior' is empty")
+        raise _read_error(source, "its group 'posterior' is empty")
     return draws, {k: v for k, v in posterior.attrs.items() if isinstance(v, str) and k not in RESERVED}
 
 
@@ -198,7 +198,7 @@ def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mappin
     return {"dims": {k: list(v) for k, v in dims.items()}, "coords": {k: list(v) for k, v in coords.items()}}
 
 
-def _unreadable(path: Path, wrong: str) -> ValueError:
+def _read_error(path: Path, wrong: str) -> ValueError:
     expected = "Expected a complete netCDF4 file with a group 'posterior' of draws, as write_netcdf makes it"
     return ValueError(f"{path} cannot be read: {wrong}. {expected}; copy the file again, or write it again.")
 

@@ -167,7 +167,7 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"a group must be no larger than n = {self.slots}, got {group}")
 
         def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-            return self._answers_of(outer, np.broadcast_to(data[:1], (count * group,)), rng).reshape(count, group)
+            return self._many_answers(outer, np.broadcast_to(data[:1], (count * group,)), rng).reshape(count, group)
 
         def pair(a: int, b: int) -> Neighbours:
             one, other = (describe_records(group, np.array(code)) for code in (a, b))
@@ -189,11 +189,11 @@ class RandomizedResponse(Mechanism):
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             self._truth(data)  # raises SchemaError before data of a wrong size are repeated
-            return self._answers_of(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
+            return self._many_answers(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
 
         return draw
 
-    def _answers_of(self, outer: Mechanism, records: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _many_answers(self, outer: Mechanism, records: FloatArray, rng: np.random.Generator) -> FloatArray:
         many = with_innermost(outer, self, replace(self, relation=ReplaceOne(n=len(records)), slots=None))
         return many.release(records, rng=rng)["answers"]
 

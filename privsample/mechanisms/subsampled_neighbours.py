@@ -108,7 +108,7 @@ def sum_neighbours(
 
 def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: FloatArray, second: FloatArray) -> Loss:
     """The log ratio, in nats, of two mixtures over the number of times that the differing record is in the sample."""
-    numbers, logs = _log_chances(scheme)
+    numbers, logs = _log_occurrence_probabilities(scheme)
     taken = 0 if isinstance(scheme, PoissonSampling) else scheme.m  # type: ignore[attr-defined]
 
     def log_density(noisy: FloatArray, record: FloatArray) -> FloatArray:
@@ -121,7 +121,7 @@ def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: Float
     return lambda drawn: log_density(drawn[:, :-1], first) - log_density(drawn[:, :-1], second)
 
 
-def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
+def _log_occurrence_probabilities(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
     """The possible numbers of occurrences of one record in a sample, and the logs of their probabilities."""
     if isinstance(scheme, WithReplacement):
         from scipy import stats

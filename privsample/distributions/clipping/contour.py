@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.clipping.few_interior import few_inside
+from privsample.distributions.clipping.few_interior import log_share_few_interior
 from privsample.distributions.clipping.kernels import NoiseKernel
 from privsample.distributions.clipping.records import ClippedRecord, ComplexArray, Tilted
 
@@ -96,7 +96,7 @@ def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
         parts.append(residue + np.log1p(-min(share, 1 - 1e-16)))
         signs.append(1.0)
     if line.split:
-        parts.append(few_inside(record, tilted, n, kernel))
+        parts.append(log_share_few_interior(record, tilted, n, kernel))
         signs.append(1.0)
     return moved + float(special.logsumexp(parts, b=signs))
 

@@ -16,7 +16,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.posterior_shifts import BetaShifts, Shift
-from privsample.distributions.record_sensitivity import RecordSensitivity, one_number
+from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
 
 if TYPE_CHECKING:
     from privsample.distributions.models.noise_aware import NoiseAware
@@ -123,7 +123,7 @@ class Model(Memo, ABC):
     @cached
     def record_sensitivity(self) -> RecordSensitivity:
         """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
-        return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
+        return scalar_sensitivity(self.domain.high - self.domain.low, whole=self.domain.whole)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.

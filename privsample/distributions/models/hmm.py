@@ -183,7 +183,7 @@ def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     return logs - special.logsumexp(logs, axis=1, keepdims=True)
 
 
-def onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
+def project_onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
     """The nearest rows, (rows, K), that are nonnegative with sums `totals`, (rows,): projection onto a simplex.
 
     Source: Held, Wolfe and Crowder 1974.

@@ -19,7 +19,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 from privsample.distributions.domains import Domain
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
@@ -358,7 +358,7 @@ class PrivateGibbsHMM(Mechanism):
         assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
         noisy = histograms + self.distribution.sample(histograms.shape, source)
-        parts = [onto_counts(noisy[:, part], totals) for part in self.model.features]
+        parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 
     @property

@@ -22,7 +22,7 @@ from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itse
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_drawn
+from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_of_draws
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
@@ -164,7 +164,7 @@ class LogisticPosterior(Mechanism):
         return logistic_neighbours(self, group)
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
-        return partial(rows_drawn, self) if outer is self and self.draws == 1 else None
+        return partial(rows_of_draws, self) if outer is self and self.draws == 1 else None
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and diagnostics of the sampler.

@@ -101,7 +101,7 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
         account=one.accountant,
         descriptions=(words(1.0), words(-1.0)),
         datasets=(dataset(1.0), dataset(-1.0)),
-        draw=partial(rows_drawn, one),
+        draw=partial(rows_of_draws, one),
         loss=lambda drawn: rows.loss(drawn[:, 0], drawn[:, 1 if drawn.shape[1] > 1 and not intercept else -1], weight),
         width=one.features + intercept,
     )
@@ -124,13 +124,13 @@ def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
         account=one.accountant,
         descriptions=(f"{among} ({one.norm:.4g}) with label 1", f"{among} ({one.norm:.4g}) with label 0"),
         datasets=(dataset(1.0), dataset(0.0)),
-        draw=partial(rows_drawn, one),
+        draw=partial(rows_of_draws, one),
         loss=None if rest % 2 else lambda drawn: weight * (one.norm * drawn[:, 0] + drawn[:, -1]),
         width=one.features + 1,
     )
 
 
-def rows_drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+def rows_of_draws(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
     """`count` draws in rows, from as few releases as remain exact."""
     blocks = []
     while count:

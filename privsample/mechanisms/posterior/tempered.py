@@ -18,7 +18,7 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours, records_outside_group
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 from privsample.mechanisms.posterior.neighbours import LogDensity
-from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_others
+from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_common_records
 
 _ADVICE = "narrow the truncation, or ask for fewer draws"
 
@@ -136,7 +136,7 @@ class TemperedPosterior(ConjugateMechanism):
         return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
 
     def _worst_others(self, records: Records, group: int) -> list[int]:
-        return worst_others(self._draw_distribution, self.model, self.n, records, group)
+        return worst_common_records(self._draw_distribution, self.model, self.n, records, group)
 
     def _worst_categories(self, group: int) -> tuple[Neighbours, ...]:
         """Worst pairs for several categories.

@@ -20,7 +20,7 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
-from privsample.mechanisms.selection.repetition import checked_mechanism
+from privsample.mechanisms.selection.repetition import check_mechanism_type
 
 _MOST_MARGIN = 0.5 - 2.0**-40
 _ADVICE = "make the base more private, or draw fewer vectors"
@@ -87,7 +87,7 @@ class BernoulliSampling(Wrapper):
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         width = _width(self.base) if self.dimension is None else self.dimension
         set_fields(self, dimension=positive_integer(dimension=width))
         account = self.accountant

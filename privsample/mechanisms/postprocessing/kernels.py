@@ -19,7 +19,7 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.postprocessing.convolution import PostProcessing
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.selection.repetition import checked_mechanism
+from privsample.mechanisms.selection.repetition import check_mechanism_type
 from privsample.relations import ReplaceOne
 
 _MOST_STEPS = 1 << 20
@@ -85,7 +85,7 @@ class MarkovKernel(PostProcessing):
     command = CommandLine(help={"matrix": "one row of probabilities for each code, e.g. 0.7,0.3;0.2,0.8"})
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         count = self.base.code_count()
         account = KernelAccountant(base=self.base.accountant, matrix=self.matrix)
         if len(account.matrix) != count:

@@ -16,10 +16,10 @@ from privsample.distributions.profile_graph import Name, ProfileGraph
 from privsample.distributions.steps.channels import (
     IntArray,
     Sampler,
+    is_multiple_of_unit,
     output_distributions,
     response,
     response_change,
-    written_exactly,
 )
 from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.arguments import CommandLine
@@ -29,8 +29,8 @@ from privsample.mechanisms.codes import after_kernels, code_loss, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.neighbours import Dataset, Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
-from privsample.mechanisms.profiles.repair import kept, repaired
+from privsample.mechanisms.profiles.program import Program, SolverFailed, joint_program, programs
+from privsample.mechanisms.profiles.repair import protects_edges, repaired
 from privsample.relations import ProfileEdge
 
 _MOST = 50.0  # upper end of the search: randomized response changes nothing there in doubles
@@ -95,7 +95,7 @@ class ProfileMechanism(Mechanism):
         set_fields(self, missing=missing)
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
-        if matrices.shape != (*self.graph.distributions.shape, self.graph.symbols) or not written_exactly(matrices):
+        if matrices.shape != (*self.graph.distributions.shape, self.graph.symbols) or not is_multiple_of_unit(matrices):
             raise ValueError("matrices must be of shape (profiles, d, d), in multiples of 2^-53, rows adding up to one")
         matrices.flags.writeable = False
         set_fields(self, matrices=matrices)
@@ -116,9 +116,9 @@ class ProfileMechanism(Mechanism):
         todo = [
             each
             for each in programs(graph, self.epsilon)
-            if not (aim and kept(each.distributions, each.ends, each.epsilon))
+            if not (aim and protects_edges(each.distributions, each.ends, each.epsilon))
         ]
-        for program in [joined(todo)] if self._solves_jointly and todo else todo:
+        for program in [joint_program(todo)] if self._solves_jointly and todo else todo:
             result[program.members] = self._solve_or_fail(self._part, program)
         for program in todo:
             result[program.members] = self._solve_or_fail(self._repaired_or_response, program, result[program.members])
@@ -127,7 +127,7 @@ class ProfileMechanism(Mechanism):
     def _solve_or_fail(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
         try:
             return step(program, *more)
-        except Unsolved as error:
+        except SolverFailed as error:
             raise NumericalFailure(self._failure(program, error)) from None
 
     def _repaired_or_response(self, program: Program, raw: FloatArray) -> FloatArray:
@@ -267,8 +267,8 @@ class ProfileMechanism(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         profile, _ = self._columns(data)
         counts = np.bincount(profile, minlength=len(self.graph))
-        silent = int((counts == 0).sum())
-        facts = self.domain.count_problems(chunks(data["symbol"])) | {"profiles without observations": silent}
+        unobserved = int((counts == 0).sum())
+        facts = self.domain.count_problems(chunks(data["symbol"])) | {"profiles without observations": unobserved}
         return CuratorNotes(
             title=f"{count_noun(len(profile), 'observation')}, expected {self.domain.description}", facts=facts
         )

@@ -36,10 +36,10 @@ class SelectionWithCount(Wrapper):
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
         runs = self.repetitions.sample(rng)
-        answers = self._asked(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
+        answers = self._repeated_responses(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
         return {"answers": answers.max(axis=1), "runs": np.array([runs])}
 
-    def _asked(self, runs: int) -> RandomizedResponse:
+    def _repeated_responses(self, runs: int) -> RandomizedResponse:
         return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

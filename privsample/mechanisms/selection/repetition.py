@@ -36,7 +36,7 @@ from privsample.mechanisms.selection.neighbours import (
     low_losses_first,
     neighbours_by_score,
 )
-from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
+from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, without_warnings
 from privsample.relations import ReplaceOne
 
 Score = str | Callable[[Release], float] | None
@@ -50,7 +50,7 @@ def _negative_binomial(more: float, fields: Mapping[str, Any]) -> RepetitionDist
 
 
 def _account_of_one_run(fields: Mapping[str, Any]) -> Accountant:
-    return checked_mechanism(fields["base"]).accountant
+    return check_mechanism_type(fields["base"]).accountant
 
 
 @frozen_value
@@ -115,7 +115,7 @@ class RepeatedSelection(Wrapper):
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         repetitions = check_repetition_distribution(self.repetitions, "repetitions")
         set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
 
@@ -200,7 +200,7 @@ class ConditionalSelection(Wrapper):
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         set_fields(
             self,
             threshold=finite(threshold=self.threshold),
@@ -240,7 +240,7 @@ class ConditionalSelection(Wrapper):
 
 def _one_run(base: Mechanism, score: Score, statistic: Any, rng: np.random.Generator) -> tuple[Rank, Draws]:
     """The rank of one run, and its draws."""
-    with silent():
+    with without_warnings():
         try:
             draws = base._draw_checked(statistic, rng).draws
         except (ArithmeticError, np.linalg.LinAlgError):
@@ -270,7 +270,7 @@ def _score_of(release: Release, score: Score) -> float:
     return float(release.draws[name].item())
 
 
-def checked_mechanism(base: Any) -> Mechanism:
+def check_mechanism_type(base: Any) -> Mechanism:
     """The base, if it is a mechanism. Raises TypeError."""
     if not isinstance(base, Mechanism):
         raise TypeError(
