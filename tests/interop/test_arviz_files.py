@@ -160,8 +160,8 @@ def test_foreign_files_are_one_clear_error(tmp_path):
     assert "has no netCDF4" in clear_error(path)
     for group, content, reason in [
         (None, {"p": (["x"], [1.0])}, "posterior"),
-        ("posterior", {"p": (["x"], [1.0])}, "'p' is no array of numbers over"),
-        ("posterior", {"p": (["chain", "draw"], [["a", "b"]])}, "'p' is no array of numbers over"),
+        ("posterior", {"p": (["x"], [1.0])}, "'p' is not an array of numbers over"),
+        ("posterior", {"p": (["chain", "draw"], [["a", "b"]])}, "'p' is not an array of numbers over"),
         ("posterior", {}, "'posterior' is empty"),
     ]:
         xarray.Dataset(content).to_netcdf(path, group=group, engine=interop._engine())

@@ -139,7 +139,7 @@ def test_what_is_not_described_is_said_to_be_unknown():
     assert NoisyMaximum.examples() == ()
     for hook, message in (
         (mechanism.worst_neighbours, "worst neighbours of NoisyMaximum are not known.*neighbouring_pairs"),
-        (mechanism.code_count, "NoisyMaximum does not promise"),
+        (mechanism.code_count, "NoisyMaximum does not release such"),
         (lambda: Mechanism.for_size(mechanism, 3), "NoisyMaximum does not take records that could be sampled"),
     ):
         with pytest.raises(TypeError, match=message):

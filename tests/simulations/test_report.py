@@ -191,7 +191,7 @@ def test_a_new_mechanism_has_a_name_before_it_has_words():
         accountant = _statistic = _draw = None
 
     assert NoisyMedian().title == "Noisy median"
-    assert "chance" in NoisyMedian().description
+    assert "random" in NoisyMedian().description
 
 
 @pytest.mark.browser
