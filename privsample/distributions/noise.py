@@ -11,7 +11,7 @@ from privsample._value import frozen_value, set_fields
 
 LARGEST_DISCRETE = 1e14  # doubles hold every whole number up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
-_TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is below 1e-21 of the sum
+_TERMS = np.arange(1.0, 10.0)  # of the theta series; the first omitted term is below 1e-21 of the sum
 
 
 class Noise(ABC):

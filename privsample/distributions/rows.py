@@ -15,7 +15,7 @@ _EPS = float(np.finfo(np.float64).eps)
 def matrix(data: Any) -> FloatArray:
     """Rows as floats, shape (n, width); a masked or non-numeric entry becomes NaN. Raises SchemaError."""
     try:
-        if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
+        if isinstance(data, (list, tuple)):  # entry by entry: NumPy would convert a list with one string to strings
             rows = np.array([[as_float(item) for item in row] for row in data])
         else:
             rows = np.asarray(data)

@@ -250,7 +250,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         best = self._best(plan, X, y, source, rng)
         self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
-        self.__dict__.pop("best_estimator_", None)  # left by an earlier fit
+        self.__dict__.pop("best_estimator_", None)  # from an earlier fit
         if self.refit:
             again = None if best.candidate is None else configure(self.estimator, best.candidate)
             self.best_estimator_ = None if again is None else fit_or_none(again, spawn(rng), X, y)

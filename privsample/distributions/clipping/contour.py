@@ -18,9 +18,9 @@ _DEPTH = 42.0  # e^-42 is below rounding
 _SHIFTS = (1.5, 4.0, 8.0)  # in standard deviations: where Chernoff's bound of the period is tried
 _NEAR = 2.0  # standard deviations between a contour and a pole
 _TERMS = 1 << 20
-_PLENTY = 300  # terms from which it pays to look for a nearer end of the sum
+_PLENTY = 300  # number of terms above which the truncation frequency is refined
 _BLOCK = 1 << 12
-_TOLERANCE = 1e-6  # relative, of what is cut off where the records' density is few records' alone
+_TOLERANCE = 1e-6  # relative truncation error if terms of at most one inner record are separate
 _PROBES = 512
 _NEWTON = 60
 _ZERO = np.zeros(1)
@@ -58,7 +58,7 @@ def saddle_tilt(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[flo
         least, most = (tilt, most) if slope < 0 else (least, tilt)
         step = tilt - slope / curvature
         step = step if least < step < most else least / 2 + most / 2
-        if not least < step < most:  # no double lies between
+        if not least < step < most:  # there is no double between the ends
             break
         tilt, tilted = step, record.tilted(step)
     return tilt, tilted

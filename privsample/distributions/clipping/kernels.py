@@ -121,7 +121,7 @@ class NormalKernel(NoiseKernel):
             terms = np.exp(-1j * np.outer(frequencies, sums - self.centre)) @ np.exp(logs - largest)
             return np.asarray(terms), largest + self._constant
         shift = variance * tilt * tilt / 2
-        images = (-1, 0, 1) if self.whole else (0,)  # e^(-2 pi i k centre) turns with each image
+        images = (-1, 0, 1) if self.whole else (0,)  # with the phase e^(-2 pi i k centre)
         parts = [
             np.exp(variance * (z + 2j * np.pi * k) ** 2 / 2 - shift - 2j * np.pi * k * self.centre) for k in images
         ]

@@ -12,7 +12,7 @@ from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.parametric.tabulated import TabulatedDistribution, tabulate
 
-_REACH = 60.0  # e^-60 of the prior may be left out
+_REACH = 60.0  # at most e^-60 of the prior mass is omitted
 
 
 def clipped_posterior(

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 
 IntArray = NDArray[np.int64]
-UNIT = 2.0**-53  # what a uniform double of numpy is a multiple of
+UNIT = 2.0**-53  # uniform doubles of NumPy are multiples of it
 _BLOCK = 1 << 14
 
 

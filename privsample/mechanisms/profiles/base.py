@@ -33,10 +33,10 @@ from privsample.mechanisms.profiles.program import Program, SolverFailed, joint_
 from privsample.mechanisms.profiles.repair import protects_edges, repaired
 from privsample.relations import ProfileEdge
 
-_MOST = 50.0  # upper end of the search: randomized response changes nothing there in doubles
+_MOST = 50.0  # upper end of the search: above, randomized response changes no symbol in doubles
 _NOTHING = 1e-12  # rounding tolerance when a mechanism is compared with randomized response
 _PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
-_LEAST = 1e-9  # below it two different distributions in doubles cannot be this close
+_LEAST = 1e-9  # two different distributions in doubles cannot be closer than this
 
 
 class ProfileMechanism(Mechanism):
