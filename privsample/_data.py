@@ -75,7 +75,7 @@ def _plain_numbers(chunk: NDArray[Any]) -> NDArray[Any]:
     return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
 
 
-def type_in_words(kind: np.dtype[Any]) -> str:
+def readable_dtype(kind: np.dtype[Any]) -> str:
     """The dtype for a message; text dtypes as "text", since their length reveals that of the longest record."""
     return "text" if kind.kind in "UST" else str(kind)
 

@@ -388,7 +388,7 @@ def test_classes_of_privsample_keep_their_own_tag() -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 2, "mechanism": ' + "[" * 100_000])
 def test_text_that_is_nested_too_deep_is_no_release(text: str) -> None:
-    with pytest.raises(ValueError, match="not a whole release file"):
+    with pytest.raises(ValueError, match="not a complete release file"):
         ps.Release.from_json(text)
 
 

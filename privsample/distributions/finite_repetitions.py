@@ -11,7 +11,7 @@ from privsample._logspace import log1mexp
 from privsample._value import frozen_value, set_fields
 from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
 
-_MOST_RUNS = 100_000
+_MOST_REPETITIONS = 100_000
 _BLOCK = 1 << 22
 _LEAST_KEPT = 1e-3  # a draw takes at most a thousand proposals on average
 
@@ -226,8 +226,10 @@ class TiltedRepetitions(_FiniteSupport):
 
 def _checked_maximum(maximum: Any) -> int:
     result = positive_integer(maximum=maximum)
-    if result > _MOST_RUNS:
-        raise ValueError(f"maximum must be at most {_MOST_RUNS}: this distribution is a sum over all numbers of runs")
+    if result > _MOST_REPETITIONS:
+        raise ValueError(
+            f"maximum must be at most {_MOST_REPETITIONS}: this distribution is a sum over all numbers of repetitions"
+        )
     return result
 
 

@@ -33,7 +33,7 @@ from privsample.estimators.search_runs import (
     spawn,
     train_and_score,
 )
-from privsample.mechanisms.selection.ranking import silent
+from privsample.mechanisms.selection.ranking import without_warnings
 
 _DELEGATED_DOC = """Call `{}` of the best estimator.
 
@@ -250,7 +250,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         best = self._best(plan, X, y, source, rng)
         self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
-        self.__dict__.pop("best_estimator_", None)  # left by an earlier fit
+        self.__dict__.pop("best_estimator_", None)  # from an earlier fit
         if self.refit:
             again = None if best.candidate is None else configure(self.estimator, best.candidate)
             self.best_estimator_ = None if again is None else fit_or_none(again, spawn(rng), X, y)
@@ -278,7 +278,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             keep=plan.parts == 1,
             process=os.getpid(),
         )
-        with silent():  # threads share warning filters: the filter of one run may be reset by another
+        with without_warnings():  # threads share warning filters: the filter of one run may be reset by another
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(train_and_score)(estimator, spawn(rng), X, y, task, fold)
                 for _, estimator in made

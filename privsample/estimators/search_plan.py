@@ -32,7 +32,7 @@ from privsample.estimators.run_account import (
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_count, record_scorer
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
-from privsample.mechanisms.selection.ranking import silent
+from privsample.mechanisms.selection.ranking import without_warnings
 from privsample.relations import ReplaceOne
 
 _CHOOSE_SCORE_DATA = (
@@ -71,7 +71,7 @@ class SearchPlan:
 
     def configure_or_none(self, candidate: Mapping[str, Any]) -> Any:
         """Return the estimator to train, or None (a failed run) if its parameters or its account are invalid."""
-        with silent():
+        with without_warnings():
             try:
                 made = configure(self.estimator, candidate)
                 paid = self.training_account is not None or all(

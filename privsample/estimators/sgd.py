@@ -187,10 +187,9 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
-        "error" raises SchemaError before anything is drawn if X holds entries that are
-        neither numbers nor missing, or y holds labels that are not in `classes`. The error reveals that such
-        records exist. "replace" counts such entries as
-        missing and such labels as the negative class; then no record can make `fit` fail.
+        "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
+        y holds labels that are not in `classes`. The error reveals that such records exist. "replace" counts such
+        entries as missing and such labels as the negative class; then no record can make `fit` fail.
 
     Attributes
     ----------
@@ -317,7 +316,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # privacy noise dominates on the few rows of scikit-learn's checks
+        tags.classifier_tags.poor_score = True  # the privacy noise dominates on the few rows of scikit-learn's checks
         return tags
 
 
@@ -359,10 +358,9 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
-        "error" raises SchemaError before anything is drawn if X holds entries that are
-        neither numbers nor missing, or y holds targets that are not numbers. The error reveals that such
-        records exist. "replace" counts such entries as
-        missing and such targets as the middle of `target_bounds`; then no record can make `fit` fail.
+        "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
+        y holds targets that are not numbers. The error reveals that such records exist. "replace" counts such entries
+        as missing and such targets as the middle of `target_bounds`; then no record can make `fit` fail.
 
     Attributes
     ----------

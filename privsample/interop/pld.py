@@ -126,7 +126,7 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
 
     Notes
     -----
-    Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1. Kind: upper bound.
+    Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (connect-the-dots). Kind: upper bound.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def _check_related(case: Case, pair: Neighbours) -> None:
             check_neighbours(relation, first, second, 1)
     except ValueError as error:
         raise Violation(
-            f"the datasets ({pair.words[0]}; {pair.words[1]}) are not neighbours: {error}",
+            f"the datasets ({pair.descriptions[0]}; {pair.descriptions[1]}) are not neighbours: {error}",
             "let worst_neighbours return datasets that are neighbours under the relation of the account",
         ) from error
 

@@ -134,7 +134,7 @@ def far_from_zero(low, high):
 
 @pytest.mark.parametrize("build", FAR)
 def test_no_record_moves_a_sum_by_more_than_is_charged_because_sums_are_rounded(build):
-    with pytest.raises(ValueError, match="rounding would move the sum of 1,000,000 records"):
+    with pytest.raises(ValueError, match="rounding would change the sum of 1,000,000 records"):
         build(1.7e9, 1.7e9 + 0.1, 1_000_000)
     low, high, n = 1.7e6, 1.7e6 + 40.0, 100_000
     build(low, high, n)
@@ -160,7 +160,7 @@ def test_no_record_moves_a_sum_by_more_than_is_charged_because_sums_are_rounded(
     ],
 )
 def test_no_sum_of_records_overflows(build):
-    with pytest.raises(ValueError, match=r"would overflow for .* records; take a smaller unit"):
+    with pytest.raises(ValueError, match=r"would overflow for .* records; use a smaller unit"):
         build()
 
 

@@ -130,7 +130,7 @@ class LinearRegression(MomentModel):
 
     def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
         """Count the numbers that the public rule changes, by reason, and the records; for the curator only."""
-        del domain  # each column has its own
+        del domain  # each column has its own domain
         total: dict[str, int] = {}
         rows = self.records(data)
         for own, column in zip(self.moments.domains, rows.T, strict=True):

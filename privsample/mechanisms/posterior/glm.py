@@ -22,7 +22,7 @@ from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itse
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_drawn
+from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_of_draws
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
@@ -31,7 +31,7 @@ _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
-    """A search that reads the account of exact draws: the sampler affects only the assumptions, and takes time."""
+    """A search that reads the account of exact draws; the sampler affects only the assumptions and the run time."""
     return FreeParameter(
         name=name,
         value=value,
@@ -116,7 +116,7 @@ class LogisticPosterior(Mechanism):
         help={
             "prior_std": "the prior's standard deviation of each coefficient",
             "intercept_std": "the prior's standard deviation of the intercept (default: no intercept)",
-            "sampler": "how to draw: exactly, or by Markov chains (default: auto, exactly where that is quick)",
+            "sampler": "exact draws, or Markov chains (default: auto, exact if the bound on the work permits)",
         },
     )
 
@@ -164,7 +164,7 @@ class LogisticPosterior(Mechanism):
         return logistic_neighbours(self, group)
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
-        return partial(rows_drawn, self) if outer is self and self.draws == 1 else None
+        return partial(rows_of_draws, self) if outer is self and self.draws == 1 else None
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and diagnostics of the sampler.

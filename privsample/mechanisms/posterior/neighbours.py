@@ -35,7 +35,7 @@ def column_pair(
     """Two columns of n records that differ in `group` records.
 
     log_density: maps the statistic of the data to the log density of an output; None if an audit must learn the score.
-    raised: number of common records that hold the last of `records` in place of the first.
+    raised: number of common records that are equal to the last of `records` in place of the first.
     """
     rest = n - group
     shared, here, there = (model.statistic(np.array([x])) for x in records)
@@ -60,7 +60,7 @@ def column_pair(
 
     return Neighbours(
         account=account,
-        words=(words(first), words(second)),
+        descriptions=(words(first), words(second)),
         datasets=(dataset(first), dataset(second)),
         draw=draw,
         loss=loss,

@@ -289,7 +289,7 @@ def _make_verdict(
         at = int(np.argmax(lowers if lowers.max() > 0.0 else claims))
         lower = float(lowers[at])
     empirical = [empirical_epsilon(hits, draws, claims, each) for row in counts for hits in row]
-    here, there = scored.case.words
+    here, there = scored.case.descriptions
     return Verdict(
         pair=f"{there}, against {here}" if event.swapped else f"{here}, against {there}",
         epsilon=float(epsilons[at]),

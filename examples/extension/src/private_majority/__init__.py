@@ -73,7 +73,7 @@ class PrivateMajority(ps.Mechanism):
         log_ratio = np.log(0.5) - np.array([log_behind, np.log1p(-np.exp(log_behind))])
         pair = ps.Neighbours(
             account=MajorityAccountant(rate=self.rate),
-            words=("no records", f"{group} of answer 1"),
+            descriptions=("no records", f"{group} of answer 1"),
             datasets=(lambda: np.empty(0), lambda: np.ones(group)),
             draw=lambda data, count, rng: replace(self, draws=count).release(data, rng=rng)["majority"],
             loss=lambda outputs: log_ratio[outputs[:, 0].astype(int)],
