@@ -36,9 +36,8 @@ class Entry:
     """One entry of a ledger, which was charged at once.
 
     Its kind is "spend", "release" or "plan"; `at` is the time in UTC and `version` the version of privsample that wrote
-    it.
-    `delta` is None if the charge is by Rényi curve; otherwise it is the part of delta at which a plan's composition is
-    charged.
+    it. `delta` is None if the charge is by Rényi curve; otherwise it is the part of delta at which a plan's composition
+    is charged.
     """
 
     number: int
