@@ -72,11 +72,11 @@ class OrderPair(LossPair):
 class SGDAccountant(Accountant):
     """Noisy projected gradient descent in one pass over the records, of which the last state is released.
 
-    Each step moves the state by `rate` times the mean gradient of a batch, adds N(0, noise_std^2) noise to each
-    coordinate and projects. Under ReplaceOne(n), a replaced record displaces the state in one step, by at most rate G /
-    batch, where G is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides the displacement,
-    which every later step contracts. With `hidden_order`, the records are in uniformly random secret order and the
-    bound is a mixture over positions; otherwise it is that of the last position, which is the worst.
+    Each step adds N(0, noise_std^2) noise to each coordinate of the mean gradient of a batch, moves the state by `rate`
+    times the result, and projects it. Under ReplaceOne(n), a replaced record displaces the state in one step, by at
+    most rate G / batch, where G is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides the
+    displacement, and every later step contracts it. With `hidden_order`, the records are in uniformly random secret
+    order and the bound is a mixture over positions; otherwise it is that of the last position, which is the worst.
 
     Parameters
     ----------
