@@ -46,7 +46,7 @@ class PoissonGaussianPair(SmoothPair):
     def __post_init__(self) -> None:
         rate = positive(rate=self.rate)
         if not rate < 1.0:
-            raise ValueError(f"rate must be below 1, got {rate}; a sample of all is GaussianPair")
+            raise ValueError(f"rate must be below 1, got {rate}; for rate 1 use GaussianPair")
         set_fields(self, mu=positive(mu=self.mu), rate=rate, removed=bool(self.removed))
 
     @property
