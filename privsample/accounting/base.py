@@ -63,14 +63,12 @@ class Accountant(Memo, ABC):
     Notes
     -----
     A subclass is a frozen dataclass with the fields `relation` and `assumptions`. It defines `source` and `_bounds()`;
-    three
-    further methods can be overridden:
+    three further methods can be overridden:
 
     - `group(size)`: the guarantee for groups, where the mechanism has a better one than the general bound.
     - `with_relation(relation)`: the same numbers under another relation, for accounts that contain other accounts.
     - `for_sizes(low, high)`: an account that holds for every number of records in a range, so that the mechanism can
-      run
-      on Poisson samples of a public number of records.
+      run on Poisson samples of a public number of records.
 
     Examples
     --------
@@ -475,19 +473,16 @@ class Composed(Accountant):
     """Sequential composition of releases from the same records. `a + b` and `k * a` construct it.
 
     Rényi curves are added, and products of dominating pairs are composed exactly where closed forms or small tables
-    allow
-    it and otherwise numerically with certified rounding. The mechanisms must be fixed in advance; the Rényi curve also
-    holds for mechanisms that are chosen adaptively if the Rényi curves are fixed in advance. For adaptively chosen
-    costs use
-    a `Ledger`.
+    allow it and otherwise numerically with certified rounding. The mechanisms must be fixed in advance; the Rényi curve
+    also holds for mechanisms that are chosen adaptively if the Rényi curves are fixed in advance. For adaptively chosen
+    costs use a `Ledger`.
 
     Parameters
     ----------
     entries : tuple of (Accountant, int)
         Accounts under one relation, each with its number of releases, >= 1. Equal accounts are merged.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee.
-        Those of the members are added.
+        Assumptions of the guarantee. Those of the members are added.
 
     Raises
     ------
@@ -501,8 +496,7 @@ class Composed(Accountant):
     Notes
     -----
     Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/lattice.md
-    and
-    docs/notes/contour.md (numerical composition).
+    and docs/notes/contour.md (numerical composition).
 
     Kind: exact for the Rényi curve and for Gaussian pairs; an upper bound with certified error where composition is
     numerical.
@@ -575,20 +569,17 @@ class Parallel(Accountant):
     """Parallel composition: releases from disjoint parts of the records. `a | b` constructs it.
 
     Every view is the maximum over the parts. Under AddRemove, a record lies in one part, which may depend on its
-    contents.
-    Under ReplaceOne, the parts must be fixed by public positions (assumption FIXED_PARTS); if a replaced record can
-    move
-    between parts, use AddRemove accounts and `.to(ReplaceOne(n=...))`, which bounds two parts or one group of two.
-    Under
-    ProfileEdge, the profiles of the parts must be chosen independently (assumption INDEPENDENT_PROFILES).
+    contents. Under ReplaceOne, the parts must be fixed by public positions (assumption FIXED_PARTS); if a replaced
+    record can move between parts, use AddRemove accounts and `.to(ReplaceOne(n=...))`, which bounds two parts or one
+    group of two. Under ProfileEdge, the profiles of the parts must be chosen independently (assumption
+    INDEPENDENT_PROFILES).
 
     Parameters
     ----------
     parts : tuple of Accountant
         Accounts of the parts, under one relation; under ReplaceOne the numbers of records may differ, and add up.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee.
-        Those of the parts are added.
+        Assumptions of the guarantee. Those of the parts are added.
     moved : bool, default False
         True if a record may move between the parts; set by `to` and `with_relation`.
 
@@ -674,8 +665,7 @@ class Parallel(Accountant):
         """Convert to another relation.
 
         ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another or the same one, so the bound
-        is the
-        maximum over all pairs of parts and over groups of two in one part (docs/notes/composition.md).
+        is the maximum over all pairs of parts and over groups of two in one part (docs/notes/composition.md).
         """
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
@@ -701,13 +691,11 @@ class Group(Accountant):
         The account of one unit.
     size : int
         Number of units in which neighbours differ, as a multiple of those of `base`, >= 1. Values above the public
-        number
-        of records are replaced by it.
+        number of records are replaced by it.
     relation : Relation, default base.relation.group(size)
         Relation of the result. It is not validated; use `Accountant.to` for supported conversions.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Notes
     -----

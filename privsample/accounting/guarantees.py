@@ -238,8 +238,8 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     """Any mechanism whose privacy loss lies in an interval of known length, such as every exponential mechanism.
 
     An exponential mechanism that draws candidate c with probability proportional to e^(rate u(c)) has the range rate
-    times
-    (max - min) over c of the change of u(c) between neighbours. This is at most 2 rate times the sensitivity of u.
+    times (max - min) over c of the change of u(c) between neighbours. This is at most 2 rate times the sensitivity of
+    u.
 
     Parameters
     ----------
@@ -248,8 +248,7 @@ class BoundedRangeAccountant(SizeFreeAccountant):
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {STATED}
-        Assumptions of the guarantee.
-        With a proof of your own, use {IDEAL_REALS} in place of {STATED}.
+        Assumptions of the guarantee. With a proof of your own, use {IDEAL_REALS} in place of {STATED}.
 
     Notes
     -----

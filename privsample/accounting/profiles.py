@@ -23,8 +23,7 @@ class ProfileAccountant(Accountant):
     """One observation under profile-based privacy: the output distributions of a mechanism on each profile.
 
     For every edge of the profile graph, in both directions, the output distribution of one profile is compared with
-    that of
-    the other.
+    that of the other.
 
     Parameters
     ----------
@@ -140,8 +139,7 @@ class ProfileAccountant(Accountant):
         """Compose independent observations of one profile, each privatised once.
 
         The independence is an assumption that the caller states (INDEPENDENT_OBSERVATIONS). Without it there is no
-        guarantee;
-        two releases of one observation are never independent.
+        guarantee; two releases of one observation are never independent.
 
         Parameters
         ----------

@@ -26,8 +26,7 @@ class OrderPair(LossPair):
     """Mixture of Gaussian pairs whose index is revealed; index i has probability e^log_weights[i] and shift mus[i].
 
     By joint convexity it dominates the mixture of mechanisms, each dominated by one of the pairs, whose index stays
-    secret
-    (sgd.md, section 3). It is its own reverse.
+    secret (sgd.md, section 3). It is its own reverse.
     """
 
     mus: FloatArray
@@ -73,15 +72,11 @@ class OrderPair(LossPair):
 class SGDAccountant(Accountant):
     """Noisy projected gradient descent in one pass over the records, of which the last state is released.
 
-    Each step moves the state by `rate` times the mean gradient of a batch, adds N(0, noise_std^2) noise to each
-    coordinate
-    and projects. Under ReplaceOne(n), a replaced record displaces the state in one step, by at most rate G / batch,
-    where G
-    is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides the displacement, which every
-    later
-    step contracts. With `hidden_order`, the records are in uniformly random secret order and the bound is a mixture
-    over
-    positions; otherwise it is that of the last position, which is the worst.
+    Each step adds N(0, noise_std^2) noise to each coordinate of the mean gradient of a batch, moves the state by `rate`
+    times the result, and projects it. Under ReplaceOne(n), a replaced record displaces the state in one step, by at
+    most rate G / batch, where G is `loss.gradient_sensitivity`. The noise of that step and of all later steps hides the
+    displacement, and every later step contracts it. With `hidden_order`, the records are in uniformly random secret
+    order and the bound is a mixture over positions; otherwise it is that of the last position, which is the worst.
 
     Parameters
     ----------
@@ -114,8 +109,7 @@ class SGDAccountant(Accountant):
     Notes
     -----
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Algorithm 1 and equation (2); Feldman, Mironov, Talwar and
-    Thakurta
-    2018; Bok, Su and Altschuler 2024 (each position is Gaussian); docs/notes/sgd.md.
+    Thakurta 2018; Bok, Su and Altschuler 2024 (each position is Gaussian); docs/notes/sgd.md.
 
     Kind: upper bound.
 
@@ -180,8 +174,7 @@ class SGDAccountant(Accountant):
         deviations.
 
         The record at position k is used in step k // batch. Given its position, the release costs as much as this
-        Gaussian
-        mechanism (sgd.md, section 2). Raises ValueError if the steps do not fit into memory.
+        Gaussian mechanism (sgd.md, section 2). Raises ValueError if the steps do not fit into memory.
         """
         check_memory(self.steps, lower="n, or raise batch")
         return self._shift(np.arange(self.steps)[::-1] + self.public_tail)

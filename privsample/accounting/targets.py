@@ -138,10 +138,8 @@ class DP(Target):
         """Return whether delta(epsilon) <= delta and epsilon(delta) <= epsilon.
 
         Either inequality proves the guarantee, but each view is rounded up separately, so one may miss the target by
-        its last
-        digits while the other meets it. delta(epsilon) is evaluated first: it is one point of the curve that
-        epsilon(delta)
-        inverts.
+        its last digits while the other meets it. delta(epsilon) is evaluated first: it is one point of the curve that
+        epsilon(delta) inverts.
         """
         return bool(account.delta(self.epsilon) <= self.delta and account.epsilon(self.delta) <= self.epsilon)
 

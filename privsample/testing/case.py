@@ -22,10 +22,8 @@ class Case:
     """A mechanism to check, with the settings of the checks.
 
     `example` is the example that the mechanism belongs to, if any. `data` are datasets that it accepts, at least one,
-    and
-    `wrong` are data that it must refuse. `samples` is the number of draws of an audit, `level` the probability that a
-    correct
-    account is refuted, and `seed` the seed of all draws.
+    and `wrong` are data that it must refuse. `samples` is the number of draws of an audit, `level` the probability that
+    a correct account is refuted, and `seed` the seed of all draws.
     """
 
     mechanism: Mechanism

@@ -186,7 +186,7 @@ def test_a_release_by_the_ledger(made, binary):
     direct = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=1.0, unit="patient")
     with pytest.raises(UsageProblem, match="DiffusedPosterior does not fit"):
         command.release_with_ledger(ledger, direct, binary)
-    with pytest.raises(UsageProblem, match="the ledger counts under"):
+    with pytest.raises(UsageProblem, match="relation of the ledger"):
         command.release_with_ledger(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
     assert len(ledger.history()) == 1
 

@@ -69,9 +69,8 @@ class PrivacyCost:
     """The quantities that a filter accumulates. Sums are rounded up.
 
     `loss` is the budget's own measure in nats; for (epsilon, delta) it is the pure epsilon. `renyi` is the Rényi curve
-    at the
-    filter's orders, conditional on a finite loss, shape (orders,), in nats. `infinity_mass` is the probability mass of
-    infinite privacy loss.
+    at the filter's orders, conditional on a finite loss, shape (orders,), in nats. `infinity_mass` is the probability
+    mass of infinite privacy loss.
     """
 
     loss: Decimal
@@ -189,9 +188,8 @@ class CurveFilter(Filter):
     Let D = delta - set_aside, and S_a the sum of the Rényi curves at order a. A total fits while
         1 - e^-x <= D * sum_a w_a e^((a-1)(epsilon + x - S_a))  for all x > 0,
     or while the sum of the pure epsilons is at most epsilon; and the infinity masses may add up to `set_aside`. This
-    rule
-    accepts everything that "S_a <= epsilon + log(w_a D)/(a-1) for some order" accepts, and more.
-    Proof: docs/notes/ledger.md, section 2.
+    rule accepts everything that "S_a <= epsilon + log(w_a D)/(a-1) for some order" accepts, and more. Proof:
+    docs/notes/ledger.md, section 2.
     """
 
     budget: DP
@@ -274,8 +272,7 @@ class CurveFilter(Filter):
         """max over x > 0 of log(1 - e^-x) - log(D sum_a w_a e^((a-1)(epsilon + x - S_a))), rounded up.
 
         The function is concave in x, and its slope 1/(e^x - 1) - (a weighted mean of a-1) changes sign between the two
-        ends
-        (ledger.md, section 2).
+        ends (ledger.md, section 2).
         """
         s = self.orders - 1.0
         with np.errstate(over="ignore"):
@@ -305,8 +302,7 @@ def filter_for(
     """The filter of a DP, ZCDP or RDP budget.
 
     `approximate_share` in [0, 1) is the fraction of delta set aside for infinity masses and plans. `weights` maps
-    orders to
-    weights that sum to 1, for budgets with delta > 0. Raises ValueError or TypeError.
+    orders to weights that sum to 1, for budgets with delta > 0. Raises ValueError or TypeError.
     """
     share = probability(approximate_share=approximate_share)
     if not isinstance(budget, DP) or budget.delta == 0.0:
@@ -324,8 +320,7 @@ def default_weights(budget: DP) -> dict[float, float]:
     """Orders around the one at which Gaussian noise exhausts the budget, with larger weights near it.
 
     Orders minus 1 are multiples of log(1/delta)/epsilon, below which no order helps; pure mechanisms need high orders.
-    The
-    filter is valid for any choice.
+    The filter is valid for any choice.
     """
     ratio = -math.log(budget.delta) / budget.epsilon
     steps = np.geomspace(1.0, 64.0, 24)

@@ -44,12 +44,9 @@ class Ledger:
     """A privacy budget in a file, shared by processes.
 
     An expense is written and synced before anything is drawn, and refused if it would exceed the budget. The guarantee
-    holds
-    although every release may be chosen after seeing all earlier ones (privacy filters; docs/notes/ledger.md). If a
-    process is
-    killed, its last expense may be wasted, but the budget is never exceeded and no entry is lost. Numbers are nats in
-    the
-    measure of the budget: epsilon (at the delta or order of the budget) or rho.
+    holds although every release may be chosen after seeing all earlier ones (privacy filters; docs/notes/ledger.md). If
+    a process is killed, its last expense may be wasted, but the budget is never exceeded and no entry is lost. Numbers
+    are nats in the measure of the budget: epsilon (at the delta or order of the budget) or rho.
 
     Parameters
     ----------
@@ -63,8 +60,7 @@ class Ledger:
         A name for the data that the budget protects.
     approximate_share : float, optional
         Fraction of delta, in [0, 1), that is set aside for infinity masses and for plans that are charged by the
-        epsilon of
-        their composition; 0 by default.
+        epsilon of their composition; 0 by default.
     weights : mapping of float to float, optional
         Weights by Rényi order, which sum to 1, for budgets with delta > 0; chosen around the budget by default.
     timeout : float, default 60.0
@@ -212,8 +208,7 @@ class Ledger:
         """Record the account of a mechanism, then draw from `data` with entropy from the operating system.
 
         Data are validated first, so data of the wrong shape cost nothing. If an error occurs after the expense was
-        recorded, the
-        expense is wasted.
+        recorded, the expense is wasted.
 
         Parameters
         ----------
@@ -254,18 +249,15 @@ class Ledger:
         """Record a whole plan at once: mechanisms or accounts that are fixed before any draw.
 
         The plan is charged by its Rényi curve. If that does not fit, or if `delta` is given, it is charged by the
-        epsilon of its
-        composition at a part of the budget's delta: at most the unused part that is set aside, or all of delta while
-        the ledger
-        is empty. That part stays used. The draws may be made later, in any order, between other releases, and by
-        another process.
+        epsilon of its composition at a part of the budget's delta: at most the unused part that is set aside, or all of
+        delta while the ledger is empty. That part stays used. The draws may be made later, in any order, between other
+        releases, and by another process.
 
         Parameters
         ----------
         plan : sequence of Mechanism, Accountant or (member, int)
             The members, each with its number of draws. Equal members must be draws from the same data, because their
-            composition
-            assumes this.
+            composition assumes this.
         delta : float, optional
             The part of delta, > 0, at which the composition is charged.
         label : str, default ""

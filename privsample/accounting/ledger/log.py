@@ -170,7 +170,7 @@ def _foreign(path: Path) -> ValueError:
 def _damaged(path: Path, reason: str) -> ValueError:
     """The error for a damaged ledger."""
     return ValueError(
-        f"the ledger {path} is damaged ({reason}) and was left as it is; restore a copy that holds all that was spent"
+        f"the ledger {path} is damaged ({reason}) and was not changed; restore a copy that contains all entries"
     )
 
 

@@ -36,9 +36,8 @@ class Entry:
     """One entry of a ledger, which was charged at once.
 
     Its kind is "spend", "release" or "plan"; `at` is the time in UTC and `version` the version of privsample that wrote
-    it.
-    `delta` is None if the charge is by Rényi curve; otherwise it is the part of delta at which a plan's composition is
-    charged.
+    it. `delta` is None if the charge is by Rényi curve; otherwise it is the part of delta at which a plan's composition
+    is charged.
     """
 
     number: int
@@ -173,12 +172,12 @@ def _text(document: dict[str, Any]) -> str:
 def checked_item(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
     """Check an account and its number of releases. Raises TypeError, ValueError or RelationMismatch."""
     if not isinstance(account, Accountant):
-        raise TypeError(f"a ledger takes accountants (mechanism.accountant), got {type(account).__name__}")
+        raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
     count = positive_integer(times=times)
     if account.relation != relation:
         raise RelationMismatch(
-            f"the ledger counts under {relation}, this account under {account.relation}; use the ledger's relation, "
-            "its n and its unit, or account.to(ledger.relation)"
+            f"account must be under the relation of the ledger, {relation}, got {account.relation}; use this relation, "
+            "with its n and its unit, or account.to(ledger.relation)"
         )
     composable((account,))
     return Item(account=account, times=count, mechanism=mechanism)
@@ -218,7 +217,7 @@ def apply_events(path: object, state: LedgerState | None, events: Sequence[Event
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(
             f"event {at} of the ledger {path} cannot be read by this version of privsample ({error}); "
-            "upgrade, or restore a copy that holds all that was spent"
+            "upgrade, or restore a copy that contains all entries"
         ) from None
     return replace(state, entries=tuple(entries), filter=found, total=total, last=last)
 

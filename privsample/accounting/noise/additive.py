@@ -95,8 +95,7 @@ class LaplaceAccountant(SizeFreeAccountant):
         statistic.
     scale : float
         Scale b of the noise in each coordinate, finite and > 0, in units of the statistic. The density is proportional
-        to
-        e^(-|x|/b).
+        to e^(-|x|/b).
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}

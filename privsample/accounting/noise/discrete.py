@@ -115,10 +115,8 @@ class DiscreteGaussianPair(LossPair):
     """Discrete Gaussian noise, P(k) proportional to e^(-k^2 / (2 noise_std^2)), shifted by an integer, against itself.
 
     It is its own reverse. The Rényi curve is exact: a shift^2 / (2 noise_std^2) where a * shift is an integer, and
-    slightly
-    less elsewhere. The privacy curve is a sum over the outcomes; from noise_std 8192 on it is an upper bound that
-    exceeds
-    it by about 1/noise_std (statistics.md, "Discrete Gaussian").
+    slightly less elsewhere. The privacy curve is a sum over the outcomes; from noise_std 8192 on it is an upper bound
+    that exceeds it by about 1/noise_std (statistics.md, "Discrete Gaussian").
     """
 
     shift: int

@@ -69,12 +69,10 @@ class StatisticsAccountant(Accountant):
     Notes
     -----
     Source: Balle, Barthe and Gaboardi 2018, Theorem 3; Balle and Wang 2018, Theorem 8; Ghosh, Roughgarden and
-    Sundararajan
-    2009; Canonne, Kamath and Steinke 2020, Theorem 7; docs/notes/statistics.md.
+    Sundararajan 2009; Canonne, Kamath and Steinke 2020, Theorem 7; docs/notes/statistics.md.
 
     Kind: exact for a single attained difference and for Gaussian noise; otherwise exact for the Rényi curve and an
-    upper
-    bound for the privacy curve. For several coordinates of discrete Gaussian noise it is an upper bound.
+    upper bound for the privacy curve. For several coordinates of discrete Gaussian noise it is an upper bound.
 
     Examples
     --------

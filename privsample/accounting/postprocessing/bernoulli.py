@@ -43,18 +43,14 @@ class BernoulliAccountant(Accountant):
     """Bernoulli draws whose probabilities a private mechanism released; only the draws are published.
 
     The mechanism of account `base` releases d = `dimension` probabilities, which are clipped to [margin, 1 - margin]. k
-    =
-    `draws` vectors of d independent Bernoulli draws with these probabilities are published, and the probabilities stay
-    secret. The relation is that of the base.
+    = `draws` vectors of d independent Bernoulli draws with these probabilities are published, and the probabilities
+    stay secret. The relation is that of the base.
 
     The Rényi curve is the minimum of that of the base; of dk r_a(c), the largest divergence between any two vectors of
     probabilities; of the contraction of power divergences by Le Cam's divergence (orders up to 2) or by the total
-    variation
-    distance (larger orders); of the contraction of the pure guarantee; and, for d = k = 1, of Algorithm 2, which is
-    exact for
-    the worst base at each order. The privacy curve is the contracted privacy curve of the base. At margin 0 the account
-    is
-    that of the base.
+    variation distance (larger orders); of the contraction of the pure guarantee; and, for d = k = 1, of Algorithm 2,
+    which is exact for the worst base at each order. The privacy curve is the contracted privacy curve of the base. At
+    margin 0 the account is that of the base.
 
     Parameters
     ----------
@@ -67,8 +63,7 @@ class BernoulliAccountant(Accountant):
     dimension : int
         Number d of probabilities, >= 1.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------

@@ -35,14 +35,11 @@ def corner_renyi(epsilon: float, order: float, trials: int, margin: float) -> Su
     """Supremum of the divergence after N draws over P, Q on two corners with both divergences at most epsilon.
 
     For one draw this is the supremum over all distributions on [c, 1-c] (Theorem 1); for more draws it is a lower bound
-    of
-    it.
+    of it.
 
     The probabilities p and q of the first corner form a convex set. The exponential of the divergence is a convex
-    function
-    on it and increases as p > q move apart, so it is largest on the upper edge of the set. Over a cell of q it is at
-    most the
-    larger of its values at the ends of any tangent of that edge (bernoulli.md, section 3).
+    function on it and increases as p > q move apart, so it is largest on the upper edge of the set. Over a cell of q it
+    is at most the larger of its values at the ends of any tangent of that edge (bernoulli.md, section 3).
     """
     if epsilon == 0.0:
         return SupremumBounds(low=0.0, high=0.0)

@@ -6,8 +6,7 @@ set. The release has the privacy loss of one Gaussian mechanism with this sensit
 
     s^2 = sum_j s_j^2 prod_(i <= j) L_i^-2.
 
-For linear maps this is exact. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), optimised over paths
-by
+For linear maps this is exact. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), optimised over paths by
 the Cauchy-Schwarz inequality; Bok, Su and Altschuler 2024 (privacy curve); docs/notes/contraction.md.
 """
 
@@ -36,9 +35,8 @@ class ContractionAccountant(Accountant):
     """Noisy Lipschitz maps and projections after a Gaussian release (privacy amplification by iteration).
 
     A statistic of L2 sensitivity `sensitivity` gets Gaussian noise; then each step applies a Lipschitz map and adds
-    Gaussian
-    noise. Only the last state is released. Its privacy loss is that of one Gaussian mechanism with standard deviation
-    `noise_std`.
+    Gaussian noise. Only the last state is released. Its privacy loss is that of one Gaussian mechanism with standard
+    deviation `noise_std`.
 
     Parameters
     ----------
@@ -48,8 +46,7 @@ class ContractionAccountant(Accountant):
         Standard deviations of the noise of the start and of each step, finite and >= 0, at least one of them > 0.
     constants : tuple of float, length steps, default ()
         Lipschitz constants of the maps, finite and >= 0. A constant above 1 does not contract, but the noise after it
-        counts;
-        a constant of 0 removes all dependence on the start.
+        counts; a constant of 0 removes all dependence on the start.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
@@ -63,8 +60,7 @@ class ContractionAccountant(Accountant):
     Notes
     -----
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), at its optimal path; Bok, Su and Altschuler 2024
-    (privacy
-    curve); docs/notes/contraction.md.
+    (privacy curve); docs/notes/contraction.md.
 
     Kind: exact for the worst maps with these constants, which are linear.
 
@@ -150,8 +146,7 @@ def noise_at_start(noise_stds: ArrayLike, constants: ArrayLike) -> FloatArray:
     """sqrt(sum_j s_j^2 prod_(i <= j) L_i^-2), rounded down: the equivalent standard deviation at the start.
 
     `noise_stds` has shape (..., r + 1) and `constants` (..., r), both >= 0. The result has shape (...); it is +inf
-    where a
-    constant is zero. A displacement d has zCDP (d / result)^2 / 2.
+    where a constant is zero. A displacement d has zCDP (d / result)^2 / 2.
     """
     noises, factors = np.asarray(noise_stds, dtype=np.float64), np.asarray(constants, dtype=np.float64)
     with np.errstate(divide="ignore"):

@@ -15,8 +15,7 @@ def noise_after(account: Accountant, noise: float, *, coordinates: int = 1) -> A
     """The account of a release after noise of standard deviation or scale `noise` is added to each of its coordinates.
 
     Gaussian after Gaussian noise: variances add, exact. Laplace after Laplace noise: `LaplaceSumAccountant`. Raises
-    TypeError
-    for noise of another kind.
+    TypeError for noise of another kind.
     """
     del noise, coordinates
     raise TypeError(

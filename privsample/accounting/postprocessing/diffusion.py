@@ -23,8 +23,7 @@ def diffused(
     """The account of a statistic of L2 sensitivity `sensitivity` after diffusion for `time`. Kind: exact.
 
     Source: Balle, Barthe, Gaboardi and Geumlek 2019, Example 4 (Brownian motion), Corollary 7 (Ornstein-Uhlenbeck).
-    Raises
-    ValueError if the time is so long that a float keeps nothing of the statistic.
+    Raises ValueError if the time is so long that a float keeps nothing of the statistic.
     """
     noise = distribution.noise_at_start(positive(time=time))
     if not noise < np.inf:

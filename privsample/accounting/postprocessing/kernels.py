@@ -32,10 +32,8 @@ class KernelAccountant(ChosenAccountant):
     The mechanism of account `base` releases one code, which is replaced by a random outcome with probabilities
     `matrix[code]`. The relation is that of the base. If the account of the base knows the distributions of the code
     (`code_distributions`), the account is exact unless there are too many distributions; the code may then be one of
-    several
-    independent codes, of which each neighbour changes one. Otherwise the account is the minimum of several upper
-    bounds,
-    which `explain` lists.
+    several independent codes, of which each neighbour changes one. Otherwise the account is the minimum of several
+    upper bounds, which `explain` lists.
 
     Parameters
     ----------
@@ -44,8 +42,7 @@ class KernelAccountant(ChosenAccountant):
     matrix : array of float, shape (codes, outcomes)
         Transition probabilities; each row sums to 1.
     assumptions : frozenset of Assumption, default {IDEAL_REALS}
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -240,8 +237,7 @@ def contracted_loss(epsilon: float, log_range: float) -> float:
     """Pure epsilon after a kernel of this `log_range`, given a pure guarantee of `epsilon`. Kind: exact for the worst.
 
     It is log((1 + e^(e + r))/(e^e + e^r)): the ratio of a column between m and m e^r is largest for two-valued columns
-    and
-    two distributions of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
+    and two distributions of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
     """
     small, large = sorted((epsilon, log_range))
     if np.isinf(small):

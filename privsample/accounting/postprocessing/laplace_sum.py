@@ -28,10 +28,8 @@ class LaplaceSumPair(LossPair):
     """The sum of two independent Laplace variables, shifted by `shift`, against itself. Kind: exact, rounded up.
 
     It is its own reverse. The density is log-concave, so the loss increases with the outcome x, and the privacy curve
-    is
-    determined by the threshold L(x) = epsilon. Above the shift, x has a closed form; below it x is found by bisection.
-    The
-    threshold is rounded to the side where the curve is larger (docs/notes/postprocessing.md).
+    is determined by the threshold L(x) = epsilon. Above the shift, x has a closed form; below it x is found by
+    bisection. The threshold is rounded to the side where the curve is larger (docs/notes/postprocessing.md).
     """
 
     shift: float
@@ -116,8 +114,7 @@ class LaplaceSumAccountant(Accountant):
     """Two independent Laplace noises added to the same statistic.
 
     For one coordinate the account is exact. For several coordinates, the Rényi bound splits the shift between the two
-    noises
-    optimally at each order, and the privacy curve is that of the larger noise alone.
+    noises optimally at each order, and the privacy curve is that of the larger noise alone.
 
     Parameters
     ----------

@@ -88,8 +88,7 @@ class MixingConstants:
         """The (gamma, epsilon)-Dobrushin coefficient: the largest D_{e^epsilon} between two rows, epsilon >= 0.
 
         It is exact for kernels of up to a few hundred states. Beyond, linear interpolation of the convex curve between
-        exact
-        values on a grid gives an upper bound.
+        exact values on a grid gives an upper bound.
 
         Parameters
         ----------

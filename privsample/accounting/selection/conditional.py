@@ -27,10 +27,9 @@ class ConditionalAccountant(ChosenAccountant):
 
     The mechanism of account `base` is run until its output lies in a fixed public set, which has probability at least
     `event_probability` on every dataset. With `geometric_stopping`, every round stops with probability
-    `event_probability`
-    and releases nothing, independently of the data; otherwise the mechanism runs, and its output is released if it lies
-    in
-    the set. Then no assumption on the data is needed, and the cost is smaller. The relation is that of the base.
+    `event_probability` and releases nothing, independently of the data; otherwise the mechanism runs, and its output is
+    released if it lies in the set. Then no assumption on the data is needed, and the cost is smaller. The relation is
+    that of the base.
 
     Parameters
     ----------
@@ -38,13 +37,11 @@ class ConditionalAccountant(ChosenAccountant):
         The account of one run, under AddRemove or ReplaceOne.
     event_probability : float
         Lower bound, on every dataset, of the probability of the set, or the stopping probability; in (0, 1] and larger
-        than
-        the infinity mass of the base.
+        than the infinity mass of the base.
     geometric_stopping : bool, default False
         True if every round stops with probability `event_probability`.
     assumptions : frozenset of Assumption, default {TIMING}
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -156,8 +153,7 @@ class ConditionalAccountant(ChosenAccountant):
         """min over r >= 1 of eps(r(a-1)+1) + [(a-2)/(a-1) eps(a-1) if a > 2] + (1/r + 1)/(a-1) log(1/f).
 
         Source: Papernot and Steinke 2022, Proposition 15 with q = infinity, the best choice. The middle term is 0 up to
-        order 2
-        (docs/notes/selection.md, section 5).
+        order 2 (docs/notes/selection.md, section 5).
         """
         s, cost = orders - 1.0, -np.log(self._finite_event_probability)
         there = self._base.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
@@ -168,8 +164,7 @@ class ConditionalAccountant(ChosenAccountant):
         """eps(a) + log(G/f) + log(1/f)/(a - 1), where G is the largest probability of the event under the neighbour.
 
         With geometric stopping: g + log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), where g is the log growth
-        (docs/notes/selection.md,
-        section 5).
+        (docs/notes/selection.md, section 5).
         """
         growth = max(growth for _, growth in self._grown(finite=True))
         log_probability, s = float(np.log(self._finite_event_probability)), orders - 1.0

@@ -46,8 +46,7 @@ class SelectedPair:
         """log of the pointwise bound at epsilon >= 0.
 
         The gain is convex in c = e^(epsilon - L), so linear interpolation between nodes is an upper bound
-        (selection.md,
-        section 2, (iii)).
+        (selection.md, section 2, (iii)).
         """
         c = np.exp(np.minimum(epsilon - self.resolved.losses, _HIGHEST))
         with np.errstate(divide="ignore"):

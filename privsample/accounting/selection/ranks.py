@@ -31,8 +31,8 @@ class RenyiPair(LossPair):
     """Dominating pair of an account of which only the Rényi curve is known. It is its own reverse.
 
     The privacy curve is the best conversion over a fixed grid of orders; each order gives a valid bound. With `failing`
-    false, the pair describes the outcomes of finite privacy loss only.
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    false, the pair describes the outcomes of finite privacy loss only. Source: Canonne, Kamath and Steinke 2020,
+    Proposition 12.
     """
 
     bounds: PrivacyBounds
@@ -116,8 +116,7 @@ class ResolvedPair:
 
     `forward` is log D_{e^loss}(P || Q) and `reverse` is log D_{e^-loss}(Q || P); shapes (losses,). `log_mass` and
     `log_infinite` describe a discrete dominating pair on the grid. `complete` is True if only outcomes of infinite loss
-    lie
-    beyond the last node.
+    lie beyond the last node.
     """
 
     pair: LossPair
@@ -187,10 +186,9 @@ class RankCells:
     """Cells of ranks: their probabilities under P, and bounds on log phi(u) and log phi(v) at their edges.
 
     `best` bounds log phi(u) from above and `other` bounds log phi(v) from below. Within a cell, the straight lines
-    between
-    the values at its edges are bounds as well. A convex function of both that increases in the first argument and
-    decreases in the second is therefore largest at an edge (selection.md, section 2, (ii)). Shapes: `share` (cells,),
-    `best` and `other` (cells + 1,).
+    between the values at its edges are bounds as well. A convex function of both that increases in the first argument
+    and decreases in the second is therefore largest at an edge (selection.md, section 2, (ii)). Shapes: `share`
+    (cells,), `best` and `other` (cells + 1,).
     """
 
     share: FloatArray

@@ -128,10 +128,8 @@ def sorted_bound(found: SelectedPair, order: float) -> tuple[float, bool]:
     """The bound B at one order: the integral of phi(u)^a phi(v)^(1-a) times e^{(a-1)L}, both in decreasing order.
 
     The rank is uniform, and among all couplings of two distributions the sorted one has the largest mean product
-    (Hardy,
-    Littlewood and Pólya 1934, Theorem 378). Losses beyond the last node are bounded by Chernoff's inequality. The
-    second
-    item is True if their contribution is negligible.
+    (Hardy, Littlewood and Pólya 1934, Theorem 378). Losses beyond the last node are bounded by Chernoff's inequality.
+    The second item is True if their contribution is negligible.
     """
     s = order - 1.0
     weights = _log_weights(found.cells, order)

@@ -39,10 +39,9 @@ class SelectionAccountant(ChosenAccountant):
     """The best of K runs of a mechanism, where the number K is random and secret.
 
     The mechanism of account `base` is run K times on the same data, K has the distribution `repetitions`, and the
-    output
-    that ranks highest in any fixed order is released. If K = 0, a fixed public output is released. The relation is that
-    of
-    the base. The Rényi curve and the privacy curve are the minimum of several upper bounds, which `explain` lists.
+    output that ranks highest in any fixed order is released. If K = 0, a fixed public output is released. The relation
+    is that of the base. The Rényi curve and the privacy curve are the minimum of several upper bounds, which `explain`
+    lists.
 
     Parameters
     ----------
@@ -50,11 +49,9 @@ class SelectionAccountant(ChosenAccountant):
         The account of one run, under AddRemove or ReplaceOne.
     repetitions : RepetitionDistribution
         Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public; a fixed
-        number
-        of runs is refused.
+        number of runs is refused.
     assumptions : frozenset of Assumption, default {TIMING}
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -66,8 +63,7 @@ class SelectionAccountant(ChosenAccountant):
     Notes
     -----
     Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22; docs/notes/selection.md, sections 2 to 4,
-    for
-    the sharper bounds.
+    for the sharper bounds.
 
     Kind: upper bound.
 
@@ -148,10 +144,8 @@ class SelectionAccountant(ChosenAccountant):
         """The pure epsilon: that of the base plus the largest log(phi(u)/phi(v)).
 
         It is at most (2 + eta) times that of the base for the truncated negative binomial distribution, at most the
-        maximum of
-        K times that of the base, and for the Poisson distribution the ratio is at most the mean times the total
-        variation
-        distance (docs/notes/selection.md, section 4).
+        maximum of K times that of the base, and for the Poisson distribution the ratio is at most the mean times the
+        total variation distance (docs/notes/selection.md, section 4).
         """
         base = self.base.pure_epsilon
         if np.isinf(base):

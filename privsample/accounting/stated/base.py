@@ -30,8 +30,7 @@ def stated_bounds(first: Sequence[DiscretePair], second: Sequence[DiscretePair],
     """Bounds from pairs that dominate neighbours in the first order, and pairs for the second order.
 
     `second` is empty if `first` dominates in both orders. The Rényi curve, conditional on a finite loss, is at most the
-    pure
-    epsilon. Raises ValueError if there is no guarantee.
+    pure epsilon. Raises ValueError if there is no guarantee.
     """
     tables = tuple(dict.fromkeys([*first, *second]))
     lost = max(map(infinity_mass, tables))
@@ -53,8 +52,7 @@ def bounds_of_tables(tables: Sequence[Masses], *, ordered: bool, group_size: int
     """Bounds of neighbours of which one order is dominated by one of the tables and the other order by its reverse.
 
     A group is bounded by a chain of the one pair that dominates all tables in both orders, because members may be added
-    and
-    removed in one group (stated.md, section 4).
+    and removed in one group (stated.md, section 4).
     """
     listed = tuple(dict.fromkeys(tables))
     if group_size > 1:

@@ -25,15 +25,14 @@ class CurveAccountant(StatedAccountant):
 
     Among these mechanisms one is the worst at every epsilon. Its privacy curve interpolates the points linearly in
     e^epsilon, is constant beyond the last point, and is the same for both orders of neighbours. With one point it is
-    that
-    of `ApproximateAccountant`. Points above the interpolation of other points are ignored.
+    that of `ApproximateAccountant`. Points above the interpolation of other points are ignored.
 
     Parameters
     ----------
     points : array of float, shape (points, 2)
         Rows (epsilon, delta) in any order, epsilon in nats and delta in [0, 1]: an upper bound delta of the privacy
-        curve at
-        epsilon, for both orders of neighbours. The smallest delta is the probability mass of infinite privacy loss.
+        curve at epsilon, for both orders of neighbours. The smallest delta is the probability mass of infinite privacy
+        loss.
     reverse_points : array of float, shape (points, 2), optional
         Points for neighbours in the reverse order; `points` then hold for the first order only.
     relation : Relation, default AddRemove()
@@ -51,8 +50,7 @@ class CurveAccountant(StatedAccountant):
     ------
     ValueError
         For NaN, a delta outside [0, 1], a delta below 1 - e^epsilon at a negative epsilon, which no mechanism attains,
-        or
-        points that all have delta 1, which give no guarantee.
+        or points that all have delta 1, which give no guarantee.
 
     Notes
     -----

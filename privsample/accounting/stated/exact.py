@@ -116,8 +116,7 @@ def envelope(tables: Iterable[Masses]) -> Masses:
     """The pair, its own reverse, whose privacy curve is the maximum over these pairs and their reverses.
 
     Privacy curves are dual to trade-off functions, so the maximum of the curves belongs to the convex hull of the
-    minimum
-    of the trade-off functions (stated.md, section 4).
+    minimum of the trade-off functions (stated.md, section 4).
     """
     both = [way for table in tables for way in (table, swapped(table))]
     return masses_of_trade_off(lower_hull(vertex for table in both for vertex in trade_off(table)))

@@ -165,8 +165,7 @@ def given_finite_loss(table: DiscretePair) -> LossPair:
     """A pair (P', Q') whose Rényi curve bounds that of (P, Q) conditional on a finite loss.
 
     With f = P(Q is 0), P = f X + (1 - f) P', and Q >= (1 - f) Q' for Q' = Q/(1 - f) on the support of P'. If Q' has
-    mass
-    above 1 it is scaled down, which only raises the curve (stated.md, section 3).
+    mass above 1 it is scaled down, which only raises the curve (stated.md, section 3).
     """
     if not np.isposinf(table.loss).any():
         return finite_pair(table)

@@ -38,10 +38,8 @@ class LossDistribution:
     -----
     Masses under Q are e^-loss times those under P; the remaining mass of Q lies on outcomes without mass under P. If
     rounding makes the mass of Q larger than 1, as it does at very negative losses, the lowest losses are raised to the
-    first
-    loss at which it is at most 1, which is an upper bound. If the masses of P sum to less than 1, all are raised; an
-    excess
-    is removed from the lowest losses, since no privacy curve exceeds 1 (stated.md, section 6).
+    first loss at which it is at most 1, which is an upper bound. If the masses of P sum to less than 1, all are raised;
+    an excess is removed from the lowest losses, since no privacy curve exceeds 1 (stated.md, section 6).
 
     Examples
     --------
@@ -105,8 +103,7 @@ def remove_excess_mass(masses: FloatArray, infinity_mass: float) -> FloatArray:
     """Lower the masses of the lowest losses until all masses sum to at most 1. Losses increase.
 
     The privacy curve is 1 at e^epsilon = 0 and convex, so the line from there to its value at the first remaining loss
-    is
-    an upper bound (stated.md, section 6).
+    is an upper bound (stated.md, section 6).
     """
     excess = float(masses.sum()) + infinity_mass - 1.0
     if not excess > 0.0:
@@ -142,8 +139,7 @@ class LossDistributionAccountant(StatedAccountant):
     ----------
     first : LossDistribution
         Dominates neighbours in both orders or, if `second` is given, in the first order: under AddRemove the removal of
-        a
-        record.
+        a record.
     second : LossDistribution, optional
         Dominates neighbours in the second order: under AddRemove the addition of a record.
     relation : Relation, default AddRemove()

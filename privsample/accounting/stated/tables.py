@@ -30,24 +30,20 @@ class PairAccountant(StatedAccountant):
 
     (p, q) dominates neighbours in one order and (q, p) in the other. The privacy curve, the Rényi curve, compositions,
     subsampling and selection use the table itself. An outcome with zero probability under only one of the two
-    distributions
-    has infinite privacy loss.
+    distributions has infinite privacy loss.
 
     Parameters
     ----------
     p, q : array of float, shape (outcomes,) or (pairs, outcomes)
         Output probabilities under one dataset and under its neighbour. With several rows, every two neighbours are
-        dominated
-        by one of the pairs. Zeros are allowed. A row whose sum is within 1e-9 of 1 is divided by its sum.
+        dominated by one of the pairs. Zeros are allowed. A row whose sum is within 1e-9 of 1 is divided by its sum.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     ordered : bool, optional
         Whether the relation determines which of two neighbours comes first. By default True under AddRemove: p belongs
-        to
-        the dataset that contains the record and q to the one that does not. By default False under other relations:
+        to the dataset that contains the record and q to the one that does not. By default False under other relations:
         composed releases may then be worst in different orders, for example two columns of one table, and all mixtures
-        of
-        orders are covered. Set it to True if all composed accounts agree on the order, as for several draws of one
+        of orders are covered. Set it to True if all composed accounts agree on the order, as for several draws of one
         mechanism; the composition is then that of p against that of q.
     group_size : int, default 1
         Number of units in which neighbours differ, >= 1; set by `group`.

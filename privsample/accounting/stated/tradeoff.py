@@ -26,17 +26,14 @@ class TradeoffAccountant(StatedAccountant):
 
     f(x) is the least false negative rate of a test of M(D) against M(D') with false positive rate x. f holds for
     neighbours (D, D') in one order, and its inverse for the other order. A symmetric f, such as that of Gaussian noise,
-    is
-    its own inverse.
+    is its own inverse.
 
     Parameters
     ----------
     knots : array of float, shape (knots, 2)
         Rows (false positive rate, false negative rate) in [0, 1]; the first column increases from 0 and the second
-        decreases
-        to 0. f interpolates them linearly; it must be convex and nowhere above 1 - x. If f(0) < 1, the mass 1 - f(0)
-        has
-        infinite privacy loss. For a function that is not piecewise linear use `from_function`.
+        decreases to 0. f interpolates them linearly; it must be convex and nowhere above 1 - x. If f(0) < 1, the mass 1
+        - f(0) has infinite privacy loss. For a function that is not piecewise linear use `from_function`.
     relation : Relation, default AddRemove()
         Neighbouring relation of the guarantee.
     ordered : bool, optional
@@ -51,15 +48,13 @@ class TradeoffAccountant(StatedAccountant):
     ------
     ValueError
         For knots that are not convex, that increase, that lie above 1 - x, or that do not cover all rates; the message
-        names
-        the first such knots. Knots that deviate by less than 1e-9 are replaced by their convex hull, which is never
-        above.
+        names the first such knots. Knots that deviate by less than 1e-9 are replaced by their convex hull, which is
+        never above.
 
     Notes
     -----
     The class checks that f is a trade-off function. It assumes (STATED) that the mechanism satisfies it. If f holds for
-    every
-    ordered pair of neighbours and is not symmetric, state the larger of f and its inverse.
+    every ordered pair of neighbours and is not symmetric, state the larger of f and its inverse.
 
     Source: Dong, Roth and Su 2022, Propositions 2.2 and 2.12, Theorem 2.14; docs/notes/stated.md.
 
@@ -108,10 +103,8 @@ class TradeoffAccountant(StatedAccountant):
         """The account of a convex trade-off function, with knots on or below the function.
 
         Between two rates a convex function is nowhere below the lines through the neighbouring rates on either side;
-        the knots
-        are the intersections of these lines. An infinity mass of about 1e-12 may remain, because the function is not
-        evaluated
-        closer to its ends.
+        the knots are the intersections of these lines. An infinity mass of about 1e-12 may remain, because the function
+        is not evaluated closer to its ends.
 
         Parameters
         ----------

@@ -3,8 +3,7 @@
 With w(z) = 1 - q + q e^{mu z - mu^2/2} and q the sampling rate, every moment is an integral of phi(z) w(z)^s. The
 integrand is analytic for |Im z| < pi/mu, where the trapezoidal rule converges exponentially. Proofs:
 docs/notes/contour.md, section 6. Source of the pair: Mironov, Talwar and Zhang 2019, Theorem
-4;
-Zhu and Wang 2019.
+4; Zhu and Wang 2019.
 """
 
 from typing import NamedTuple
@@ -47,7 +46,7 @@ class PoissonGaussianPair(SmoothPair):
     def __post_init__(self) -> None:
         rate = positive(rate=self.rate)
         if not rate < 1.0:
-            raise ValueError(f"rate must be below 1, got {rate}; a sample of all is GaussianPair")
+            raise ValueError(f"rate must be below 1, got {rate}; for rate 1 use GaussianPair")
         set_fields(self, mu=positive(mu=self.mu), rate=rate, removed=bool(self.removed))
 
     @property
@@ -172,8 +171,7 @@ def base_epsilon(epsilon: FloatArray, rate: float, *, removed: bool) -> tuple[Fl
     """(log f, e) with D_{e^epsilon} of the sampled pair = f D_{e^e} of the base, rounded up.
 
     e = -inf where the divergence is 1 - e^epsilon, and +inf where it is zero. For addition (`removed` false) the base
-    pair
-    is (Q, P). Source: Balle, Barthe and Gaboardi 2018, Theorem 2.
+    pair is (Q, P). Source: Balle, Barthe and Gaboardi 2018, Theorem 2.
     """
     epsilon = np.asarray(epsilon, dtype=np.float64)
     keep = np.log1p(-rate)  # log(1 - q)

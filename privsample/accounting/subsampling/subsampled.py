@@ -39,10 +39,8 @@ class SubsampledAccountant(Accountant):
     - WithReplacement(n, m), base under ReplaceOne(m): ReplaceOne(n) (Theorem 10), or AddRemove if `relation` says so
       (Theorem 11); n is then a public lower bound on the size of the larger dataset.
     - PoissonSampling, base under ReplaceOne(n), with `relation`: ReplaceOne(n), as a mixture over sample sizes. Given
-      the
-      size, Theorem 9 applies; the bound is never above Theorem 14. The base must hold for samples of every size, which
-      is
-      not true of the sensitivity of a mean.
+      the size, Theorem 9 applies; the bound is never above Theorem 14. The base must hold for samples of every size,
+      which is not true of the sensitivity of a mean.
 
     Parameters
     ----------
@@ -53,8 +51,7 @@ class SubsampledAccountant(Accountant):
     relation : Relation, optional
         Relation of the result where the scheme allows several; otherwise it is determined.
     assumptions : frozenset of Assumption, default frozenset()
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -107,8 +104,7 @@ class SubsampledAccountant(Accountant):
         """One pair for removal and one for addition; under ReplaceOne one pair that is its own reverse.
 
         If the base has an infinity mass, the Rényi curve and the pure epsilon are those of the subsampled pure
-        guarantee of the
-        base, conditional on a finite loss (subsampling.md, "Infinity mass").
+        guarantee of the base, conditional on a finite loss (subsampling.md, "Infinity mass").
         """
         exact = self._exact
         if self.base.infinity_mass == 0.0:

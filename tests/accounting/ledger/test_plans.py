@@ -141,7 +141,7 @@ def test_bad_plans_reserve_nothing(made):
         ([], ValueError, "at least one"),
         ([3], TypeError, "mechanisms and accountants, got int"),
         ([(LAPLACE, 0)], ValueError, "times"),
-        ([replace(LAPLACE, relation=ReplaceOne(n=2))], RelationMismatch, "the ledger counts"),
+        ([replace(LAPLACE, relation=ReplaceOne(n=2))], RelationMismatch, "relation of the ledger"),
         ([Watching(path="x", seen=[])], ValueError, "Watching is not registered"),
     ]:
         with pytest.raises(error, match=words):
