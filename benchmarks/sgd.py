@@ -1,6 +1,6 @@
-"""Private gradient descent: time for a million records, brute force, and accuracy beside other learners in one run.
+"""Private gradient descent: time for a million records, brute force, and accuracy compared with other learners.
 
-diffprivlib 0.6.6 does not import beside the scikit-learn of this environment: it runs in one of its own, made in
+diffprivlib 0.6.6 is not compatible with the scikit-learn of this environment and runs in its own, created in
 build/, and reads the same splits from files; on the large data only a few of them, so that all ends within minutes.
 """
 

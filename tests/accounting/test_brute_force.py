@@ -70,7 +70,7 @@ def is_envelope(*distributions):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_mechanism_on_bits(n, rng):
-    """A random channel from all n-bit data sets: the exact account, its group of two, and two runs of it."""
+    """A random channel from all n-bit datasets: the exact account, its group of two, and two runs of it."""
     channel = {bits: distribution(rng) for bits in itertools.product((0, 1), repeat=n)}
 
     def at_distance(most):

@@ -113,7 +113,7 @@ def one_sided(p, q, cut, epsilon, *, upper):
 
 
 def betas(model, data, r):
-    """The posterior's parameters for the number of ones, or for the counts, of each data set."""
+    """The posterior's parameters for the number of ones, or for the counts, of each dataset."""
     if isinstance(model, BetaBernoulli):
         return {s: np.array([model.alpha + r * s[0], model.beta + r * s[1]]) for s in data}
     return {s: np.array(model.alpha) + r * np.array(s) for s in data}
@@ -156,7 +156,7 @@ def shapes_delta(p, q, epsilon):
 
 
 def worst_of(model, n, size, r):
-    """The largest divergences over all data sets that differ in up to `size` of n records."""
+    """The largest divergences over all datasets that differ in up to `size` of n records."""
     categories = 2 if isinstance(model, BetaBernoulli) else len(model.alpha)
     data = [c for c in itertools.product(range(n + 1), repeat=categories) if sum(c) == n]
     distributions = betas(model, data, r)
@@ -176,7 +176,7 @@ def worst_of(model, n, size, r):
     ],
 )
 def test_groups_of_counts_against_every_data_set(model, n, size, r):
-    """Exact for both views: neither below the worst data sets nor above them."""
+    """Exact for both views: neither below the worst datasets nor above them."""
     delta, rdp = worst_of(model, n, size, r)
     group = PosteriorAccountant(model=model, n=n, data_weight=r).group(size)
     assert isinstance(group, PosteriorAccountant)

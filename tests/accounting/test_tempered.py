@@ -67,7 +67,7 @@ def log_prior(model, t):
 
 
 def walked(name, n, temperature):
-    """(account, largest delta, largest divergence) over all data sets of n records, by Gauss's rule on 2000 panels."""
+    """(account, largest delta, largest divergence) over all datasets of n records, by Gauss's rule on 2000 panels."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
     cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 2001), np.polynomial.legendre.leggauss(10)
