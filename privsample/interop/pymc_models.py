@@ -246,7 +246,7 @@ def _normal(release: ObservedRelease) -> LikelihoodTerm:
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
-    """location, and a square root of the covariance over the variance, of the coefficients."""
+    """The numbers of the prior; `root` is a square root of the coefficients' covariance divided by the variance."""
     distribution = model.posterior(model.empty, 0)
     root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(distribution.precision))).T
     return {
@@ -258,7 +258,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
-    """Return variance and coefficients (size,), by standardized variables: chains start near the prior's centre."""
+    """Return variance and coefficients (size,), by standardized variables, so that chains start near the prior's centre."""
     pm, tensor = import_pymc()
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
