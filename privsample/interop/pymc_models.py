@@ -258,7 +258,7 @@ def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbe
 
 
 def _conjugate_prior(numbers: Numbers, size: int) -> tuple[Any, Any]:
-    """Return variance and coefficients (size,), by standardized variables, so that chains start near the prior's centre."""
+    """Return variance and coefficients (size,), by standardized variables: chains start near the prior's centre."""
     pm, tensor = import_pymc()
     unit = pm.InverseGamma("variance_scaled", numbers["shape"], 1.0)
     variance = pm.Deterministic("variance", numbers["scale"] * unit)
