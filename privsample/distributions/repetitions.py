@@ -202,7 +202,7 @@ class RepetitionDistribution(ABC):
         Parameters
         ----------
         keep : float
-            Factor per repetition, in (0, 1]; for a base with failure probability f, keep = 1 - f.
+            Factor per repetition, in (0, 1]; for a base with infinity mass f, keep = 1 - f.
 
         Returns
         -------

@@ -34,7 +34,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     epsilon : float, default 1.0
         Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
     delta : float, default 1e-6
-        Failure probability of the (epsilon, delta) guarantee, in [0, 1).
+        The delta of the (epsilon, delta) guarantee, in [0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: sqrt(features); then `bounds` must be declared.

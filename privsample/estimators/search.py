@@ -338,7 +338,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         delta : float, optional
-            Failure probability at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
+            The delta at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
             last step of a pipeline; 1e-6 if it has none.
 
         Returns

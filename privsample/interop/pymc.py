@@ -89,7 +89,7 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
     missing = [field for field in ("model", "n", "noise", "observed") if not hasattr(release, field)]
     if missing:
         raise TypeError(
-            f"release must be a PrivateStatistics, which a Release of NoisyStatistics becomes by "
+            "release must be a PrivateStatistics, made from a Release of NoisyStatistics by "
             f"PrivateStatistics(release=...), or have its {', '.join(missing)}; got {type(release).__name__}"
         )
     spec = spec_of(type(release.model))

@@ -246,7 +246,7 @@ def _normal(release: ObservedRelease) -> LikelihoodTerm:
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
-    """location, and a square root of the covariance over the variance, of the coefficients."""
+    """The numbers of the prior; `root` is a square root of the coefficients' covariance divided by the variance."""
     distribution = model.posterior(model.empty, 0)
     root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(distribution.precision))).T
     return {

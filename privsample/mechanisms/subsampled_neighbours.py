@@ -38,7 +38,7 @@ def searched_neighbours(
     return tuple(
         Neighbours(
             account=account,
-            descriptions=(_words(recipe, records, 0), _words(recipe, records, 1)),
+            descriptions=(_describe(recipe, records, 0), _describe(recipe, records, 1)),
             datasets=(_dataset(recipe, records, 0), _dataset(recipe, records, 1)),
             draw=draw,
             width=width,
@@ -51,7 +51,7 @@ def _dataset(recipe: PairRecipe, records: NDArray[Any], side: int) -> Dataset:
     return lambda: records[recipe.places(side, len(records))]
 
 
-def _words(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
+def _describe(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
     place: Any = (recipe.first, recipe.second)[side]
     own = "none" if place is None else describe_records(recipe.group, records[place])
     if recipe.shared == 0:

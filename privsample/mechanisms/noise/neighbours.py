@@ -76,14 +76,14 @@ def moment_neighbours(
 
         return build
 
-    def words(height: float) -> str:
+    def describe(height: float) -> str:
         at = {1.0: "at the upper bounds", -1.0: "at the lower"}.get(height, f"at {(1 + height) / 2:.3g} of the way up")
         return f"{group:,} of {n:,} records {at}"
 
     return tuple(
         Neighbours(
             account=account,
-            descriptions=(words(1.0), words(other)),
+            descriptions=(describe(1.0), describe(other)),
             datasets=(dataset(1.0), dataset(other)),
             draw=draw,
             loss=shifted_loss(noise, total(1.0), total(other)),

@@ -92,14 +92,14 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
 
         return build
 
-    def words(sign: float) -> str:
+    def describe(sign: float) -> str:
         first = (-sign if intercept else sign) * rows.a
         row = f"({first:.4g})" if intercept or one.features == 1 else f"({first:.4g}, {0.0 - rows.b:.4g})"
         return f"{group:,} of {one.n:,} rows {row} with label {0 if intercept else 1}"
 
     return Neighbours(
         account=one.accountant,
-        descriptions=(words(1.0), words(-1.0)),
+        descriptions=(describe(1.0), describe(-1.0)),
         datasets=(dataset(1.0), dataset(-1.0)),
         draw=partial(rows_of_draws, one),
         loss=lambda drawn: rows.loss(drawn[:, 0], drawn[:, 1 if drawn.shape[1] > 1 and not intercept else -1], weight),

@@ -48,7 +48,7 @@ def column_pair(
     def dataset(record: float) -> Dataset:
         return lambda: np.repeat([common, second, record], [rest - raised, raised, group])
 
-    def words(record: float) -> str:
+    def describe(record: float) -> str:
         few = "one" if group == 1 else f"{group:,}"
         if rest == 0:
             return f"{few} {'record' if group == 1 else 'records'} of {record:g}"
@@ -60,7 +60,7 @@ def column_pair(
 
     return Neighbours(
         account=account,
-        descriptions=(words(first), words(second)),
+        descriptions=(describe(first), describe(second)),
         datasets=(dataset(first), dataset(second)),
         draw=draw,
         loss=loss,
