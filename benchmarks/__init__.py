@@ -1,1 +1,1 @@
-"""Speed and accuracy as ratios against a named peer or limit, measured in one run: `make bench`."""
+"""Speed and accuracy relative to a named peer or limit, measured in one run by `make bench`."""

@@ -43,7 +43,7 @@ ALL = {
 
 
 def main(names: list[str]) -> int:
-    """Print each figure as soon as it is measured."""
+    """Print each result as soon as it is measured."""
     unknown = sorted(set(names) - set(ALL))
     if unknown:
         print(f"unknown benchmarks {unknown}; there are {sorted(ALL)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Power of the audit at level 1e-6, how often it is wrong at 0.01, and how long it takes.
+"""Power of the audit at level 1e-6, its false-alarm rate at level 0.01, and its run time.
 
 Google's dp_auditorium is sought in an environment of its own, made in build/; the last row says what became of it. It
 was on no package index when this was written, so its testers are not run.
@@ -30,7 +30,7 @@ GAUSSIAN = ps.GaussianMechanism(sensitivity=1, noise_std=1)
 
 
 def rows() -> Iterator[Row]:
-    """Figures of the audit, then of the peer."""
+    """Results of the audit, then of the peer."""
     scale, std = 1 / 1.05, 1 / 1.05
     yield _power("Laplace 5 % too small, known density, 1e5", LAPLACE, _known(LAPLACE, "scale", scale, 100_000))
     yield _power("Gaussian 5 % too small, known density, 1e5", GAUSSIAN, _known(GAUSSIAN, "noise_std", std, 100_000))
@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
 
 
 def _datasets() -> Iterator[Row]:
-    """What a draw takes on the caller's datasets, beside one on the worst neighbours that a mechanism knows."""
+    """Time of one draw on the caller's datasets, and on the worst neighbours that a mechanism registers."""
     beta = ps.BetaBernoulli(alpha=2, beta=3)
     ones = np.append(np.zeros(99), 1.0)
     cases: tuple[tuple[str, ps.Mechanism, Any, Any], ...] = (
@@ -135,13 +135,13 @@ def _size(name: str, mechanism: ps.LaplaceMechanism | ps.GaussianMechanism, audi
 
 
 def _peer() -> Row:
-    """Whether dp_auditorium can be had here at all."""
+    """True if dp_auditorium can be installed here."""
     found = installed()
-    return Row(name="dp_auditorium", ours="", peer=found, ratio=None, target="where it can be run")
+    return Row(name="dp_auditorium", ours="", peer=found, ratio=None, target="if it can be installed")
 
 
 def installed() -> str:
-    """What became of installing it, in a few words."""
+    """The result of the installation, in a few words."""
     interpreter = FOLDER / "bin" / "python"
     if not interpreter.exists():
         subprocess.run([sys.executable, "-m", "venv", FOLDER], check=True)

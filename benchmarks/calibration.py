@@ -1,4 +1,4 @@
-"""Finding the free parameter: ours against five hundred bisections with the textbook formulas."""
+"""Calibration of the free parameter, compared with 500 bisections by the textbook formulas."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ PRIOR = ps.BetaBernoulli(alpha=6, beta=12)
 
 
 def rows() -> Iterator[Row]:
-    """RDP and DP targets at a small and a huge n; the peer's answer is shown by how far it lies from ours."""
+    """RDP and DP targets at a small and a huge n; the peer's result is reported by its distance from ours."""
     targets = [(ps.RDP(order=2, epsilon=0.05), "20 ms"), (ps.RDP(order=15, epsilon=0.5), "20 ms")]
     targets += [(ps.DP(epsilon=1, delta=1e-6), "200 ms"), (ps.DP(epsilon=0.1, delta=1e-9), "200 ms")]
     for mechanism, field in ((ps.DiffusedPosterior, "data_weight"), (ps.ConcentratedPosterior, "prior_weight")):
@@ -31,13 +31,13 @@ def _case(mechanism: Any, field: str, n: int, target: ps.RDP | ps.DP, limit: str
 
     own, theirs = paired(ours, peer, runs=5)
     off = abs(peer() / ours() - 1)
-    name = f"{field} for {target.words}, n={n:.0e}"
+    name = f"{field} for {target.description}, n={n:.0e}"
     words = f"{milliseconds(theirs)}, {off:.0e} off"
     return Row(name=name, ours=milliseconds(own), peer=words, ratio=own / theirs, target=f"under {limit}, 1e-9 off")
 
 
 def _bisect(target: ps.RDP | ps.DP, n: int, field: str) -> float:
-    """The thesis' search: 500 halvings on the four extreme pairs, by the textbook formulas in doubles."""
+    """The search of the thesis: 500 bisections on the four extreme pairs, by the textbook formulas in doubles."""
     low, high = 0.0, 1.0  # the data weight, or the inverse of the prior weight
     for _ in range(500):
         middle = (low + high) / 2
@@ -55,7 +55,7 @@ def _met(target: ps.RDP | ps.DP, n: int, r: float, m: float) -> bool:
 
 
 def _renyi(order: float, a: float, b: float, r: float) -> float:
-    """Differences of log-Gamma functions."""
+    """Rényi divergence as a difference of log Gamma functions."""
     blend = b - (order - 1) * r
     if blend <= 0:
         return np.inf
@@ -64,7 +64,7 @@ def _renyi(order: float, a: float, b: float, r: float) -> float:
 
 
 def _delta(epsilon: float, a: float, b: float, r: float) -> float:
-    """Difference of two survival functions."""
+    """Privacy curve as a difference of two survival functions."""
     y = (epsilon + gammaln(a + r) - gammaln(a) - gammaln(b + r) + gammaln(b)) / r
     tail = expit(-y)
     return float(betainc(b, a + r, tail) - np.exp(epsilon) * betainc(b + r, a, tail))

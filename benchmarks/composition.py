@@ -1,4 +1,4 @@
-"""Composed losses: our epsilon and time beside dp-accounting's privacy loss distributions and prv-accountant."""
+"""Compositions: epsilon and time, compared with dp-accounting's privacy loss distributions and prv-accountant."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from benchmarks.measure import Row, milliseconds, paired, seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One composition, its exact epsilon by independent contour inversion, and how a peer is asked the same."""
+    """One composition, its exact epsilon by an independent contour integral, and the same composition for the peers."""
 
     name: str
     exact: float
@@ -57,7 +57,7 @@ def _cases() -> Iterator[Case]:
 
 
 def rows() -> Iterator[Row]:
-    """For each case: how far above the exact value, ours and theirs, and the times, best of five in turn."""
+    """Excess over the exact value, ours and the peers', and times (best of five, alternating), for each case."""
     from prv_accountant import PRVAccountant
 
     for case in _cases():

@@ -1,4 +1,4 @@
-"""How long accounts take that are built on accounts: processor seconds of one epsilon, beside what it may take."""
+"""Processor time of one epsilon of nested accounts, compared with its limit."""
 
 import itertools
 import time
@@ -41,7 +41,7 @@ STEPS: dict[str, Callable[[ps.Accountant], ps.Accountant]] = {
 
 
 def _sweep() -> Iterator[tuple[str, Callable[[], ps.Accountant]]]:
-    """Every step over every leaf, every two steps over a posterior, and sums; made anew, so that nothing is cached."""
+    """Every step over every leaf, every two steps over a posterior, and compositions; new objects without caches."""
     for leaf, step in itertools.product(_leaves(), STEPS):
         yield f"{step} over {leaf}", lambda leaf=leaf, step=step: STEPS[step](_leaves()[leaf])
     for outer, inner in itertools.product(STEPS, STEPS):
@@ -53,7 +53,7 @@ def _sweep() -> Iterator[tuple[str, Callable[[], ps.Accountant]]]:
 
 
 def _examples() -> dict[ps.Relation, list[Callable[[], ps.Accountant]]]:
-    """The accounts of all examples of mechanisms, and the leaves, by relation; each call makes one anew."""
+    """Factories of the accounts of all example mechanisms and of the leaves, by relation."""
     found: dict[ps.Relation, list[Callable[[], ps.Accountant]]] = {}
     for cls in mechanism_classes():
         for place, example in enumerate(cls.examples()):
@@ -65,7 +65,7 @@ def _examples() -> dict[ps.Relation, list[Callable[[], ps.Accountant]]]:
 
 
 def _random_account(rng: np.random.Generator) -> ps.Accountant:
-    """Examples under one relation, each with up to two steps, composed up to five times with multiplicities to 1000."""
+    """A random composition of up to five examples, each with up to two steps, with multiplicities up to 1000."""
     pools = _examples()
     relations = sorted(pools, key=repr)
     relation = relations[rng.choice(len(relations), p=_shares([len(pools[one]) for one in relations]))]
@@ -86,7 +86,7 @@ def _shares(counts: list[int]) -> FloatArray:
 
 
 def _stepped(account: ps.Accountant, rng: np.random.Generator) -> ps.Accountant:
-    """The account after one step that keeps its relation, or as it is where that step is refused."""
+    """The account after one random step that preserves its relation; the account itself if the step is refused."""
     steps: list[Callable[[], ps.Accountant]] = [
         lambda: account.group(2),
         lambda: ps.Group(base=account, size=5, relation=account.relation),
@@ -102,7 +102,7 @@ def _stepped(account: ps.Accountant, rng: np.random.Generator) -> ps.Accountant:
 
 
 def _sampled(account: ps.Accountant) -> ps.Accountant:
-    """A sample of a tenth, where the relation counts records."""
+    """The account of a sample of one tenth, if the relation has a number of records."""
     match account.relation:
         case ps.ReplaceOne(n=n):
             scheme: ps.WithoutReplacement | ps.PoissonSampling = ps.WithoutReplacement(n=10 * n, m=n)
@@ -112,7 +112,7 @@ def _sampled(account: ps.Accountant) -> ps.Accountant:
 
 
 def random_rows(seeds: Iterable[int]) -> Iterator[tuple[float, int, str]]:
-    """Processor seconds of epsilon, delta, rdp and explain of the account of each seed, and what it is."""
+    """Processor seconds of epsilon, delta, rdp and explain for the account of each seed, with its description."""
     for seed in seeds:
         account = _random_account(np.random.default_rng(seed))
         start = time.process_time()
@@ -124,7 +124,7 @@ def random_rows(seeds: Iterable[int]) -> Iterator[tuple[float, int, str]]:
 
 
 def rows() -> Iterator[Row]:
-    """The slowest accounts of the sweep, as a share of ten seconds."""
+    """The slowest accounts of the sweep, relative to ten seconds."""
     found = []
     for name, make in _sweep():
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""A release of a million draws against numpy's own sampler, and a long Parquet column against its reader."""
+"""A release of a million draws compared with NumPy's sampler, and a long Parquet column with its reader."""
 
 import resource
 import sys
@@ -19,7 +19,7 @@ ROWS = 100_000_000
 
 
 def rows() -> Iterator[Row]:
-    """Draws with the same kind of generator on both sides, then the reading."""
+    """Draws with the same kind of generator on both sides, then reading."""
     data = np.ones(100)
     distributions = {
         "Beta": (ps.BetaBernoulli(alpha=6, beta=12), lambda g: g.beta(106.0, 12.0, DRAWS)),
@@ -65,7 +65,7 @@ def parquet(count: int = ROWS) -> Iterator[Row]:
             name = f"release from {size:.0e} {kind} Parquet rows"
             yield _row(name, ours, theirs, "reading alone", "about 1")
             yield Row(
-                name="  memory grown meanwhile", ours=f"{grown / 2**20:.0f} MiB", peer="", ratio=None, target="constant"
+                name="  growth of memory", ours=f"{grown / 2**20:.0f} MiB", peer="", ratio=None, target="constant"
             )
             path.unlink()
 
@@ -84,7 +84,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 class _Reader:
-    """A stream that starts anew each time it is asked for."""
+    """A stream that starts from the beginning at each request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A private hidden Markov chain of 390,000 records, 10 states, 200 sweeps: beside the same sampler without privacy."""
+"""A private hidden Markov chain of 390,000 records, 10 states and 200 sweeps, compared with the non-private one."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ TARGET = ps.DP(epsilon=5.0)
 
 
 def rows() -> Iterator[Row]:
-    """Time of a release from the records on, and of counting and sampling alone."""
+    """Time of a release including the reading of records, and of counting and sampling alone."""
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 3, STEPS)
     entries = np.bincount(rng.integers(0, STEPS, RECORDS), minlength=STEPS)

@@ -1,4 +1,4 @@
-"""`import privsample` against the two libraries that it may load."""
+"""Time of `import privsample` compared with the two libraries that it loads."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from benchmarks.measure import Row, milliseconds, paired
 
 
 def rows() -> Iterator[Row]:
-    """Whole processes, so that nothing is cached in the interpreter."""
+    """Times of whole processes, so that nothing is cached in the interpreter."""
 
     def run(code: str) -> None:
         subprocess.run([sys.executable, "-c", code], check=True)

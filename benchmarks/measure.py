@@ -1,4 +1,4 @@
-"""Paired timing: two functions in turn, best of several, so that the machine's drift cancels."""
+"""Paired timing: two functions alternate, best of several runs, so that changes in machine load cancel."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure: ours beside the peer's, and what was asked for."""
+    """One result: our value, the peer's value, their ratio, and the target."""
 
     name: str
     ours: str
@@ -32,7 +32,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def paired(ours: Callable[[], object], peer: Callable[[], object], *, runs: int = 5) -> tuple[float, float]:
-    """Best times of the two, called in turn after one warm-up of each."""
+    """Best times of two functions that are called alternately after one warm-up call of each."""
     ours()
     peer()
     pairs = [(seconds(ours), seconds(peer)) for _ in range(runs)]
@@ -40,5 +40,5 @@ def paired(ours: Callable[[], object], peer: Callable[[], object], *, runs: int 
 
 
 def milliseconds(duration: float) -> str:
-    """A duration for the table."""
+    """A duration in milliseconds, as text for the table."""
     return f"{duration * 1e3:.3g} ms"

@@ -1,4 +1,4 @@
-"""The same questions to dp-accounting: the answer, the time, and where a grid of orders misleads."""
+"""Comparison with dp-accounting: epsilon, time, and cases in which its grid of orders is loose."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from benchmarks.measure import Row, milliseconds, paired
 
 
 def rows() -> Iterator[Row]:
-    """Gaussian noise at the ends of its range, by both libraries' best general route."""
+    """Gaussian noise at the extremes of its range, by the best general method of both libraries."""
     from dp_accounting import dp_event
     from dp_accounting.rdp import RdpAccountant
 

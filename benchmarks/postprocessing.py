@@ -1,4 +1,4 @@
-"""Steps after a release: ten thousand random cases of each bound against the exact value, and the mean slack."""
+"""Post-processing steps: ten thousand random cases of each bound against the exact value, and the mean excess."""
 
 import itertools
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ CASES, NEGLIGIBLE = 10_000, 1e-14
 
 @frozen_value
 class Listed(ps.Accountant):
-    """A mechanism on a finite set, by the loss pairs of all its neighbours."""
+    """A mechanism on a finite set, given by the dominating pairs of all its neighbours."""
 
     listed: tuple[LossPair, ...]
     relation: ps.AddRemove = ps.AddRemove()
@@ -34,7 +34,7 @@ class Listed(ps.Accountant):
 
 
 def rows() -> Iterator[Row]:
-    """Violations and mean slack; times of constants of a kernel of 1000 states."""
+    """Violations and mean excess, and times for the constants of a kernel with 1000 states."""
     yield from _kernels(np.random.default_rng(1))
     yield from _chains(np.random.default_rng(2))
     yield from _laplace(np.random.default_rng(3))
@@ -109,7 +109,7 @@ def _laplace(rng: np.random.Generator) -> Iterator[Row]:
         shift, a, b = 10 ** rng.uniform(-1, 1, 3)
         order = np.array([1 + rng.exponential(5.0)])
         account = ps.LaplaceSumAccountant(sensitivity=shift, scale=a, further_scale=b)
-        found[case] = account.shared_shift(order)[0], account.rdp(order)[0]
+        found[case] = account.split_shift_rdp(order)[0], account.rdp(order)[0]
     yield _row("Laplace after Laplace, shared shift over exact", *found.T)
     found = np.empty((CASES, 2))
     x, half = np.linspace(-60, 60, 24_001), 2.5e-3

@@ -1,4 +1,4 @@
-"""Profile-based privacy: solving and releasing, each against the time that was allowed for it or a named peer."""
+"""Profile-based privacy: times of solving and releasing, compared with a limit or a named peer."""
 
 from collections.abc import Iterator
 

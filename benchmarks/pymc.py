@@ -19,7 +19,7 @@ ALLOWED = 10.0  # seconds of a fit whose structure is compiled
 
 
 def rows() -> Iterator[Row]:
-    """Wall time, with the processor time beside it: compiling and sampling both use it."""
+    """Wall time and processor time as text."""
     rng = np.random.default_rng(1)
     for name, (model, n) in KINDS.items():
         target = ps.DP(epsilon=1, delta=1e-5)
@@ -46,7 +46,7 @@ def timed(function: Callable[[], object]) -> tuple[float, float, object]:
 
 
 def latent(rng: np.random.Generator) -> Iterator[Row]:
-    """The count summed out beside PyMC's hidden count moved by Metropolis, on one release; both compiled already."""
+    """The marginalized count compared with PyMC's latent count and Metropolis steps, on one release, both compiled."""
     import arviz as az
     import pymc as pm
 
@@ -69,14 +69,14 @@ def latent(rng: np.random.Generator) -> Iterator[Row]:
     own_time, _, fit = timed(lambda: private.mcmc(rng=rng).to_arviz())
     ours, theirs = (float(az.ess(tree.posterior["theta"].values)) for tree in (fit, trace))
     yield Row(
-        name="effective draws of 4000, count summed out",
+        name="effective draws of 4000, count marginalized",
         ours=f"{ours:.0f}",
         peer=f"{theirs:.0f} PyMC's latent",
         ratio=ours / theirs,
         target="more than the peer",
     )
     yield Row(
-        name="  seconds for each thousand of them",
+        name="  seconds for a thousand effective draws",
         ours=f"{1000 * own_time / ours:.3g} s",
         peer=f"{1000 * peer_time / theirs:.3g} s PyMC's latent",
         ratio=own_time / ours * theirs / peer_time,

@@ -1,4 +1,4 @@
-"""A private search beside scikit-learn's RandomizedSearchCV: the same candidates, folds and number of runs."""
+"""A private search compared with scikit-learn's RandomizedSearchCV: same candidates, folds and number of runs."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ COST = ps.PureAccountant(stated_epsilon=1.0)  # not so: the benchmark is about t
 
 
 def rows() -> Iterator[Row]:
-    """One learner on few records, where overhead weighs most, and on four times as many."""
+    """One learner on few records, where overhead dominates, and on four times as many."""
     data = load_breast_cancer()
     for copies in (1, 4):
         X, y = np.tile(data.data, (copies, 1)), np.tile(data.target, copies)

@@ -1,4 +1,4 @@
-"""The best of ten runs on average: ours beside dp-accounting's repeat-and-select event."""
+"""Selection of the best of ten expected runs, compared with dp-accounting's repeat-and-select event."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ LAWS = [
 
 
 def rows() -> Iterator[Row]:
-    """epsilon at delta 1e-5 for a 0.1-zCDP Gaussian base, and the time of a first answer."""
+    """Epsilon at delta 1e-5 for a 0.1-zCDP Gaussian base, and the time of the first evaluation."""
     for name, distribution, shape, target in LAWS:
         answer = float(_account(distribution).epsilon(DELTA))
         if shape is None:

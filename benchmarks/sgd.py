@@ -1,6 +1,6 @@
-"""Private gradient descent: time for a million records, brute force, and accuracy beside other learners in one run.
+"""Private gradient descent: time for a million records, brute force, and accuracy compared with other learners.
 
-diffprivlib 0.6.6 does not import beside the scikit-learn of this environment: it runs in one of its own, made in
+diffprivlib 0.6.6 is not compatible with the scikit-learn of this environment and runs in its own, created in
 build/, and reads the same splits from files; on the large data only a few of them, so that all ends within minutes.
 """
 
@@ -45,7 +45,7 @@ CASES = 10_000
 
 
 def rows() -> Iterator[Row]:
-    """A million records of a hundred features, random cases, then accuracies; the picture goes to build/."""
+    """A million records of a hundred features, random cases, then accuracies; the figure is written to build/."""
     yield _speed()
     yield _cases(np.random.default_rng(1))
     tasks = {}
@@ -85,7 +85,7 @@ def _speed() -> Row:
 
 
 def _cases(rng: np.random.Generator) -> Row:
-    """Two or three records in a hidden order, gradients of one sign, no projection: the last state by bins, exactly.
+    """The exact last state, in bins, of two or three records in a hidden order with gradients of one sign, unprojected.
 
     Bins only lessen a divergence. The rest of the records is random; the replaced one has the steepest gradients.
     """

@@ -1,4 +1,4 @@
-"""Discrete noise against NumPy's continuous draws and OpenDP's exact ones; noise-aware posteriors of counts."""
+"""Discrete noise compared with NumPy's continuous and OpenDP's exact draws; noise-aware posteriors of counts."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ FEW = 10_000
 
 
 def rows() -> Iterator[Row]:
-    """Draws, then posteriors, then calibration."""
+    """Times of draws, of posteriors, and of calibration."""
     rng = np.random.default_rng(1)
     distributions = (
         (ps.DiscreteLaplaceNoise(scale=10), lambda: rng.laplace(0.0, 10.0, DRAWS), "numpy laplace"),

@@ -120,6 +120,7 @@ def nonnegative_integer(**named: Any) -> int:
 
 
 def _integer_from(least: int, named: dict[str, Any]) -> int:
+    """A whole number from `least` to 2**53."""
     ((name, _),) = named.items()
     result = whole_number(**named)
     if not result >= least:

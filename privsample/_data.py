@@ -39,10 +39,12 @@ _TEXT_COLUMN = (
 
 
 def _is_numpy(data: Any) -> bool:
+    """True if the data have a NumPy dtype."""
     return isinstance(getattr(data, "dtype", None), np.dtype)
 
 
 def _from_array(data: Any) -> Iterator[NDArray[Any]]:
+    """The chunks of an array or sequence."""
     if isinstance(data, (list, tuple)):
         array = np.fromiter((as_float(item) for item in data), dtype=np.float64, count=len(data))
     elif isinstance(data, (str, bytes)) or not hasattr(data, "__array__"):
@@ -59,10 +61,10 @@ def _from_array(data: Any) -> Iterator[NDArray[Any]]:
     if array.dtype.kind not in "biufO":
         raise SchemaError(f"data must be numbers or booleans, got {array.dtype}; encode it by a public rule first")
     for start in range(0, len(array), ROWS):
-        yield _plain(array[start : start + ROWS])
+        yield _plain_numbers(array[start : start + ROWS])
 
 
-def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
+def _plain_numbers(chunk: NDArray[Any]) -> NDArray[Any]:
     """Booleans as bytes; objects as floats, NaN where they are not numbers; masked entries as NaN."""
     masked = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
     chunk = np.asarray(chunk)
@@ -73,7 +75,7 @@ def _plain(chunk: NDArray[Any]) -> NDArray[Any]:
     return chunk.view(np.uint8) if chunk.dtype.kind == "b" else chunk
 
 
-def type_in_words(kind: np.dtype[Any]) -> str:
+def readable_dtype(kind: np.dtype[Any]) -> str:
     """The dtype for a message; text dtypes as "text", since their length reveals that of the longest record."""
     return "text" if kind.kind in "UST" else str(kind)
 
@@ -93,6 +95,7 @@ def as_float(item: Any) -> float:
 
 
 def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
+    """The chunks of an Arrow stream of tables or arrays with one column."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -110,13 +113,13 @@ def _from_arrow(data: Any) -> Iterator[NDArray[Any]]:
         if len(reader.schema) != 1:
             raise SchemaError(f"data must be one column, got {len(reader.schema)}: {reader.schema.names}; select one")
         _check_type(reader.schema.types[0])
-        arrays = (batch.column(0) for batch in _ahead(reader))
+        arrays = (batch.column(0) for batch in _prefetch(reader))
     for array in arrays:
         for start in range(0, len(array), ROWS):
             yield _numbers(array.slice(start, ROWS))
 
 
-def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
+def _prefetch(batches: Iterable[Any]) -> Iterator[Any]:
     """The same batches; the next one is read while the current one is processed."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -129,6 +132,7 @@ def _ahead(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _check_type(kind: Any) -> None:
+    """Raise SchemaError unless the Arrow type holds numbers or booleans."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -141,6 +145,7 @@ def _check_type(kind: Any) -> None:
 
 
 def _numbers(array: Any) -> NDArray[Any]:
+    """An Arrow array as a NumPy array of numbers; nulls become NaN."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):

@@ -17,6 +17,7 @@ def round_down(left: float, digits: int) -> str:
 
 
 def _rounded(amount: float, digits: int, rounding: str) -> str:
+    """A number with `digits` significant digits, rounded in the given direction."""
     if not math.isfinite(amount):
         return "none" if amount > 0 else str(amount)
     printed = Decimal(f"{float(amount):.{_KEPT}g}")

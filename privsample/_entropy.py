@@ -53,6 +53,7 @@ class SystemBits:
         self.capsule = make(ctypes.addressof(self._interface), _CAPSULE, None)
 
     def _word(self) -> int:
+        """One random word of 64 bits; 0 after a failure, which is recorded in `failed`."""
         try:
             if not self._words or self._process != os.getpid():  # a forked process must not reuse its parent's words
                 self._process = os.getpid()

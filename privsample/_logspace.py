@@ -11,8 +11,8 @@ from scipy import special
 from privsample._checks import FloatArray, Real
 
 ComplexArray = NDArray[np.complex128]
-LEAST_LOSS = 2.0**-450
-_PARTS_HELD = 1e-290  # a product above this has exact parts: none of them underflows
+LEAST_LOSS = 2.0**-450  # its square does not underflow
+_EXACT_PARTS = 1e-290  # a product above this has exact parts: none of them underflows
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 _NODES, _WEIGHTS = (half / 2 for half in np.polynomial.legendre.leggauss(12))
@@ -181,5 +181,5 @@ def product_up(x: Real, y: Real) -> FloatArray:
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         product, lost = exact_product(x, y)
-    exact = (lost <= 0) & ((product > _PARTS_HELD) | (x == 0) | (y == 0))
+    exact = (lost <= 0) & ((product > _EXACT_PARTS) | (x == 0) | (y == 0))
     return np.where(exact, product, np.nextafter(product, np.inf))

@@ -55,7 +55,7 @@ class Registration:
             step = self.steps.get((name, step_from)) or self.steps.get((self.name, step_from))
             if step is None:
                 raise NotRegistered(
-                    f"the document holds version {step_from} of {self.package}'s {name}, and nothing is registered "
+                    f"the document holds version {step_from} of {self.package}'s {name}, and no function is registered "
                     f"that upgrades it to version {step_from + 1}: give register(..., upgrade={{{step_from}: ...}})"
                 )
             found, name = step(dict(found)), self.name
@@ -63,7 +63,7 @@ class Registration:
 
 
 _BY_CLASS: dict[type, Registration] = {}
-_BY_NAME: dict[tuple[str, str], Registration] = {}  # former names, too
+_BY_NAME: dict[tuple[str, str], Registration] = {}  # former names as well
 
 
 @overload
@@ -95,17 +95,18 @@ def register(
     aliases: Iterable[str] = (),
     upgrade: Mapping[int, Step] | None = None,
 ) -> C | Callable[[C], C]:
-    """Give a class of another package a tag, so that its values can be saved, loaded and paid for by a ledger.
+    """Give a class of another package a tag, so that its values can be saved, loaded and charged to a ledger.
 
     A file holds the tag `[package, name, version]` and the fields of the dataclass that `__init__` takes. Loading calls
-    the class with these fields, so that its own checks run. Every value inside must be registered, too, or plain:
-    numbers, text, None, lists, tuples, sets, mappings and arrays, which come back as tuples, frozensets and dicts.
+    the class with these fields, so that its own checks run. Every value inside must be registered as well, or be a
+    number, string, None, list, tuple, set, mapping or array; lists, sets and mappings are loaded as tuples, frozensets
+    and dicts.
 
     Parameters
     ----------
     target : type, optional
         A frozen dataclass that compares by content (a mechanism, model, accountant, relation, noise, ...) or an Enum.
-        Left out, `register` returns a class decorator; it must stand above `@dataclass`.
+        If omitted, `register` returns a class decorator, which must be above `@dataclass`.
     package : str
         The name of the package in tags: letters, digits, ".", "-" and "_". Declare it as an entry point of the group
         `privsample.extensions`, so that a file can be loaded before the package was imported; see Notes.
@@ -114,7 +115,7 @@ def register(
     version : int, default 1
         The version of the fields. Raise it when fields are renamed, added without a default, or change their meaning.
     aliases : iterable of str, default ()
-        Former names of the class in tags of this package. They are read and no longer written.
+        Former names of the class in tags of this package, which are read but not written.
     upgrade : mapping of int to callable, optional
         For each earlier version, the function that turns its fields, a dict, into those of the next version.
 
@@ -129,19 +130,19 @@ def register(
         If `target` is neither a dataclass nor an Enum.
     ValueError
         If the tag or an alias belongs to another class, if `package` is privsample, or if an argument is malformed.
-        A class that is defined anew under the same module and name takes the place of the former one.
+        A class that is redefined under the same module and name replaces the former one.
 
     Notes
     -----
-    Loading never imports what a file names. A tag of a package that has registered nothing is looked up among the entry
-    points of *installed* packages in the group `privsample.extensions`: if one is declared under this very name, its
-    module is imported, which must register the class. With the line `flips = "flips.mechanisms"` below
+    Loading imports no module that a file names. A tag of a package that has not registered a class is looked up among
+    the entry points of *installed* packages in the group `privsample.extensions`: if one is declared under this name,
+    its module is imported, which must register the class. With the line `flips = "flips.mechanisms"` below
     `[project.entry-points."privsample.extensions"]` in the `pyproject.toml` of an installed package, a file with the
     tag `["flips", "Flip", 1]` makes privsample import `flips.mechanisms`. Any other package name is refused.
 
     Examples
     --------
-    A map between the steps of a mechanism, from another package:
+    A map between the steps of a mechanism, defined in another package:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -178,13 +179,13 @@ def register(
         if holder is not None and not _same_definition(holder.cls, target):
             raise ValueError(
                 f"the tag ({package!r}, {one!r}) belongs to {_full_name(holder.cls)} already, so {_full_name(target)} "
-                "cannot have it: register it by another name="
+                "cannot have it: register it under another name="
             )
     known = _BY_CLASS.get(target)
     if known is not None and (known.package, known.name) != (package, made.name):
         raise ValueError(
             f"{_full_name(target)} is registered as ({known.package!r}, {known.name!r}) already, and cannot be "
-            f"registered as ({package!r}, {made.name!r}), too: give a former name by aliases="
+            f"registered as ({package!r}, {made.name!r}) as well: declare a former name by aliases="
         )
     for former in {holder.cls for one in names if (holder := _BY_NAME.get((package, one)))}:
         _BY_CLASS.pop(former, None)
@@ -194,15 +195,15 @@ def register(
 
 
 def load_extensions() -> tuple[str, ...]:
-    """Import the modules of all installed packages that extend privsample, so that what they register is known.
+    """Import the modules of all installed packages that extend privsample, so that their classes are registered.
 
-    These are the entry points of the group `privsample.extensions`; see `register`. Files are loaded without this call:
-    it is for programs that list what there is.
+    These are the entry points of the group `privsample.extensions`; see `register`. Loading files does not need this
+    call: it is for programs that list all classes.
 
     Returns
     -------
     tuple of str
-        The names under which the packages are declared, sorted.
+        The declared names of the packages, sorted.
 
     Raises
     ------
@@ -239,8 +240,8 @@ def registration_of(cls: type) -> Registration:
 def unregistered(cls: type) -> NotRegistered:
     """The error for a value of a class that is not registered."""
     return NotRegistered(
-        f"{_full_name(cls)} is not registered, so a file that holds one of its values could not be loaded; nothing was "
-        "written, spent or drawn. Register it, a dataclass or an Enum: "
+        f"{_full_name(cls)} is not registered, so a file with one of its values could not be loaded; nothing was "
+        "written, spent or drawn. Register the class, a dataclass or an Enum: "
         f'privsample.register({cls.__name__}, package="...")'
     )
 
@@ -253,7 +254,7 @@ def find(package: str, name: str) -> Registration:
     if package == OWN:
         own = _own(name)
         if own is None:
-            raise NotRegistered(f"the document names {name!r}, which is no value of this version of privsample")
+            raise NotRegistered(f"the document names {name!r}, which is not a class of this version of privsample")
         return own
     if (package, name) not in _BY_NAME and package in _declared():
         try:
@@ -290,16 +291,17 @@ def _own(name: str) -> Registration | None:
 
 
 def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[int, Step]) -> Registration:
+    """The registration of a class after all checks of the arguments. Raises TypeError or ValueError."""
     if not is_storable_class(cls):
         raise TypeError(
             f"only a dataclass or an Enum can be registered, got {cls!r}: put @register above @dataclass(frozen=True)"
         )
     if is_dataclass(cls) and any(field.name == "type" for field in fields(cls)):
-        raise ValueError(f"{_full_name(cls)} has a field 'type', which is the tag's own place in files: rename it")
+        raise ValueError(f"{_full_name(cls)} has a field 'type', which files use for the tag: rename it")
     if not (isinstance(package, str) and package.translate(_SIGNS).isalnum() and package.isascii()):
         raise ValueError(f"package must be a name of letters, digits, '.', '-' and '_', got {package!r}")
     if (own := _own(cls.__name__)) is not None and own.cls is cls:
-        raise ValueError(f"{_full_name(cls)} is privsample's own, and its files name it so: register your own classes")
+        raise ValueError(f"{_full_name(cls)} is a class of privsample and has a tag already: register your own classes")
     if package == OWN:
         raise ValueError("package must be the name of your own package: the tags of 'privsample' are its public names")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
@@ -312,6 +314,7 @@ def _checked(cls: Any, package: Any, name: Any, version: Any, upgrade: Mapping[i
 
 
 def _texts(names: Iterable[Any]) -> list[str]:
+    """Check a list of names. Raises TypeError or ValueError."""
     if not isinstance(names, Iterable):
         raise TypeError(f"aliases must be a list of names, got {type(names).__name__}")
     listed = [names] if isinstance(names, str) else list(names)
@@ -326,12 +329,13 @@ def _same_definition(one: type, other: type) -> bool:
 
 
 def _full_name(cls: Any) -> str:
+    """Module and qualified name of a class."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _declared() -> "dict[str, list[EntryPoint]]":
     """The entry points of installed packages, by declared package name; sorted."""
-    from importlib.metadata import entry_points  # takes longer than all else here
+    from importlib.metadata import entry_points  # an expensive import
 
     found: dict[str, list[EntryPoint]] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
@@ -340,11 +344,12 @@ def _declared() -> "dict[str, list[EntryPoint]]":
 
 
 def _load(package: str) -> None:
+    """Import the modules that an installed package declares. Raises ImportError."""
     for point in _declared()[package]:
         try:
             point.load()
         except Exception as error:
             raise ImportError(
                 f"the installed package {package!r} extends privsample, but its module {point.value} cannot be "
-                f"imported ({type(error).__name__}: {error}): repair or remove it"
+                f"imported ({type(error).__name__}: {error}): repair or uninstall it"
             ) from error

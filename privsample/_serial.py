@@ -38,6 +38,7 @@ def encode(item: Any) -> Any:
 
 
 def _number(item: Any) -> Any:
+    """A float or NumPy scalar as plain data; infinities as dictionaries. NaN raises ValueError."""
     if isinstance(item, np.generic):
         plain = item.item()
         if isinstance(plain, np.generic) or not isinstance(plain, (int, float, str)):  # no Python number is as long
@@ -51,6 +52,7 @@ def _number(item: Any) -> Any:
 
 
 def _container(item: Any) -> Any:
+    """An array, set, sequence or mapping as plain data."""
     if isinstance(item, np.ndarray):
         return encode(item.tolist())
     if isinstance(item, (set, frozenset)):
@@ -87,6 +89,7 @@ def _names_others(document: Any) -> bool:
 
 
 def _comes_back(document: Any, item: Any) -> bool:
+    """True if the decoded document equals the original value."""
     try:
         return bool(decode(document) == item)
     except (ValueError, TypeError):
@@ -128,4 +131,4 @@ def _parts(tag: Any) -> tuple[str, str, int]:
             return OWN, tag, 1
         case [str(package), str(name), int(version)] if version >= 1 and not isinstance(version, bool):
             return package, name, version
-    raise NotRegistered(f"the document names {tag!r}, which is no value of this version of privsample")
+    raise NotRegistered(f"the document names {tag!r}, which is not a class of this version of privsample")

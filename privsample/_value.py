@@ -28,6 +28,7 @@ class Memo:
 
 
 def _memo(instance: Any) -> dict[str, Any]:
+    """The store of cached results, created at the first use."""
     try:
         return instance._memo
     except AttributeError:
@@ -71,6 +72,7 @@ def _content(item: Any) -> Hashable:
 
 
 def _key(value: Any) -> tuple[Hashable, ...]:
+    """The compared fields of a value, in hashable form."""
     found = []
     for each in fields(value):
         if each.compare:
@@ -80,6 +82,7 @@ def _key(value: Any) -> tuple[Hashable, ...]:
 
 
 def _equal(self: Any, other: object) -> bool:
+    """Equality by class and by content of the compared fields."""
     if other is self:
         return True
     if type(other) is not type(self):
@@ -88,6 +91,7 @@ def _equal(self: Any, other: object) -> bool:
 
 
 def _hash(self: Any) -> int:
+    """Hash by class and content; cached in values that have a store."""
     if not isinstance(self, Memo):
         return hash((type(self).__qualname__, _key(self)))
     try:

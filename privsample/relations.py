@@ -31,7 +31,7 @@ class Relation(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
 
     @property
@@ -56,6 +56,7 @@ class Relation(ABC):
 
 
 def _text(unit: object) -> str:
+    """Check that `unit` is a nonempty string."""
     if not isinstance(unit, str) or not unit:
         raise TypeError(f"unit must be a word for what is protected, got {type(unit).__name__}")
     return unit
@@ -69,6 +70,7 @@ def related(relation: object) -> Relation:
 
 
 def _words(unit: str, members: int) -> str:
+    """The unit, or a group of units, as a noun."""
     return unit if members == 1 else f"group of {members} ({unit})"
 
 
@@ -109,7 +111,7 @@ class AddRemove(Relation):
         return f"one {_words(self.unit, self.members)} is added or removed"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"one holds one {_words(self.unit, self.members)} more than the other"
 
@@ -159,7 +161,7 @@ class ReplaceOne(Relation):
         return f"one {_words(self.unit, self.members)} is replaced by another"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         return f"both are of one size, {self.n}, and one {_words(self.unit, self.members)} was replaced by another"
 
@@ -174,7 +176,7 @@ def check_single_record_relation(relation: object) -> AddRemove | ReplaceOne:
         raise ValueError(f"relation must be ReplaceOne or AddRemove, got {relation}")
     if relation.members > 1:
         k = relation.members
-        raise ValueError(f"relation must be about one record, got members = {k}; accountant.group({k}) prices groups")
+        raise ValueError(f"relation must be about one record, got members = {k}; use accountant.group({k}) for groups")
     return relation
 
 
@@ -230,7 +232,7 @@ class ProfileEdge(Relation):
         return "one profile is exchanged for another that an edge joins to it"
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The relation as a clause that completes the sentence "Two datasets are neighbours when ..."."""
         size = f"{count_noun(len(self.graph), 'profile')} with {count_noun(len(self.graph.edges), 'edge')}"
         return f"one profile behind the observations of one is joined by an edge to that of the other ({size})"

@@ -109,7 +109,7 @@ class NoisyMajority(Mechanism):
         return (
             Neighbours(
                 account=MajorityAccountant(rate=self.rate),
-                words=("no records", f"{group} of answer 1"),
+                descriptions=("no records", f"{group} of answer 1"),
                 datasets=(lambda: np.empty(0), lambda: np.ones(group)),
                 draw=many_draws(self, "majority"),
                 loss=loss,

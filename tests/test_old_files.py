@@ -171,3 +171,28 @@ def test_files_of_the_present_format_can_be_added(tmp_path):
         assert read(path)["mechanism"]["type"][:2] == ["privsample", type(release.mechanism).__name__]
     test_a_ledger_opens_with_what_was_spent_and_goes_on(folder, tmp_path)
     test_accounts_of_an_export_can_be_read(folder)
+
+
+@pytest.mark.parametrize(
+    ("account", "former"),
+    [
+        (
+            ps.ConditionalAccountant(
+                base=ps.PureAccountant(stated_epsilon=0.1), event_probability=0.2, geometric_stopping=True
+            ),
+            {"floor": "event_probability", "stops": "geometric_stopping"},
+        ),
+        (
+            ps.SelectionAccountant(base=ps.PureAccountant(stated_epsilon=0.1), repetitions=ps.Poisson(mean=3.0)),
+            {"runs": "repetitions"},
+        ),
+    ],
+    ids=["conditional", "selection"],
+)
+def test_accounts_of_selection_load_with_their_former_fields(account, former):
+    document = json.loads(json.dumps(account.to_dict()))
+    package, name, _ = document["type"]
+    document["type"] = [package, name, 1]
+    for before, now in former.items():
+        document[before] = document.pop(now)
+    assert ps.Accountant.from_dict(document) == account

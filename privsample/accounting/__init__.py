@@ -1,3 +1,1 @@
-"""What is promised: privacy-loss distributions, accountants and their composition. No data, no random numbers, no
-mechanism.
-"""
+"""Accounting: privacy-loss distributions, accountants and composition. No data, random numbers or mechanisms."""

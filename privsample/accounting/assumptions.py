@@ -1,18 +1,34 @@
-"""What a guarantee takes for granted."""
+"""Assumptions on which a guarantee depends and which the library does not verify."""
 
 from enum import Enum
 
 
 class Assumption(Enum):
-    """What a guarantee takes for granted, in words."""
+    """A condition on which a guarantee depends and which the library does not verify.
 
-    IDEAL_REALS = "the theorem is about real numbers; the program draws floating-point numbers"
-    TRUSTED_SENSITIVITY = "the stated sensitivity was taken on trust"
-    RNG_FRESH = "the caller's random generator is fresh, secret and used for nothing else"
-    CONVERGED_CHAIN = "the Markov chain has reached its limit"
-    FIXED_PARTS = "the parts are fixed by public positions, not by what a record holds"
-    KNOWN_PROFILES = "each observation is drawn from its profile as stated, and nobody knows more about it than that"
-    INDEPENDENT_PROFILES = "the profiles behind different sources were chosen independently of each other"
+    The value is the condition as a clause. Every account has a set of assumptions; compositions carry the union, and
+    `privacy_statement` lists them.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=1)
+    >>> sorted(assumption.name for assumption in account.assumptions)
+    ['IDEAL_REALS', 'TRUSTED_SENSITIVITY']
+    """
+
+    IDEAL_REALS = "the guarantee is proved for real numbers, and the program computes with floating-point numbers"
+    TRUSTED_SENSITIVITY = "the stated sensitivity is correct"
+    RNG_FRESH = "the random generator given by the caller is fresh, secret and used for nothing else"
+    CONVERGED_CHAIN = "the Markov chain has converged to its stationary distribution"
+    FIXED_PARTS = "the parts are fixed by public positions and do not depend on the contents of a record"
+    KNOWN_PROFILES = (
+        "each observation is drawn from its profile as stated, and an adversary knows nothing more about it"
+    )
+    INDEPENDENT_PROFILES = "the profiles of different sources were chosen independently of each other"
     INDEPENDENT_OBSERVATIONS = "the observations of one profile are independent, and each is privatised once"
-    TIMING = "the time that a release takes is not observed: it depends on a number of runs that must stay secret"
-    STATED = "the guarantee was stated by someone else and taken on trust"
+    TIMING = "the running time of a release is not observed; it depends on a number of runs that must stay secret"
+    STATED = "the guarantee was stated by the user and is correct"
+
+    def __repr__(self) -> str:
+        return f"Assumption.{self.name}"

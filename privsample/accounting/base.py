@@ -1,4 +1,4 @@
-"""The contract: an account is one value. Its bounds say what is known of the privacy loss; the engine does the rest."""
+"""The interface of all accounts: `bounds` describes the privacy loss, and the engine computes every view from it."""
 
 import inspect
 import itertools
@@ -26,7 +26,7 @@ from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import VIEWS, Kind, PrivacyBounds, View
-from privsample.accounting.engine.compose import compose, side_by_side
+from privsample.accounting.engine.compose import compose, compose_parallel
 from privsample.accounting.engine.group import group
 from privsample.accounting.engine.routes import Route, affordable, routes
 from privsample.accounting.engine.tables import within_budget
@@ -34,7 +34,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import NumericalFailure, RelationMismatch
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, related
 
-_FEW, _ONE_GRID = 4.0, 0.5  # values that are affordable as they are, where one of the curve may serve many
+_FEW, _ONE_GRID = 4.0, 0.5  # numbers of values of the Rényi and privacy curves that are computed without a table
 
 
 class _FieldsSignature:
@@ -51,18 +51,33 @@ class _FieldsSignature:
 
 
 class Accountant(Memo, ABC):
-    """The cost of one release, fixed before any data are seen: one value that answers one question, `bounds`.
+    """Abstract base class of all accountants: the privacy cost of a release, as a function of public parameters.
 
-    Every view is valid on its own; `rdp`, `delta` and `epsilon` never go below the truth. Numbers are in nats.
+    An account is an immutable value. It is fixed before any data are seen, and its one abstract method describes the
+    privacy loss between neighbouring datasets under `relation`. The privacy curve (`delta`, `epsilon`), the Rényi curve
+    (`rdp`), compositions, groups and subsamples are computed from it. Every view is a valid guarantee by itself and is
+    never below the true value. All privacy losses and divergences are in nats.
 
-    A subclass is a frozen dataclass with the fields `relation` and `assumptions`. It says where its numbers come from
-    (`source`) and has four hooks, of which only the first must be given:
+    `a + b` and `k * a` compose releases from the same records, and `a | b` combines releases from disjoint parts.
 
-    - `_bounds()`: what is known of the privacy loss; computed once and kept in the value.
-    - `group(size)`: the guarantee for groups, where the mechanism is known to do better than the general bound.
-    - `with_relation(relation)`: the same numbers under another relation, for accounts that hold other accounts.
-    - `for_sizes(low, high)`: an account of the same mechanism that holds for every number of records in a range, so
-      that it can run on Poisson samples of a public number of records.
+    Notes
+    -----
+    A subclass is a frozen dataclass with the fields `relation` and `assumptions`. It defines `source` and `_bounds()`;
+    three further methods can be overridden:
+
+    - `group(size)`: the guarantee for groups, where the mechanism has a better one than the general bound.
+    - `with_relation(relation)`: the same numbers under another relation, for accounts that contain other accounts.
+    - `for_sizes(low, high)`: an account that holds for every number of records in a range, so that the mechanism can
+      run on Poisson samples of a public number of records.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = 3 * ps.GaussianAccountant(sensitivity=1, noise_std=4) + ps.LaplaceAccountant(sensitivity=1, scale=10)
+    >>> isinstance(account, ps.Accountant)
+    True
+    >>> round(float(account.epsilon(1e-6)), 3), f"{float(account.delta(1.0)):.1e}"
+    (1.972, '3.0e-03')
     """
 
     __slots__ = ()
@@ -85,18 +100,18 @@ class Accountant(Memo, ABC):
     @property
     @abstractmethod
     def source(self) -> str:
-        """Author, year and theorem that the numbers rest on."""
+        """Author, year and theorem of the guarantee."""
 
     @abstractmethod
     def _bounds(self) -> PrivacyBounds:
-        """What is known of the privacy loss between neighbours, from the fields alone.
+        """Describe the privacy loss between neighbours, from the fields alone.
 
-        `PrivacyBounds.from_pairs` for dominating pairs, `PrivacyBounds.from_renyi` for a Rényi curve.
+        Return `PrivacyBounds.from_pairs` for dominating pairs, or `PrivacyBounds.from_renyi` for a Rényi curve.
         """
 
     @cached
     def bounds(self) -> PrivacyBounds:
-        """Everything that this account knows of the privacy loss; every view and combination is computed from it."""
+        """Everything that the account knows of the privacy loss; every view and combination is computed from it."""
         found = self._bounds()
         if not isinstance(found, PrivacyBounds):
             raise TypeError(f"{type(self).__name__}._bounds must return PrivacyBounds, got {type(found).__name__}")
@@ -104,7 +119,7 @@ class Accountant(Memo, ABC):
 
     @property
     def pairs(self) -> tuple[LossPair, ...]:
-        """Ordered pairs that together dominate every pair of neighbours; empty where none are known one by one."""
+        """Ordered pairs that together dominate every pair of neighbours; empty if only a Rényi curve is known."""
         found = ((pair.members if isinstance(pair, Envelope) else (pair,)) for pair in self.bounds.pairs)
         return tuple(itertools.chain.from_iterable(found))
 
@@ -115,107 +130,242 @@ class Accountant(Memo, ABC):
 
     @property
     def order_limit(self) -> float:
-        """`rdp` is finite below it and +inf at and above it."""
+        """The Rényi curve is finite below this order and +inf from this order on."""
         return 1.0 if self.infinity_mass > 0 else self.bounds.order_limit
 
     @property
     def pure_epsilon(self) -> float:
         """Supremum of the privacy loss, in nats, conditional on a finite loss: epsilon at delta = `infinity_mass`.
 
-        +inf where there is no pure guarantee.
+        It is +inf if the privacy loss is unbounded.
         """
         return self.bounds.pure_epsilon
 
     @property
     def zcdp(self) -> float:
-        """The least rho known with rdp(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016)."""
+        """The least known rho with rdp(a) <= rho a at every order a, or +inf (Bun and Steinke 2016)."""
         return self.bounds.zcdp
 
     def kind(self, view: View) -> Kind:
-        """Whether a view is exact (for the worst pair of neighbours, up to rounding upwards) or an upper bound."""
+        """Whether a view is exact or an upper bound.
+
+        A view is exact if it is attained by the worst pair of neighbours, up to rounding up.
+
+        Parameters
+        ----------
+        view : {"rdp", "delta", "epsilon"}
+            The view.
+
+        Returns
+        -------
+        {"exact", "upper bound"}
+            The kind of the guarantee.
+
+        Raises
+        ------
+        ValueError
+            If `view` is not one of the three views.
+        """
         if not one_of(view, VIEWS):
             raise ValueError(f"view must be 'rdp', 'delta' or 'epsilon', got {view!r}")
         return self.bounds.kind(view)
 
     def rdp(self, orders: ArrayLike) -> FloatArray:
-        """Rényi differential privacy in nats: sup over neighbours, both directions.
+        """Rényi curve: the largest Rényi divergence between neighbours, over both directions of the relation.
 
-        Parameters: orders, any shape, finite and > 1. Returns: same shape; +inf at and above `order_limit`.
-        Raises: ValueError, for an order that is NaN, infinite or <= 1.
+        Parameters
+        ----------
+        orders : array of float, any shape
+            Orders, finite and > 1.
+
+        Returns
+        -------
+        float or array of float
+            Divergences in nats, rounded up, of the shape of `orders`; +inf at and above `order_limit`.
+
+        Raises
+        ------
+        ValueError
+            If an order is NaN, infinite or <= 1.
         """
         return views.rdp(within_budget(self.bounds, renyi=_FEW), renyi_orders(orders))[()]
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
-        """log of `delta(epsilon)`: tells values apart that are too small for a float."""
-        e = np.clip(real_array(epsilon=epsilon), -1e300, 1e300)  # as good as infinite
+        """Logarithm of `delta(epsilon)`, which keeps the precision of values below the range of floats.
+
+        Parameters
+        ----------
+        epsilon : array of float, any shape
+            Privacy losses in nats, any real numbers or infinite.
+
+        Returns
+        -------
+        float or array of float
+            log delta, rounded up, of the shape of `epsilon`, in [-inf, 0].
+
+        Raises
+        ------
+        ValueError
+            If `epsilon` has NaN.
+        """
+        e = np.clip(
+            real_array(epsilon=epsilon), -1e300, 1e300
+        )  # infinite arguments are replaced: the curves are constant there
         return views.log_delta(within_budget(affordable(self.bounds), curve=_ONE_GRID), e)[()]
 
     def delta(self, epsilon: ArrayLike) -> FloatArray:
-        """The privacy curve, also called privacy profile: the least delta at epsilon over all routes, rounded up.
+        """Privacy curve delta(epsilon), also called privacy profile: the least valid delta, rounded up.
 
-        Parameters: epsilon, any shape, any real number of nats. Returns: same shape, in [0, 1].
-        Raises: ValueError, for NaN.
+        Parameters
+        ----------
+        epsilon : array of float, any shape
+            Privacy losses in nats, any real numbers or infinite.
+
+        Returns
+        -------
+        float or array of float
+            delta in [0, 1], of the shape of `epsilon`.
+
+        Raises
+        ------
+        ValueError
+            If `epsilon` has NaN.
         """
         log_delta = self.log_delta(epsilon)
         with np.errstate(invalid="ignore"):
-            lost = 4 * np.finfo(float).eps * (1.0 - log_delta)  # what exp loses of a logarithm
+            lost = 4 * np.finfo(float).eps * (1.0 - log_delta)  # relative rounding error of exp
             rounded = np.minimum(np.nextafter(np.exp(log_delta) * (1.0 + lost), 1.0), 1.0)
         return np.where(np.isneginf(log_delta), 0.0, rounded)[()]
 
     def epsilon(self, delta: ArrayLike) -> FloatArray:
-        """The least epsilon >= 0 at delta over all valid routes, rounded up.
+        """The least valid epsilon >= 0 at delta, over all known derivations, rounded up.
 
-        Parameters: delta in [0, 1), any shape. Returns: same shape, nats; +inf where nothing is promised at this delta.
-        Raises: ValueError, for NaN, delta < 0 or delta >= 1.
+        Parameters
+        ----------
+        delta : array of float, any shape
+            Probabilities in [0, 1).
+
+        Returns
+        -------
+        float or array of float
+            epsilon in nats, of the shape of `delta`; +inf if there is no guarantee at this delta.
+
+        Raises
+        ------
+        ValueError
+            If a delta is NaN or outside [0, 1).
         """
         d = deltas(delta)
         return np.array([self._least_epsilon(float(x)) for x in d.ravel()]).reshape(d.shape)[()]
 
     def _least_epsilon(self, delta: float) -> float:
-        """The least over all routes, computed once for each delta."""
+        """The least epsilon at delta over all known derivations; computed once for each delta."""
         known = self._known_epsilons
         if delta not in known:
             found = [route.epsilon for route in routes(self.bounds, delta)]
             if np.isnan(found).any():
-                raise NumericalFailure("an epsilon came out as NaN; no guarantee is claimed")
+                raise NumericalFailure("a computed epsilon is NaN, so no guarantee is stated")
             known[delta] = max(min(found), 0.0) + 0.0
         return known[delta]
 
     @cached
     def _known_epsilons(self) -> dict[float, float]:
+        """Computed values of epsilon by delta."""
         return {}
 
     def explain(self, delta: float) -> tuple[Route, ...]:
-        """Every valid route to epsilon at this delta, the best first."""
+        """List every known derivation of epsilon at delta, in increasing order of epsilon.
+
+        Parameters
+        ----------
+        delta : float
+            Probability in [0, 1).
+
+        Returns
+        -------
+        tuple of Route
+            The name and epsilon (nats) of each derivation.
+        """
         found = routes(self.bounds, probability(delta=delta), every=True)
         return tuple(sorted(found, key=lambda route: route.epsilon))
 
     def group(self, size: int) -> "Accountant":
-        """The guarantee for groups of `size` units; accountants that know their mechanism do better than this one.
+        """The guarantee for groups of `size` units.
 
+        Parameters
+        ----------
+        size : int
+            Number of units in which neighbours differ, as a multiple of those of this account, >= 1.
+
+        Returns
+        -------
+        Accountant
+            The account for groups; by default the general bound, which is looser than that of many mechanisms.
+
+        Notes
+        -----
         Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2 (group profile).
         """
         return Group(base=self, size=size)
 
     def with_relation(self, relation: Relation) -> "Accountant":
-        """The same numbers under another relation. `relation` is not validated; use `to` for supported conversions."""
+        """The same numbers under another relation. `relation` is not validated; use `to` for supported conversions.
+
+        Parameters
+        ----------
+        relation : Relation
+            The new relation.
+
+        Returns
+        -------
+        Accountant
+            The account under `relation`.
+        """
         return replace(self, relation=relation)  # type: ignore[type-var]
 
     def for_sizes(self, low: int, high: int) -> "Accountant":
-        """An account of the same mechanism that holds for every number of records from low to high.
+        """An account of the same mechanism that holds for every number of records in a range.
 
-        Raises: TypeError, where the mechanism does not say what it costs for other numbers of records.
+        Parameters
+        ----------
+        low, high : int
+            Least and largest number of records, 0 <= low <= high.
+
+        Returns
+        -------
+        Accountant
+            An account whose guarantee holds for each of these numbers of records.
+
+        Raises
+        ------
+        TypeError
+            If the guarantee of the mechanism is not known for other numbers of records.
         """
         del low, high
         raise TypeError(
-            f"{type(self).__name__} does not say what it costs for other numbers of records; "
-            "WithoutReplacement(n=..., m=...) draws one number only"
+            f"the guarantee of {type(self).__name__} is not known for other numbers of records; use "
+            "WithoutReplacement(n=..., m=...), whose samples have a fixed size"
         )
 
     def to(self, relation: Relation) -> "Accountant":
-        """The guarantee under another relation: ReplaceOne(n) from AddRemove, as a group of two.
+        """Convert the guarantee to another relation.
 
-        Raises: RelationMismatch, where no such step is known.
+        ReplaceOne(n) is derived from AddRemove as a group of two: a replacement is a removal and an addition.
+
+        Parameters
+        ----------
+        relation : Relation
+            The target relation, with the same unit and number of members.
+
+        Returns
+        -------
+        Accountant
+            The account under `relation`.
+
+        Raises
+        ------
+        RelationMismatch
+            If no conversion is known.
         """
         if related(relation) == self.relation:
             return self
@@ -223,11 +373,23 @@ class Accountant(Memo, ABC):
         if isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation):
             return self.group(2).with_relation(relation)
         raise RelationMismatch(
-            f"no step is known from {mine} to {relation}; only AddRemove goes to ReplaceOne, with the same unit"
+            f"no conversion is known from {mine} to {relation}; only AddRemove converts to ReplaceOne, with the same "
+            "unit and number of members"
         )
 
     def assuming(self, *more: Assumption) -> Self:
-        """The same account with further assumptions."""
+        """The same account with additional assumptions.
+
+        Parameters
+        ----------
+        *more : Assumption
+            The additional assumptions.
+
+        Returns
+        -------
+        Accountant
+            The account with the union of the assumptions.
+        """
         if self.assumptions.issuperset(more):
             return self
         return replace(self, assumptions=self.assumptions | frozenset(more))  # type: ignore[type-var]
@@ -247,12 +409,34 @@ class Accountant(Memo, ABC):
         return Parallel(parts=(self, other)) if isinstance(other, Accountant) else NotImplemented
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and text, from which `from_dict` makes an equal accountant."""
+        """Convert the account to lists, numbers and strings, from which `from_dict` restores an equal account.
+
+        Returns
+        -------
+        dict
+            A document that the `json` module can write.
+        """
         return encode(self)
 
     @staticmethod
     def from_dict(document: dict[str, Any]) -> "Accountant":
-        """The accountant that `to_dict` wrote. Raises: ValueError, for anything else."""
+        """Restore the account that `to_dict` converted.
+
+        Parameters
+        ----------
+        document : dict
+            The document.
+
+        Returns
+        -------
+        Accountant
+            An equal account.
+
+        Raises
+        ------
+        ValueError
+            If the document does not describe an account.
+        """
         try:
             made = decode(document)
         except (AttributeError, TypeError, RecursionError, OverflowError) as error:
@@ -263,23 +447,68 @@ class Accountant(Memo, ABC):
 
 
 class SizeFreeAccountant(Accountant):
-    """An account whose numbers do not depend on how many records there are."""
+    """Abstract base class of accountants whose guarantee does not depend on the number of records.
+
+    Notes
+    -----
+    Inherit from it, instead of `Accountant`, to let the mechanism run on Poisson samples of a public number of records.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> isinstance(ps.LaplaceAccountant(sensitivity=1, scale=2), ps.SizeFreeAccountant)
+    True
+    """
 
     __slots__ = ()
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """The account itself."""
+        """The account itself, which holds for every number of records."""
         del low, high
         return self
 
 
 @frozen_value
 class Composed(Accountant):
-    """Accounts of releases from the same records, each with how often. Rényi curves add; dominating pairs multiply.
+    """Sequential composition of releases from the same records. `a + b` and `k * a` construct it.
 
-    Valid for mechanisms fixed beforehand and, by Rényi curve, for ones chosen adaptively within fixed curves.
-    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs);
-    docs/notes/composition.md.
+    Rényi curves are added, and products of dominating pairs are composed exactly where closed forms or small tables
+    allow it and otherwise numerically with certified rounding. The mechanisms must be fixed in advance; the Rényi curve
+    also holds for mechanisms that are chosen adaptively if the Rényi curves are fixed in advance. For adaptively chosen
+    costs use a `Ledger`.
+
+    Parameters
+    ----------
+    entries : tuple of (Accountant, int)
+        Accounts under one relation, each with its number of releases, >= 1. Equal accounts are merged.
+    assumptions : frozenset of Assumption, default frozenset()
+        Assumptions of the guarantee. Those of the members are added.
+
+    Raises
+    ------
+    TypeError
+        If an entry is not a pair of an account and an int.
+    ValueError
+        If there is no entry, or if accounts under ProfileEdge are not assumed independent.
+    RelationMismatch
+        If the relations differ.
+
+    Notes
+    -----
+    Source: Mironov 2017, Proposition 1; Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); docs/notes/lattice.md
+    and docs/notes/contour.md (numerical composition).
+
+    Kind: exact for the Rényi curve and for Gaussian pairs; an upper bound with certified error where composition is
+    numerical.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.Composed(entries=((ps.GaussianAccountant(sensitivity=1, noise_std=4), 3),))
+    >>> account == 3 * ps.GaussianAccountant(sensitivity=1, noise_std=4)
+    True
+    >>> round(float(account.epsilon(1e-6)), 3)
+    1.925
     """
 
     entries: tuple[tuple[Accountant, int], ...]
@@ -295,7 +524,7 @@ class Composed(Accountant):
             for member, own in inner:
                 counts[member] = counts.get(member, 0) + own * positive_integer(times=times)
         if not counts:
-            raise ValueError("entries must name at least one account")
+            raise ValueError("entries must contain at least one account")
         own_assumptions = [a.assumptions for a, _ in self.entries if isinstance(a, Composed)]
         same_relation(tuple(counts))
         if sum(counts.values()) > 1:
@@ -305,44 +534,76 @@ class Composed(Accountant):
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
-        """The members' relation."""
+        """The relation of all members."""
         return self.entries[0][0].relation
 
     @property
     def source(self) -> str:
-        """The rule and the members' sources."""
+        """The composition theorem, and the sources of the members."""
         members = dict.fromkeys(account.source for account, _ in self.entries)
         return "; ".join(["Mironov 2017, Proposition 1 (composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
+        """The composition of the members' bounds."""
         return compose([(account.bounds, times) for account, times in self.entries])
 
     def group(self, size: int) -> "Composed":
-        """Each member's own group guarantee, composed."""
+        """The composition of the members' guarantees for groups."""
         return replace(self, entries=tuple((account.group(size), times) for account, times in self.entries))
 
     def with_relation(self, relation: Relation) -> "Composed":
-        """Each member's numbers under another relation."""
+        """The composition of the members under another relation."""
         return replace(self, entries=tuple((account.with_relation(relation), n) for account, n in self.entries))
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """Each member's, composed."""
+        """The composition of the members' accounts for these numbers of records."""
         members = tuple((member.for_sizes(low, high), times) for member, times in self.entries)
         if members == self.entries:
             return self
-        place = ReplaceOne(n=high)  # one for all: only their curves are used
+        place = ReplaceOne(n=high)  # one relation for all members: only their curves are used
         return replace(self, entries=tuple((Group(base=own, size=1, relation=place), times) for own, times in members))
 
 
 @frozen_value
 class Parallel(Accountant):
-    """Accounts of releases from disjoint parts of the records: the worst of the parts at every order and epsilon.
+    """Parallel composition: releases from disjoint parts of the records. `a | b` constructs it.
 
-    Under AddRemove a record lies in one part, wherever its contents put it. Under ReplaceOne the parts must be fixed by
-    public positions (assumption FIXED_PARTS); a record that can move between parts touches two: account for that
-    with AddRemove parts and `.to(ReplaceOne(n=...))`: the worse of two parts added and one part's group of two.
-    Under ProfileEdge the parts come from independent choices of a profile (assumption INDEPENDENT_PROFILES;
-    Geumlek 2020, Observation 9). Source: McSherry 2009, Theorem 4; docs/notes/composition.md.
+    Every view is the maximum over the parts. Under AddRemove, a record lies in one part, which may depend on its
+    contents. Under ReplaceOne, the parts must be fixed by public positions (assumption FIXED_PARTS); if a replaced
+    record can move between parts, use AddRemove accounts and `.to(ReplaceOne(n=...))`, which bounds two parts or one
+    group of two. Under ProfileEdge, the profiles of the parts must be chosen independently (assumption
+    INDEPENDENT_PROFILES).
+
+    Parameters
+    ----------
+    parts : tuple of Accountant
+        Accounts of the parts, under one relation; under ReplaceOne the numbers of records may differ, and add up.
+    assumptions : frozenset of Assumption, default frozenset()
+        Assumptions of the guarantee. Those of the parts are added.
+    moved : bool, default False
+        True if a record may move between the parts; set by `to` and `with_relation`.
+
+    Raises
+    ------
+    TypeError
+        If a part is not an account.
+    ValueError
+        If there is no part.
+    RelationMismatch
+        If the relations or units differ, or if a part is an account of a group.
+
+    Notes
+    -----
+    Source: McSherry 2009, Theorem 4; Geumlek 2020, Observation 9 (profiles); docs/notes/composition.md.
+
+    Kind: that of the parts.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LaplaceAccountant(sensitivity=1, scale=2) | ps.LaplaceAccountant(sensitivity=1, scale=4)
+    >>> account == ps.Parallel(parts=(account.parts[0], account.parts[1])), account.pure_epsilon
+    (True, 0.5)
     """
 
     parts: tuple[Accountant, ...]
@@ -356,10 +617,11 @@ class Parallel(Accountant):
         flat = [p.parts if isinstance(p, Parallel) and not p.moved else (p,) for p in self.parts]
         parts = tuple(part for group in flat for part in group)
         if not parts:
-            raise ValueError("parts must name at least one account")
+            raise ValueError("parts must contain at least one account")
         if not self.moved and any(getattr(part.relation, "members", 1) > 1 for part in parts):
             raise RelationMismatch(
-                "members of a group may lie in several parts: put single accounts side by side, then .group"
+                "parts must not be accounts of groups, whose members may lie in several parts: combine the accounts of "
+                "one record, and apply .group to the result"
             )
         more: frozenset[Assumption] = frozenset()
         if all(isinstance(part.relation, ReplaceOne) for part in parts) and not self.moved:
@@ -372,13 +634,13 @@ class Parallel(Accountant):
         set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
 
     @property
-    def _kinds(self) -> tuple[Accountant, ...]:
-        """The parts that differ."""
+    def _distinct_parts(self) -> tuple[Accountant, ...]:
+        """The distinct parts."""
         return tuple(dict.fromkeys(self.parts))
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
-        """The parts' relation; under ReplaceOne their sizes add up."""
+        """The relation of the parts; under ReplaceOne their numbers of records are added."""
         first = self.parts[0].relation
         if isinstance(first, ReplaceOne) and not self.moved:
             sizes = [part.relation.n for part in self.parts if isinstance(part.relation, ReplaceOne)]
@@ -387,40 +649,69 @@ class Parallel(Accountant):
 
     @property
     def source(self) -> str:
-        """The rule and the parts' sources."""
+        """The theorem on parallel composition, and the sources of the parts."""
         members = dict.fromkeys(part.source for part in self.parts)
         return "; ".join(["McSherry 2009, Theorem 4 (parallel composition)", *members])
 
     def _bounds(self) -> PrivacyBounds:
-        return side_by_side([part.bounds for part in self._kinds])
+        """The maximum of the bounds of the distinct parts."""
+        return compose_parallel([part.bounds for part in self._distinct_parts])
 
     def with_relation(self, relation: Relation) -> "Parallel":
-        """Each part's numbers under another relation."""
+        """The parts under another relation."""
         return replace(self, parts=tuple(part.with_relation(relation) for part in self.parts), moved=True)
 
     def to(self, relation: Relation) -> Accountant:
-        """ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another, or the same."""
+        """Convert to another relation.
+
+        ReplaceOne(n) from AddRemove: a replaced record leaves one part and enters another or the same one, so the bound
+        is the maximum over all pairs of parts and over groups of two in one part (docs/notes/composition.md).
+        """
         mine = self.relation
         if not (isinstance(mine, AddRemove) and isinstance(relation, ReplaceOne) and same_units(mine, relation)):
             return Accountant.to(self, relation)
-        kinds = self._kinds
+        kinds = self._distinct_parts
         twice = [(part, part) for part in kinds if self.parts.count(part) > 1]
         within = [part.to(relation) for part in kinds]
         between = [(one + other).with_relation(relation) for one, other in [*itertools.combinations(kinds, 2), *twice]]
         return Parallel(parts=(*within, *between), assumptions=self.assumptions, moved=True)
 
     def group(self, size: int) -> Accountant:
-        """Members of a group may lie in different parts: the general bound."""
+        """The general bound for groups, because the members of a group may lie in different parts."""
         return Accountant.group(self, size)
 
 
 @frozen_value
 class Group(Accountant):
-    """`base` for groups of `size`: of any account, from its bounds alone. Kind: upper bound.
+    """General bound for groups, derived from the curves of any account. `account.group(size)` constructs it if needed.
 
-    `relation` is not validated; use `Accountant.to` for supported conversions.
+    Parameters
+    ----------
+    base : Accountant
+        The account of one unit.
+    size : int
+        Number of units in which neighbours differ, as a multiple of those of `base`, >= 1. Values above the public
+        number of records are replaced by it.
+    relation : Relation, default base.relation.group(size)
+        Relation of the result. It is not validated; use `Accountant.to` for supported conversions.
+    assumptions : frozenset of Assumption, default frozenset()
+        Assumptions of the guarantee. Those of the base are added.
+
+    Notes
+    -----
     Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2; Kairouz, Oh and Viswanath 2015,
     Theorem 2; docs/notes/composition.md.
+
+    Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.Group(base=ps.GaussianAccountant(sensitivity=1, noise_std=4), size=2)
+    >>> account.relation
+    AddRemove(unit='record', members=2)
+    >>> bool(account.epsilon(1e-6) > ps.GaussianAccountant(sensitivity=2, noise_std=4).epsilon(1e-6))
+    True
     """
 
     base: Accountant
@@ -439,19 +730,20 @@ class Group(Accountant):
 
     @property
     def source(self) -> str:
-        """The rule and the base's source."""
+        """The theorem on groups, and the source of the base."""
         return f"Mironov 2017, Proposition 11 (group privacy); {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
+        """The general bound for groups of the base."""
         return group(self.base.bounds, self.size)
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """The base's, for groups."""
+        """The bound for groups of the base's account for these numbers of records."""
         return replace(self, base=self.base.for_sizes(low, high))
 
 
 def checked_account(**named: Any) -> Accountant:
-    """The account. Raises: TypeError, for anything else."""
+    """Check that the argument is an account and return it. Raises TypeError."""
     ((name, item),) = named.items()
     if not isinstance(item, Accountant):
         raise TypeError(f"{name} must be an accountant (mechanism.accountant), got {type(item).__name__}")
@@ -459,38 +751,38 @@ def checked_account(**named: Any) -> Accountant:
 
 
 def same_relation(members: "tuple[Accountant, ...]") -> Relation:
-    """The relation that all members share. Raises: RelationMismatch."""
+    """The relation that all members share. Raises RelationMismatch."""
     relations = {member.relation for member in members}
     if len(relations) != 1:
         names = ", ".join(sorted(map(str, relations)))
-        raise RelationMismatch(f"only guarantees under one relation can be put together, got {names}; see .to(...)")
+        raise RelationMismatch(f"only guarantees under one relation can be combined, got {names}; see .to(...)")
     return relations.pop()
 
 
 def same_units(one: AddRemove, other: ReplaceOne) -> bool:
-    """Whether both protect as many units of one kind."""
+    """Return whether both relations protect the same unit and number of members."""
     return (one.unit, one.members) == (other.unit, other.members)
 
 
 def all_assumptions(members: "tuple[Accountant, ...]") -> frozenset[Assumption]:
-    """The union of what the members assume."""
+    """The union of the members' assumptions."""
     return frozenset().union(*(member.assumptions for member in members))
 
 
 def composable(members: "tuple[Accountant, ...]", stated: frozenset[Assumption] = frozenset()) -> None:
-    """Refuse to add accounts under ProfileEdge unless their observations were stated to be independent.
+    """Check that accounts under ProfileEdge are composed only if their observations are assumed independent.
 
-    Raises: ValueError. Source: Geumlek 2020, Observations 8 and 13.
+    Raises ValueError. Source: Geumlek 2020, Observations 8 and 13.
     """
     needed = Assumption.INDEPENDENT_OBSERVATIONS
     for member in members:
-        # what is put together carries the assumptions of any one part: each part has to carry this one
+        # a combination has the union of its members' assumptions, so each member is checked by itself
         inner = [account for account, _ in getattr(member, "entries", ())]
         composable((*inner, *getattr(member, "parts", ()), *filter(None, [getattr(member, "base", None)])), stated)
         if isinstance(member.relation, ProfileEdge) and needed not in member.assumptions | stated:
             raise ValueError(
-                "nothing is known about privatising one observation twice: costs under ProfileEdge add only for "
-                "independent observations of one profile. Where that is so, say it: account.independent_observations("
-                "k), or add accounts made by .assuming(Assumption.INDEPENDENT_OBSERVATIONS); for independent choices "
-                "of profiles use a | b"
+                "accounts under ProfileEdge compose only for independent observations of one profile, and not for "
+                "repeated releases of one observation. If the observations are independent, use "
+                "account.independent_observations(k), or add accounts made by "
+                ".assuming(Assumption.INDEPENDENT_OBSERVATIONS); for independent choices of profiles use a | b"
             )

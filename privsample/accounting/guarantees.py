@@ -1,4 +1,4 @@
-"""Guarantees that come from elsewhere, each with the tightest curves that it implies."""
+"""Accounts of guarantees that are known from elsewhere, each with the tightest curves that the guarantee implies."""
 
 from dataclasses import replace
 
@@ -14,13 +14,39 @@ from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair,
 from privsample.relations import AddRemove, Relation, related
 
 _STATED = frozenset({Assumption.STATED})
-_UP = 1.0 + 2.0**-43  # more than rounding takes away from a difference of logarithms, the least of which is S(2)
+_UP = 1.0 + 2.0**-43  # exceeds the relative rounding error of a difference of logarithms, the smallest being S(2)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @frozen_value
 class PureAccountant(SizeFreeAccountant):
-    """Any mechanism that is `stated_epsilon`-DP, by its dominating pair. Kind: exact for the worst such mechanism."""
+    """Any epsilon-differentially private mechanism.
+
+    Among all such mechanisms binary randomized response is the worst at every epsilon and order, and its curves are
+    used.
+
+    Parameters
+    ----------
+    stated_epsilon : float
+        epsilon of the guarantee, in nats, finite and >= 0.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {STATED}
+        Assumptions of the guarantee.
+
+    Notes
+    -----
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
+
+    Kind: exact for the worst such mechanism.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.PureAccountant(stated_epsilon=0.1)
+    >>> round(float((100 * account).epsilon(1e-6)), 3), round(float(account.rdp(2)), 5)
+    (4.775, 0.00996)
+    """
 
     stated_epsilon: float
     relation: Relation = AddRemove()
@@ -32,24 +58,48 @@ class PureAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem."""
+        """The theorem of the worst mechanism."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
-        """By randomized response, its own reverse."""
+        """The dominating pair of binary randomized response, which is its own reverse."""
         return PrivacyBounds.from_pairs([binary_pair(self.stated_epsilon)], pure_epsilon=self.stated_epsilon)
 
     def group(self, size: int) -> "PureAccountant":
-        """`size` times epsilon."""
+        """Groups have `size` times epsilon."""
         size = positive_integer(size=size)
         return replace(self, stated_epsilon=size * self.stated_epsilon, relation=self.relation.group(size))
 
 
 @frozen_value
 class ApproximateAccountant(SizeFreeAccountant):
-    """Any mechanism that is (`stated_epsilon`, `stated_delta`)-DP. Kind: exact for the worst such mechanism.
+    """Any (epsilon, delta)-differentially private mechanism.
 
-    With probability `stated_delta` nothing is promised; beside that it is randomized response.
+    The worst such mechanism reveals its input with probability delta and is binary randomized response otherwise.
+
+    Parameters
+    ----------
+    stated_epsilon : float
+        epsilon of the guarantee, in nats, finite and >= 0.
+    stated_delta : float
+        delta of the guarantee, in [0, 1).
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {STATED}
+        Assumptions of the guarantee.
+
+    Notes
+    -----
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
+
+    Kind: exact for the worst such mechanism.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-8)
+    >>> round(float((100 * account).epsilon(1e-5)), 3), account.infinity_mass
+    (4.33, 1e-08)
     """
 
     stated_epsilon: float
@@ -64,11 +114,11 @@ class ApproximateAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem."""
+        """The theorem of the worst mechanism."""
         return "Kairouz, Oh and Viswanath 2015, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
-        """By randomized response beside two outcomes that give everything away."""
+        """The pair of binary randomized response with two additional outcomes of infinite loss."""
         rest = binary_pair(self.stated_epsilon)
         return PrivacyBounds.from_pairs(
             [self._with_failure(rest) if self.stated_delta else rest],
@@ -79,6 +129,7 @@ class ApproximateAccountant(SizeFreeAccountant):
         )
 
     def _with_failure(self, rest: DiscretePair) -> DiscretePair:
+        """The pair with two additional outcomes of infinite loss, of probability `stated_delta` each."""
         fail, keep = np.log(self.stated_delta), np.log1p(-self.stated_delta)
         log_p = np.concatenate([[fail, -np.inf], keep + rest.log_p])
         log_q = np.concatenate([[-np.inf, fail], keep + rest.log_q])
@@ -86,21 +137,45 @@ class ApproximateAccountant(SizeFreeAccountant):
         return DiscretePair(log_p=log_p, log_q=log_q, loss=loss)
 
     def group(self, size: int) -> "ApproximateAccountant":
-        """size * epsilon and delta (e^(size epsilon) - 1)/(e^epsilon - 1), an upper bound (Vadhan 2017, Lemma 2.2)."""
+        """Groups have size * epsilon and delta (e^(size epsilon) - 1)/(e^epsilon - 1) (Vadhan 2017, Lemma 2.2)."""
         size, epsilon = positive_integer(size=size), self.stated_epsilon
         with np.errstate(over="ignore"):
+            # (e^(k e) - 1)/(e^e - 1) as e^((k-1) e) times a ratio of expm1, which does not overflow early
             sums = np.exp((size - 1) * epsilon) * np.expm1(-size * epsilon)
             ratio = float(size) if epsilon == 0 else float(sums / np.expm1(-epsilon))
         delta = min(self.stated_delta * ratio, 1 - 2.0**-53) if self.stated_delta else 0.0
         relation = self.relation.group(size)
         if delta >= 1 - 2.0**-53:
-            raise ValueError(f"a group of {size} has delta = 1: nothing is promised to it")
+            raise ValueError(f"size must be smaller: a group of {size} has delta = 1, so there is no guarantee")
         return replace(self, stated_epsilon=size * epsilon, stated_delta=delta, relation=relation)
 
 
 @frozen_value
 class ZCDPAccountant(SizeFreeAccountant):
-    """Any rho-zCDP mechanism: rdp(a) = rho a. Kind: exact for rdp, upper bound for the rest."""
+    """Any rho-zCDP mechanism, whose Rényi divergence is at most rho a at every order a.
+
+    Parameters
+    ----------
+    rho : float
+        rho of the guarantee, in nats, finite and >= 0.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {STATED}
+        Assumptions of the guarantee.
+
+    Notes
+    -----
+    Source: Bun and Steinke 2016, Definition 1.1 and Proposition 1.9.
+
+    Kind: exact for the Rényi curve; upper bound for the privacy curve, which is converted from it.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.ZCDPAccountant(rho=0.1)
+    >>> float(account.rdp(2)), round(float(account.epsilon(1e-6)), 3)
+    (0.2, 2.142)
+    """
 
     rho: float
     relation: Relation = AddRemove()
@@ -112,23 +187,23 @@ class ZCDPAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem."""
+        """The definition, and the theorem on groups."""
         return "Bun and Steinke 2016, Definition 1.1 and Proposition 1.9"
 
     def _bounds(self) -> PrivacyBounds:
-        """By the line rho a. There is no pure guarantee, unless nothing is released."""
+        """The Rényi curve rho a. There is no pure guarantee unless rho = 0."""
         pure = np.inf if self.rho else 0.0
         return PrivacyBounds.from_renyi(lambda orders: product_up(self.rho, orders), zcdp=self.rho, pure_epsilon=pure)
 
     def group(self, size: int) -> "ZCDPAccountant":
-        """size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        """Groups have size^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
         size = positive_integer(size=size)
         return replace(self, rho=size * size * self.rho, relation=self.relation.group(size))
 
 
 @frozen_value
 class BoundedRangeEnvelope(Envelope):
-    """All pairs whose privacy loss stays in an interval of length `loss_range`: the worst at each order and epsilon.
+    """Envelope of all pairs whose privacy loss lies in an interval of length `loss_range`: the maximum of their curves.
 
     Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
     """
@@ -137,13 +212,14 @@ class BoundedRangeEnvelope(Envelope):
 
     @property
     def max_divergence(self) -> float:
-        """loss_range."""
+        """The length of the interval, which is the largest possible privacy loss."""
         return self.loss_range
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), as integrals of S' > 0.
+        """The largest Rényi divergence: S(a e) - S((a-1) e) + [S(a e) - S(e)]/(a-1), S(x) = log(sinh(x/2)/(x/2)), e the
+        range.
 
-        Rounded up.
+        Differences of S are computed as integrals of S' > 0, so nothing cancels; rounded up.
         """
         a, e = np.asarray(orders, dtype=np.float64), self.loss_range
         s = a - 1.0
@@ -151,7 +227,7 @@ class BoundedRangeEnvelope(Envelope):
         return checked_divergence(np.minimum(total * _UP, e))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """[1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x; 1 - e^x below -e."""
+        """log of [1 - e^((x - e)/2)]_+^2 / (1 - e^-e) at x, with e the range; log(1 - e^x) below -e."""
         x = np.asarray(epsilon, dtype=np.float64)
         inside = 2 * log1mexp(np.minimum((x - self.loss_range) / 2, 0.0)) - log1mexp(np.float64(-self.loss_range))
         return np.where(x < -self.loss_range, log1mexp(np.minimum(x, 0.0)), np.minimum(inside, 0.0))
@@ -159,28 +235,32 @@ class BoundedRangeEnvelope(Envelope):
 
 @frozen_value
 class BoundedRangeAccountant(SizeFreeAccountant):
-    """Any mechanism whose loss stays in an interval of length `loss_range`, as every exponential mechanism's does.
+    """Any mechanism whose privacy loss lies in an interval of known length, such as every exponential mechanism.
 
     An exponential mechanism that draws candidate c with probability proportional to e^(rate u(c)) has the range rate
-    times the difference between the largest and the least change of a u(c) by one neighbour, at most 2 rate times the
-    sensitivity of u.
-
-    Kind: exact for the worst such mechanism. Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021.
+    times (max - min) over c of the change of u(c) between neighbours. This is at most 2 rate times the sensitivity of
+    u.
 
     Parameters
     ----------
     loss_range : float
-        Length of the interval, in nats, > 0: the pure epsilon of one release.
+        Length of the interval, in nats, finite and > 0: the pure epsilon of one release.
     relation : Relation, default AddRemove()
-        Which datasets are neighbours.
+        Neighbouring relation of the guarantee.
     assumptions : frozenset of Assumption, default {STATED}
-        What the account takes for granted. With a proof of your own, state {IDEAL_REALS} in place of STATED.
+        Assumptions of the guarantee. With a proof of your own, use {IDEAL_REALS} in place of {STATED}.
+
+    Notes
+    -----
+    Source: Dong, Durfee and Rogers 2020, Theorem 2; Cesar and Rogers 2021, Lemma 3.2 (zCDP).
+
+    Kind: exact for the worst such mechanism.
 
     Examples
     --------
     >>> import privsample as ps
     >>> account = ps.BoundedRangeAccountant(loss_range=0.5)
-    >>> account.max_divergence, round(float((10 * account).epsilon(1e-6)), 3)
+    >>> account.pure_epsilon, round(float((10 * account).epsilon(1e-6)), 3)
     (0.5, 3.632)
     """
 
@@ -194,31 +274,34 @@ class BoundedRangeAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorems."""
+        """The theorem of the worst mechanism."""
         return "Dong, Durfee and Rogers 2020, Theorem 2"
 
     def _bounds(self) -> PrivacyBounds:
-        """By the envelope of all such mechanisms; zCDP: Cesar and Rogers 2021, Lemma 3.2."""
+        """The envelope of all such mechanisms; zCDP by Cesar and Rogers 2021, Lemma 3.2."""
         envelope = BoundedRangeEnvelope(loss_range=self.loss_range)
         return PrivacyBounds.from_pairs([envelope], zcdp=half_square(self.loss_range) / 4)
 
     def group(self, size: int) -> "BoundedRangeAccountant":
-        """`size` times the range."""
+        """Groups have `size` times the range."""
         size = positive_integer(size=size)
         return replace(self, loss_range=size * self.loss_range, relation=self.relation.group(size))
 
 
 def _sinhc_growth(low: FloatArray, high: FloatArray, width: Real) -> FloatArray:
-    """S(high) - S(low), high - low = width, S(x) = log(sinh(x/2)/(x/2)); by quadrature of S' where they are close."""
+    """S(high) - S(low) for high - low = width, S(x) = log(sinh(x/2)/(x/2)).
+
+    For close arguments the difference is the integral of S' by Gauss-Legendre quadrature, which avoids cancellation.
+    """
     middle, half = (low + high)[..., None] / 2, np.asarray(width)[..., None] / 2
     near = (_sinhc_slope(np.maximum(middle + half * _NODES, 0.0)) * half) @ _WEIGHTS
-    from_zero = np.maximum(low, 1e-9)  # S is flat there: S(1e-9) is below 1e-19
+    from_zero = np.maximum(low, 1e-9)  # S is below 1e-19 up to 1e-9, and log(0) is avoided
     far = width / 2 + log1mexp(-high) - log1mexp(-from_zero) - np.log(high / from_zero)
     return np.where(np.asarray(width) < 2.0, near, far)
 
 
 def _sinhc_slope(x: FloatArray) -> FloatArray:
-    """coth(x/2)/2 - 1/x, by its series near zero."""
+    """S'(x) = coth(x/2)/2 - 1/x, by its Taylor series near zero, where the two terms cancel."""
     small, safe, square = np.minimum(x, 0.5), np.maximum(x, 0.5), np.minimum(x, 0.5) ** 2
     series = 1 / 12 - square * (1 / 720 - square * (1 / 30240 - square * (1 / 1209600 - square / 47900160)))
     return np.where(x < 0.5, small * series, 0.5 / np.tanh(safe / 2) - 1 / safe)

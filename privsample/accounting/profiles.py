@@ -1,6 +1,4 @@
-"""Profile-based privacy: what the output distributions of two profiles that an edge joins tell about which one it
-was.
-"""
+"""Accounts of profile-based privacy: output distributions of profiles that are joined by an edge."""
 
 import numpy as np
 
@@ -17,17 +15,49 @@ from privsample.relations import ProfileEdge
 
 _UNIT = float(np.finfo(np.float64).eps)
 
-_NOTHING = WorstPair(log_p=np.zeros((1, 1)), log_q=np.zeros((1, 1)))
+_NO_EDGE = WorstPair(log_p=np.zeros((1, 1)), log_q=np.zeros((1, 1)))
 
 
 @frozen_value
 class ProfileAccountant(Accountant):
-    """The cost of one observation: for every edge, both ways, the output distribution of one profile against the
-    other's.
+    """One observation under profile-based privacy: the output distributions of a mechanism on each profile.
 
-    distributions: (profiles, symbols), what comes out for each profile, as doubles computed with an error of a few ulp;
-    stated_epsilon: the pure guarantee that was asked for, which the distributions are checked to keep.
-    Kind: exact (rounded up by the error of the distributions). Source: Geumlek 2020, Definition 25.
+    For every edge of the profile graph, in both directions, the output distribution of one profile is compared with
+    that of the other.
+
+    Parameters
+    ----------
+    relation : ProfileEdge
+        The profile graph.
+    distributions : array of float, shape (profiles, symbols)
+        Output probabilities for each profile, each row summing to 1, accurate to a few units in the last place.
+    stated_epsilon : float
+        The pure epsilon, in nats, > 0, that the distributions must satisfy on every edge; it is checked.
+    assumptions : frozenset of Assumption, default {KNOWN_PROFILES, INDEPENDENT_PROFILES}
+        Assumptions of the guarantee; KNOWN_PROFILES is always added.
+
+    Raises
+    ------
+    RelationMismatch
+        If `relation` is not a ProfileEdge.
+    ValueError
+        If `distributions` is not such an array, or if an edge has a larger privacy loss than `stated_epsilon`.
+
+    Notes
+    -----
+    Source: Geumlek 2020, Definition 25.
+
+    Kind: exact, rounded up by the error of the distributions.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> graph = ps.ProfileGraph(profiles={"a": 0.8, "b": 0.4}, edges=[("a", "b")])
+    >>> account = ps.ProfileAccountant(
+    ...     relation=ps.ProfileEdge(graph=graph), distributions=[[0.6, 0.4], [0.45, 0.55]], stated_epsilon=0.5
+    ... )
+    >>> round(account.pure_epsilon, 4), round(float(account.delta(0)), 4)
+    (0.3185, 0.15)
     """
 
     relation: ProfileEdge
@@ -47,7 +77,7 @@ class ProfileAccountant(Accountant):
                 f"got {distributions.shape}"
             )
         if not np.all(np.abs(distributions.sum(axis=1) - 1.0) <= 1e-9):
-            raise ValueError("distributions must add up to one, row by row")
+            raise ValueError("each row of distributions must sum to 1")
         distributions.flags.writeable = False
         set_fields(self, distributions=distributions, stated_epsilon=positive(stated_epsilon=self.stated_epsilon))
         set_fields(self, assumptions=self.assumptions | {Assumption.KNOWN_PROFILES})
@@ -56,40 +86,48 @@ class ProfileAccountant(Accountant):
 
     @property
     def source(self) -> str:
-        """The definition; the curves are those of the distributions themselves."""
+        """The definition of profile-based privacy."""
         return "Geumlek 2020, Definition 25 (profile-based privacy)"
 
     def _bounds(self) -> PrivacyBounds:
-        """By one pair for all edges, both ways: its own reverse."""
+        """One pair for all edges in both directions; it is its own reverse."""
         return PrivacyBounds.from_pairs([self._pair])
 
     @cached
     def _pair(self) -> WorstPair:
+        """All edges in both directions as one pair, with the error of the distributions."""
         a, b = self.relation.graph.ends.T
         if not len(a):
-            return _NOTHING
+            return _NO_EDGE
         with np.errstate(divide="ignore"):
-            log_laws = np.log(self.distributions)
-        slack = _UNIT * (self.distributions.shape[1] + 6)  # sums of positive products: every error is relative
-        return WorstPair(log_p=log_laws[np.r_[a, b]], log_q=log_laws[np.r_[b, a]], slack=slack)
+            log_p = np.log(self.distributions)
+        slack = _UNIT * (self.distributions.shape[1] + 6)  # bound of the relative error of sums of positive products
+        return WorstPair(log_p=log_p[np.r_[a, b]], log_q=log_p[np.r_[b, a]], slack=slack)
 
     def code_distributions(self) -> CodeDistributions | None:
-        """The output distributions of the profiles, and the edges."""
+        """The output distributions of the profiles, and the edges.
+
+        Returns
+        -------
+        CodeDistributions or None
+            The distributions with the pairs of profiles that an edge joins; None if there is no edge.
+        """
         ends = self.relation.graph.ends
         return CodeDistributions(distributions=self.distributions, exchanged=ends) if len(ends) else None
 
     def _violation(self) -> str:
-        """Which edge breaks the promise, and by how much."""
+        """The message that names the edge with the largest privacy loss."""
         pair, names = self._pair, self.relation.graph.edges
         worst, symbol = np.unravel_index(int((pair.loss + pair._error).argmax()), pair.loss.shape)
         loss = float(pair.loss[worst, symbol])
         return (
-            f"edge {names[int(worst) % len(names)]} is not kept: at symbol {symbol} its loss is {loss:.17g}, "
-            f"{loss - self.stated_epsilon:.3g} above epsilon = {self.stated_epsilon:g}"
+            f"distributions must satisfy stated_epsilon = {self.stated_epsilon:g} on every edge: on edge "
+            f"{names[int(worst) % len(names)]} the privacy loss at symbol {symbol} is {loss:.17g}, "
+            f"{loss - self.stated_epsilon:.3g} above it"
         )
 
     def group(self, size: int) -> "ProfileAccountant":
-        """Profiles with up to `size` edges between them: exact, from the distributions."""
+        """Profiles at most `size` edges apart; exact, from the distributions."""
         return ProfileAccountant(
             relation=self.relation.group(size),
             distributions=self.distributions,
@@ -98,9 +136,23 @@ class ProfileAccountant(Accountant):
         )
 
     def independent_observations(self, times: int) -> Composed:
-        """The cost of `times` observations of one profile, independent of each other, each privatised once: they add.
+        """Compose independent observations of one profile, each privatised once.
 
-        The caller states the independence; without it nothing is known (Geumlek 2020, Observations 8 and
-        13). Privatising one observation twice is never independent.
+        The independence is an assumption that the caller states (INDEPENDENT_OBSERVATIONS). Without it there is no
+        guarantee; two releases of one observation are never independent.
+
+        Parameters
+        ----------
+        times : int
+            Number of observations, >= 1.
+
+        Returns
+        -------
+        Composed
+            The account of all observations.
+
+        Notes
+        -----
+        Source: Geumlek 2020, Observations 8 and 13.
         """
         return times * self.assuming(Assumption.INDEPENDENT_OBSERVATIONS)

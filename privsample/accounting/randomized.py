@@ -1,4 +1,4 @@
-"""The account of randomized response over any number of categories. Kind: exact."""
+"""Account of randomized response over any number of categories."""
 
 from dataclasses import replace
 
@@ -16,7 +16,34 @@ from privsample.relations import Relation, ReplaceOne, related
 
 @frozen_value
 class RandomizedResponseAccountant(SizeFreeAccountant):
-    """One record's answer is e^epsilon times as likely to be the truth as any one other category."""
+    """Randomized response: each record's true category is reported with larger probability than the other categories.
+
+    The true category is e^log_odds times as probable as each other category.
+
+    Parameters
+    ----------
+    log_odds : float
+        log of the ratio of the two probabilities, in nats, finite and > 0: the pure epsilon of one answer.
+    categories : int
+        Number of categories, >= 2.
+    relation : Relation
+        Neighbouring relation; usually `ReplaceOne(n=...)`.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Assumptions of the guarantee.
+
+    Notes
+    -----
+    Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (more than two categories).
+
+    Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.RandomizedResponseAccountant(log_odds=1.0, categories=4, relation=ps.ReplaceOne(n=100))
+    >>> account.pure_epsilon, round(float(account.delta(0.5)), 4)
+    (1.0, 0.187)
+    """
 
     log_odds: float
     categories: int
@@ -32,11 +59,11 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The mechanism; the curves are those of two distributions on three outcomes."""
+        """The mechanism; its curves are those of two distributions on three outcomes."""
         return "Warner 1965; Kairouz, Bonawitz and Ramage 2016, section 3 (k-ary)"
 
     def _bounds(self) -> PrivacyBounds:
-        """By two records that differ: their two categories and, as one outcome, all the others. Its own reverse."""
+        """The pair of two distinct categories, with all other categories as one outcome; it is its own reverse."""
         others = np.log(self.categories - 1.0)
         log_true = -np.logaddexp(0.0, others - self.log_odds)
         log_false = log_true - self.log_odds
@@ -46,7 +73,13 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         return PrivacyBounds.from_pairs([DiscretePair(log_p=log_p, log_q=log_q, loss=loss)])
 
     def code_distributions(self) -> CodeDistributions:
-        """The answer's distribution for each record's category; any two categories can be exchanged."""
+        """The distribution of the answer for each category of a record.
+
+        Returns
+        -------
+        CodeDistributions
+            The distributions, with all pairs of categories, since a record can be replaced by any other.
+        """
         count = self.categories
         distributions = np.exp(np.where(np.eye(count) > 0, 0.0, -self.log_odds))
         exchanged = np.argwhere(np.triu(np.ones((count, count)), 1))
@@ -55,7 +88,7 @@ class RandomizedResponseAccountant(SizeFreeAccountant):
         )
 
     def group(self, size: int) -> Accountant:
-        """`size` answers change, each by itself: as many releases of one. Kind: exact (docs/notes/composition.md)."""
+        """Groups of `size` records change as many independent answers; exact (docs/notes/composition.md)."""
         size = positive_integer(size=size)
         answers = min(size, self.relation.n) if isinstance(self.relation, ReplaceOne) else size
         each = replace(self, relation=self.relation.group(size))

@@ -1,4 +1,4 @@
-"""What a guarantee means, in words that can be published beside a release."""
+"""Statements of guarantees that can be published with a release."""
 
 import numpy as np
 
@@ -7,34 +7,64 @@ from privsample.accounting.base import Accountant
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
-    """The account at this delta in plain words: whom it protects, from what, and what it takes for granted."""
+    """Describe the guarantee of an account: who is protected, from what, and under which assumptions.
+
+    Parameters
+    ----------
+    account : Accountant
+        The account.
+    delta : float, default 1e-6
+        Probability in [0, 1) at which epsilon is reported.
+
+    Returns
+    -------
+    str
+        The statement, with the relation, the assumptions and the source of the bound. Numbers are rounded up.
+
+    Raises
+    ------
+    TypeError
+        If `account` is not an account.
+    ValueError
+        If `delta` is outside [0, 1).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> statement = ps.privacy_statement(ps.LaplaceAccountant(sensitivity=1, scale=2), delta=0)
+    >>> "epsilon = 0.5" in statement
+    True
+    """
     if not isinstance(account, Accountant):
         raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
     delta = probability(delta=delta)
     if np.isinf(account.epsilon(delta)):
-        promise = f"At delta = {shown_delta(delta)} nothing is promised."
+        promise = f"At delta = {shown_delta(delta)} there is no guarantee: epsilon is infinite."
     else:
         shown = shown_epsilon(account, delta)
         factor = f"{rounded_up(np.exp(shown), 3):g}" if shown < 50 else "e to the power epsilon"
         more = f", plus at most {shown_delta(delta)} (delta)" if delta else ""
         promise = (
-            f"Whatever was released here: when {account.relation.change}, the probability of any conclusion drawn from "
-            f"it grows by a factor of at most {factor} (epsilon = {shown:.4g}){more}."
+            f"When {account.relation.change}, the probability of any conclusion drawn from the release grows by a "
+            f"factor of at most {factor} (epsilon = {shown:.4g}){more}."
         )
-    limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "nothing"
+    limits = "; ".join(sorted(assumption.value for assumption in account.assumptions)) or "none"
     return (
-        f"{promise} Two datasets count as neighbours when {account.relation.words}. "
-        f"Taken for granted: {limits}. Source of the bound: {account.source}."
+        f"{promise} Two datasets count as neighbours when {account.relation.description}. "
+        f"Assumptions: {limits}. Source of the bound: {account.source}."
     )
 
 
 def shown_delta(delta: float) -> str:
-    """A failure probability with three digits, rounded up."""
+    """A probability with three significant digits, rounded up."""
     return f"{rounded_up(delta, 3):g}".replace("e-0", "e-") if delta else "0"
 
 
 def shown_epsilon(account: Accountant, delta: float) -> float:
-    """epsilon(delta) with four digits: the nearest such number if the account certifies it, else the next above."""
+    """epsilon(delta) with four significant digits.
+
+    The nearest such number is taken if the account certifies it, and the next larger one otherwise.
+    """
     epsilon = float(account.epsilon(delta))
     nearest = float(f"{epsilon:.4g}")
     if nearest >= epsilon or (delta > 0 and account.log_delta(nearest) <= np.log(delta)):
@@ -43,7 +73,7 @@ def shown_epsilon(account: Accountant, delta: float) -> float:
 
 
 def rounded_up(x: float, digits: int) -> float:
-    """A positive number rounded up to some significant digits."""
+    """A positive number rounded up to a number of significant digits."""
     if float(f"{x:.{digits}g}") >= x:
         return float(f"{x:.{digits}g}")
     unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)

@@ -1,4 +1,4 @@
-"""What a user asks for, and the parameter that just meets it, from the safe side."""
+"""Target guarantees, and the search for the parameter that just meets a target, rounded to the safe side."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,31 +18,66 @@ M = TypeVar("M")
 
 
 class Target(ABC):
-    """A guarantee to be met."""
+    """Abstract base class of target guarantees: `DP`, `RDP` and `ZCDP`.
+
+    Mechanisms are calibrated to a target, and a ledger has a target as its budget.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LaplaceAccountant(sensitivity=1, scale=2)
+    >>> [target.met_by(account) for target in (ps.DP(epsilon=0.5), ps.ZCDP(rho=0.1))]
+    [True, False]
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def met_by(self, account: Accountant) -> bool:
-        """Whether the account certifies the guarantee."""
+        """Return whether the account certifies the target guarantee.
+
+        Parameters
+        ----------
+        account : Accountant
+            The account.
+
+        Returns
+        -------
+        bool
+            True if the account certifies it.
+        """
 
     def _met_as_reported(self, account: Accountant) -> bool:
-        """Whether all views that report this guarantee stay within it: the test on which calibration ends."""
+        """Return whether all views that report this guarantee stay within it: the final test of calibration."""
         return self.met_by(account)
 
     @abstractmethod
     def _excess(self, account: Accountant) -> float:
-        """How far the account lies above the guarantee, in a smooth measure that a search may trust."""
+        """Signed distance of the account from the target in a smooth measure, for root finding."""
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
 
 
 @frozen_value
 class RDP(Target):
-    """(order, epsilon)-Rényi differential privacy."""
+    """(order, epsilon)-Rényi differential privacy.
+
+    Parameters
+    ----------
+    order : float
+        Rényi order, finite and > 1.
+    epsilon : float
+        Largest Rényi divergence at this order, in nats, finite and > 0.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.RDP(order=4, epsilon=1).met_by(ps.GaussianAccountant(sensitivity=1, noise_std=2))
+    True
+    """
 
     order: float = field(kw_only=False)
     epsilon: float = field(kw_only=False)
@@ -52,22 +87,38 @@ class RDP(Target):
         set_fields(self, order=order, epsilon=positive(epsilon=self.epsilon))
 
     def met_by(self, account: Accountant) -> bool:
-        """rdp(order) <= epsilon."""
+        """Return whether rdp(order) <= epsilon."""
         return bool(account.rdp(self.order) <= self.epsilon)
 
     def _excess(self, account: Accountant) -> float:
+        """log of the Rényi divergence over epsilon."""
         with np.errstate(divide="ignore"):
             return float(np.log(account.rdp(self.order)) - np.log(self.epsilon))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
         return f"Rényi privacy of {self.epsilon:g} at order {self.order:g}"
 
 
 @frozen_value
 class DP(Target):
-    """(epsilon, delta)-differential privacy; delta = 0 asks for pure differential privacy."""
+    """(epsilon, delta)-differential privacy; delta = 0 is pure differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Largest privacy loss, in nats, finite and > 0.
+    delta : float, default 0.0
+        Probability in [0, 1).
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> mechanism = ps.GaussianMechanism.calibrate(target=ps.DP(epsilon=1, delta=1e-6), sensitivity=1)
+    >>> round(mechanism.noise_std, 3)
+    4.225
+    """
 
     epsilon: float = field(kw_only=False)
     delta: float = field(default=0.0, kw_only=False)
@@ -76,7 +127,7 @@ class DP(Target):
         set_fields(self, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
 
     def met_by(self, account: Accountant) -> bool:
-        """epsilon(delta) <= epsilon, by delta(epsilon) where that is cheaper."""
+        """Return whether epsilon(delta) <= epsilon; evaluated as delta(epsilon) where that is cheaper."""
         if account.pure_epsilon <= self.epsilon and account.infinity_mass <= self.delta:
             return True
         if not account.bounds.inverts_exactly:
@@ -84,27 +135,41 @@ class DP(Target):
         return self.delta > 0 and bool(account.log_delta(self.epsilon) <= np.log(self.delta))
 
     def _met_as_reported(self, account: Accountant) -> bool:
-        """delta(epsilon) <= delta and epsilon(delta) <= epsilon.
+        """Return whether delta(epsilon) <= delta and epsilon(delta) <= epsilon.
 
-        Either proves the guarantee, but each view is rounded up by itself: one may miss it by its last digits where the
-        other meets it. delta(epsilon) comes first: it is one point of the curve that the other view inverts.
+        Either inequality proves the guarantee, but each view is rounded up separately, so one may miss the target by
+        its last digits while the other meets it. delta(epsilon) is evaluated first: it is one point of the curve that
+        epsilon(delta) inverts.
         """
         return bool(account.delta(self.epsilon) <= self.delta and account.epsilon(self.delta) <= self.epsilon)
 
     def _excess(self, account: Accountant) -> float:
+        """log of delta(epsilon) over delta, approximately; for delta = 0 the relative excess of the pure epsilon."""
         if self.delta == 0:
             return float(account.pure_epsilon / self.epsilon - 1)
         return views.approx_log_delta(account.bounds, self.epsilon) - float(np.log(self.delta))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
         return f"epsilon {self.epsilon:g} at delta {self.delta:g}"
 
 
 @frozen_value
 class ZCDP(Target):
-    """rho-zero-concentrated differential privacy."""
+    """rho-zero-concentrated differential privacy (zCDP).
+
+    Parameters
+    ----------
+    rho : float
+        rho, in nats, finite and > 0: the Rényi divergence is at most rho a at every order a.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> ps.ZCDP(rho=0.1).met_by(ps.GaussianAccountant(sensitivity=1, noise_std=2))
+    False
+    """
 
     rho: float = field(kw_only=False)
 
@@ -112,37 +177,41 @@ class ZCDP(Target):
         set_fields(self, rho=positive(rho=self.rho))
 
     def met_by(self, account: Accountant) -> bool:
-        """zcdp <= rho."""
+        """Return whether zcdp <= rho."""
         return account.zcdp <= self.rho
 
     def _excess(self, account: Accountant) -> float:
+        """log of zcdp over rho."""
         with np.errstate(divide="ignore"):
             return float(np.log(account.zcdp) - np.log(self.rho))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
         return f"zCDP of rho {self.rho:g}"
 
 
 def unreachable(target: Target, account: Accountant, advice: str) -> UnreachableTarget:
-    """The error that says what was asked, what this account gives and where that ends, and the advice."""
+    """The error for a target that cannot be met: the target, what the account gives, and the advice."""
     limit, reason = account.order_limit, ""
     match target:
         case RDP(order=order) if order >= limit:
-            reason = f": its Rényi divergence is infinite from order {limit:g} on, and order {order:g} was asked for"
+            reason = f": its Rényi divergence is infinite from order {limit:g} on, and the target has order {order:g}"
         case RDP(order=order):
             reason = f": this mechanism costs {float(account.rdp(order)):.4g} at that order"
         case DP(delta=0.0) if np.isinf(account.pure_epsilon):
-            reason, advice = ": this mechanism's loss is unbounded", "ask for delta > 0"
+            reason, advice = ": the privacy loss of this mechanism is unbounded", "use a target with delta > 0"
         case DP(epsilon=epsilon, delta=delta):
             cost = float(account.epsilon(delta))
             reason = f": this mechanism costs epsilon {cost:.4g} at that delta (its order limit is {limit:g})"
-            if cost <= epsilon:  # by the last digits only
+            if cost <= epsilon:  # it differs in the last digits only
                 reason = f": this mechanism costs delta {float(account.delta(epsilon))!r} at that epsilon"
         case ZCDP() if np.isfinite(limit):
-            reason, advice = f": its Rényi divergence is infinite from order {limit:g} on", "ask for RDP or DP"
-    return UnreachableTarget(f"{target.words} cannot be met{reason}; {advice}")
+            reason, advice = (
+                f": its Rényi divergence is infinite from order {limit:g} on",
+                "use a target of kind RDP or DP",
+            )
+    return UnreachableTarget(f"{target.description} cannot be met{reason}; {advice}")
 
 
 def require(target: Target, account: Accountant, advice: str) -> None:
@@ -154,11 +223,10 @@ def require(target: Target, account: Accountant, advice: str) -> None:
 def largest(
     build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, most: float, advice: str
 ) -> M:
-    """The mechanism with the largest parameter in (0, most] whose account meets the target; cost grows with it.
+    """The mechanism with the largest parameter in (0, most] whose account meets the target; cost increases with it.
 
-    Within 1e-9 relative of the true parameter, and certified: the returned account was checked, and all views that
-    report the target meet it.
-    Raises: UnreachableTarget, with `advice`.
+    The parameter is within a relative 1e-9 of the true one. The returned account was checked: all views that report the
+    target meet it. Raises UnreachableTarget with `advice`.
     """
     top = build(most)
     if target._met_as_reported(account(top)):
@@ -175,9 +243,9 @@ def largest(
 
 
 def smallest(build: Callable[[float], M], account: Callable[[M], Accountant], target: Target, *, advice: str) -> M:
-    """The mechanism with the smallest parameter > 0 whose account meets the target; cost falls with the parameter.
+    """The mechanism with the smallest parameter > 0 whose account meets the target; cost decreases with the parameter.
 
-    Accuracy, certificate and errors as `largest`.
+    Accuracy, certificate and errors are those of `largest`.
     """
 
     def meets(parameter: float) -> bool:

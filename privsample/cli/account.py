@@ -73,7 +73,7 @@ def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dic
         "rdp": [{"order": a, "epsilon": float(e)} for a, e in zip(orders, account.rdp(np.array(orders)), strict=True)],
         "order_limit": limit,
         "routes": [{"name": r.name, "epsilon": r.epsilon, "kind": r.kind} for r in account.explain(delta)],
-        "neighbours": account.relation.words,
+        "neighbours": account.relation.description,
         "assumptions": sorted(assumption.value for assumption in account.assumptions),
         "source": account.source,
         "statement": privacy_statement(account, delta),
@@ -82,7 +82,7 @@ def privacy_costs(account: Accountant, goal: Target | None, delta: float) -> dic
 
 def mechanism_document(mechanism: Mechanism, goal: Target | None) -> dict[str, Any]:
     """Return the mechanism and its privacy target as JSON."""
-    return {"mechanism": encode(mechanism), "target": None if goal is None else goal.words}
+    return {"mechanism": encode(mechanism), "target": None if goal is None else goal.description}
 
 
 def mechanism_facts(mechanism: Mechanism, goal: Target | None) -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ def mechanism_facts(mechanism: Mechanism, goal: Target | None) -> list[tuple[str
     meaning_of_unit = "" if unit == "record" else f"; each record is one {unit}"
     records = "" if size is None else f" from n = {size} records"
     facts.append(("draws", f"{getattr(mechanism, 'draws', 1)}{records}{meaning_of_unit}"))
-    return facts if goal is None else [*facts, ("target met", goal.words)]
+    return facts if goal is None else [*facts, ("target met", goal.description)]
 
 
 _SHOWN_ELSEWHERE = ("n", "draws", "unit", "relation")  # fields that other lines show

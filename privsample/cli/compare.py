@@ -64,7 +64,7 @@ def run(args: Namespace) -> int:
     best = min(offered, key=lambda row: (round(row.ratio, 2), row.relative_entropy)).name if offered else None
     if args.json:
         rows_ = [asdict(row) | {"ratio": row.ratio, "reached": not row.reason} for row in rows]
-        settings_ = {"target": goal.words, "n": n, "draws": draws, "simulations": args.simulations}
+        settings_ = {"target": goal.description, "n": n, "draws": draws, "simulations": args.simulations}
         print_json(
             {"command": "compare", "delta": delta, **settings_, "simulated": True, "best": best, "mechanisms": rows_}
         )
@@ -82,7 +82,7 @@ def run(args: Namespace) -> int:
     ]
     count = f"{draws} draws" if draws > 1 else "one draw"
     console.table(
-        f"{goal.words}, {count} from n = {n} simulated records",
+        f"{goal.description}, {count} from n = {n} simulated records",
         ("mechanism", "parameter", "distance", "error", "ratio"),
         table,
         numbers=(2, 3, 4),
@@ -119,7 +119,7 @@ def _noise(args: Namespace) -> int:
         rows.append(row | {"parameter": free, "amount": amount if isinstance(amount, float) else np.nan})
     best = min((row for row in rows if not row["reason"]), key=lambda row: row["error"], default={"name": None})["name"]
     if args.json:
-        settings = {"target": goal.words, "simulations": args.simulations, "simulated": True, "best": best}
+        settings = {"target": goal.description, "simulations": args.simulations, "simulated": True, "best": best}
         print_json({"command": "compare", "delta": delta, **settings, "mechanisms": rows})
         return 0
     console = Console()
@@ -132,7 +132,7 @@ def _noise(args: Namespace) -> int:
         for row in rows
         if not row["reason"]
     ]
-    console.table(goal.words, ("mechanism", "parameter", "error"), table, numbers=(2,))
+    console.table(goal.description, ("mechanism", "parameter", "error"), table, numbers=(2,))
     for row in rows:
         if row["reason"]:
             console.text(f"{row['name']}: {row['reason']}")

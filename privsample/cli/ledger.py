@@ -175,14 +175,14 @@ def _account(args: Namespace, relation: Relation) -> Accountant:
         raise UsageProblem(
             "the guarantee is missing or given twice: give one of --pure (with --failure), --zcdp and --account"
         )
-    if args.infinity_mass is not None and args.pure is None:
+    if args.failure is not None and args.pure is None:
         raise UsageProblem("--failure needs --pure: it is the delta for that epsilon")
     if args.account is not None:
         return _read_account(Path(args.account))
     if args.zcdp is not None:
         return ZCDPAccountant(rho=args.zcdp, relation=relation)
-    if args.infinity_mass is not None:
-        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.infinity_mass, relation=relation)
+    if args.failure is not None:
+        return ApproximateAccountant(stated_epsilon=args.pure, stated_delta=args.failure, relation=relation)
     return PureAccountant(stated_epsilon=args.pure, relation=relation)
 
 
@@ -238,8 +238,8 @@ def _print_ledger(args: Namespace, ledger: Ledger) -> int:
     console = Console()
     facts = [
         ("ledger", str(ledger.path.name)),
-        ("data", f"{ledger.dataset}; neighbours: {ledger.relation.words}"),
-        ("budget", ledger.budget.words),
+        ("data", f"{ledger.dataset}; neighbours: {ledger.relation.description}"),
+        ("budget", ledger.budget.description),
         ("spent", round_up(ledger.spent())),
         ("remaining", round_down(ledger.remaining(), 4)),
     ]

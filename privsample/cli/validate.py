@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     size, domain = getattr(made, "n", None), getattr(made, "domain", None)
     found = problems(made, source, size, args.progress)
     clean, nothing = not any(found.values()), describe_unread(source, made)
-    expected = domain.words if isinstance(domain, Domain) else source.description
+    expected = domain.description if isinstance(domain, Domain) else source.description
     first = {} if clean else places(found, source, made)
     if args.json:
         answer = {"command": "validate", "clean": clean, "n": size, "expected": expected, "problems": found}
@@ -136,7 +136,7 @@ def describe_unread(source: Source, owner: Any) -> str:
     if not source.unread:
         return ""
     domain = getattr(owner, "domain", None)
-    expected = f", expected {domain.words}" if isinstance(domain, Domain) else ", expected numbers"
+    expected = f", expected {domain.description}" if isinstance(domain, Domain) else ", expected numbers"
     return f"no record in {source.unread} of {source.path.name} could be read{expected}; {TEXT_HINT}"
 
 
@@ -156,7 +156,7 @@ def describe_problems(found: Mapping[str, int], source: Source, owner: Any, kind
     listed = ", ".join(f"{count} {reason}" for reason, count in found.items() if count)
     phrase = f"{source.description} of {kind}{source.path.name}: {listed}"
     domain, at = getattr(owner, "domain", None), places(found, source, owner)
-    expected = f" (expected {domain.words})" if isinstance(domain, Domain) else ""
+    expected = f" (expected {domain.description})" if isinstance(domain, Domain) else ""
     first = "".join(f"; {reason} on {where}" for reason, where in at.items())
     return f"{phrase}{expected}{first}" + (f"; {TEXT_HINT}" if any("text" in reason for reason in at) else "")
 

@@ -1,1 +1,1 @@
-"""Distributions and models: parameters, log mass or density, and exact samplers. They know nothing of privacy."""
+"""Distributions and models: parameters, log mass or density, and exact samplers. None depends on accounts."""

@@ -48,7 +48,7 @@ class Domain:
     outside_is_missing: bool = False
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """A description of the domain, such as "numbers from 0 to 10"."""
         if self.whole and self.high - self.low == 1:
             return f"{self.low:g} or {self.high:g}"
@@ -71,11 +71,11 @@ class Domain:
         """
         far = max(abs(self.low), abs(self.high))
         if not count * far < np.inf:
-            raise ValueError(f"the sum of {self.words} would overflow for {count:,} records; take a smaller unit")
+            raise ValueError(f"the sum of {self.description} would overflow for {count:,} records; use a smaller unit")
         if far > moved and not count * far * _EPS <= _LOST * moved:
             raise ValueError(
-                f"{self.words} lie so far from 0 that rounding would move the sum of {count:,} records about as much "
-                f"as one record; take a public number near {self.low:g} off the column and the bounds first"
+                f"{self.description} lie so far from 0 that rounding would change the sum of {count:,} records about "
+                f"as much as one record; subtract a public number near {self.low:g} from column and bounds first"
             )
 
     def clean(self, chunk: NDArray[Any]) -> NDArray[Any]:

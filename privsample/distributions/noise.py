@@ -11,7 +11,7 @@ from privsample._value import frozen_value, set_fields
 
 LARGEST_DISCRETE = 1e14  # doubles hold every whole number up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
-_TERMS = np.arange(1.0, 10.0)  # of the theta series: the first one left out is below 1e-21 of the sum
+_TERMS = np.arange(1.0, 10.0)  # of the theta series; the first omitted term is below 1e-21 of the sum
 
 
 class Noise(ABC):
@@ -373,8 +373,8 @@ class DiscreteGaussianNoise(Noise):
     def log_tail(self, t: FloatArray) -> FloatArray:
         """The smaller of two upper bounds on the log tail, rounded up.
 
-        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020, Proposition 25), the
-        other a geometric series.
+        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020), the other a geometric
+        series.
         """
         last, s = np.floor(np.maximum(t, 0.0)), self.noise_std
         normal = np.log(2) + special.log_ndtr(-last / s)
@@ -387,7 +387,7 @@ class DiscreteGaussianNoise(Noise):
         return float(self.noise_std * np.sqrt(2 * (np.log(2) - log_probability)))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020, Algorithm 3), vectorised."""
+        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020), vectorized."""
         size, s = int(np.prod(shape)), self.noise_std
         proposals = DiscreteLaplaceNoise(scale=min(np.floor(s) + 1, LARGEST_DISCRETE))
         drawn, have = np.empty(size), 0

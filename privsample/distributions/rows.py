@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample._data import as_float, chunks, type_in_words
+from privsample._data import as_float, chunks, readable_dtype
 from privsample.errors import SchemaError
 
 NORM_TOLERANCE = 1e-6  # of the report only: rounding in single precision lengthens a normalized row by some 1e-7
@@ -15,7 +15,7 @@ _EPS = float(np.finfo(np.float64).eps)
 def matrix(data: Any) -> FloatArray:
     """Rows as floats, shape (n, width); a masked or non-numeric entry becomes NaN. Raises SchemaError."""
     try:
-        if isinstance(data, (list, tuple)):  # entry by entry, or one text would make texts of all
+        if isinstance(data, (list, tuple)):  # entry by entry: NumPy would convert a list with one string to strings
             rows = np.array([[as_float(item) for item in row] for row in data])
         else:
             rows = np.asarray(data)
@@ -26,7 +26,7 @@ def matrix(data: Any) -> FloatArray:
     if rows.dtype.kind == "c":
         raise SchemaError("Complex data not supported: the rows must be an array of real numbers")
     if rows.dtype.kind not in "biuf":
-        raise SchemaError(f"the rows must be an array of real numbers, got {type_in_words(rows.dtype)}")
+        raise SchemaError(f"the rows must be an array of real numbers, got {readable_dtype(rows.dtype)}")
     if rows.ndim != 2:
         raise SchemaError(f"the rows must have shape (n, width), got {rows.shape}; for one number each, (n, 1)")
     hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False

@@ -1,7 +1,8 @@
 """Candidates of a search: independent draws from a search space that is fixed before any data are used.
 
 scikit-learn's ParameterSampler draws from lists without replacement and stops when they are exhausted. Its candidates
-are neither independent nor is their number the drawn number of repetitions, so the selection theorems do not apply.
+are not independent, and their number may differ from the drawn number of repetitions, so that the selection theorems do
+not apply.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sized

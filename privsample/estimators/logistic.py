@@ -34,7 +34,7 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     epsilon : float, default 1.0
         Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
     delta : float, default 1e-6
-        Failure probability of the (epsilon, delta) guarantee, in [0, 1).
+        The delta of the (epsilon, delta) guarantee, in [0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: sqrt(features); then `bounds` must be declared.
@@ -62,10 +62,9 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
-        "error" raises SchemaError before anything is drawn if X holds entries that are
-        neither numbers nor missing, or y holds labels that are not in `classes`. The error reveals that such
-        records exist. "replace" counts such entries as
-        missing and such labels as the negative class; then no record can make `fit` fail.
+        "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
+        y holds labels that are not in `classes`. The error reveals that such records exist. "replace" counts such
+        entries as missing and such labels as the negative class; then no record can make `fit` fail.
 
     Attributes
     ----------
@@ -257,8 +256,8 @@ class PrivateLogisticRegression(ClassifierMixin, DeclaredClasses):
         Returns
         -------
         numpy.ndarray, shape (k,)
-            Log odds; positive where the positive class is more probable. With
-            several draws, the log odds of the averaged probabilities.
+            Log odds; positive where the positive class is more probable. With several draws, the log odds of the
+            averaged probabilities.
         """
         logits = self._logits(X)
         # log of both averaged probabilities: their ratio would lose all digits where one is close to 1

@@ -109,7 +109,7 @@ class DeclaredRecords(BaseEstimator, ABC):
         Parameters
         ----------
         delta : float, optional
-            Failure probability at which epsilon is stated, in (0, 1). None: the `delta` of the fit.
+            The delta at which epsilon is stated, in (0, 1). None: the `delta` of the fit.
 
         Returns
         -------

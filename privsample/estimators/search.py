@@ -17,14 +17,23 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.ledger import Ledger
 from privsample.accounting.statement import privacy_statement
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.estimators.candidates import configure, draw_candidate
-from privsample.estimators.plan import SearchPlan, plan_search
-from privsample.estimators.pricing import TrainingAccount
 from privsample.estimators.records import check_records
+from privsample.estimators.run_account import TrainingAccount
 from privsample.estimators.scoring import NoisyScore, feature_count, record_count
-from privsample.estimators.trials import NO_RUN, Outcome, RankedRun, Task, fit_or_none, rank_run, spawn, train_and_score
-from privsample.mechanisms.selection.ranking import silent
+from privsample.estimators.search_plan import SearchPlan, plan_search
+from privsample.estimators.search_runs import (
+    NO_RUN,
+    Outcome,
+    RankedRun,
+    Task,
+    fit_or_none,
+    rank_run,
+    spawn,
+    train_and_score,
+)
+from privsample.mechanisms.selection.ranking import without_warnings
 
 _DELEGATED_DOC = """Call `{}` of the best estimator.
 
@@ -241,7 +250,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         best = self._best(plan, X, y, source, rng)
         self.scorer_ = plan.scorer
         self.best_params_, self.best_score_ = best.candidate, best.score
-        self.__dict__.pop("best_estimator_", None)  # left by an earlier fit
+        self.__dict__.pop("best_estimator_", None)  # from an earlier fit
         if self.refit:
             again = None if best.candidate is None else configure(self.estimator, best.candidate)
             self.best_estimator_ = None if again is None else fit_or_none(again, spawn(rng), X, y)
@@ -269,7 +278,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             keep=plan.parts == 1,
             process=os.getpid(),
         )
-        with silent():  # threads share warning filters: the filter of one run may be reset by another
+        with without_warnings():  # threads share warning filters: the filter of one run may be reset by another
             outcomes: list[Outcome] = Parallel(n_jobs=self.n_jobs, verbose=0)(
                 delayed(train_and_score)(estimator, spawn(rng), X, y, task, fold)
                 for _, estimator in made
@@ -329,7 +338,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         delta : float, optional
-            Failure probability at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
+            The delta at which epsilon is stated, in (0, 1). None: the `delta` of the estimator, or of the
             last step of a pipeline; 1e-6 if it has none.
 
         Returns

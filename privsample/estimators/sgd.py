@@ -160,7 +160,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     epsilon : float, default 1.0
         Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
     delta : float, default 1e-6
-        Failure probability of the (epsilon, delta) guarantee, in (0, 1).
+        The delta of the (epsilon, delta) guarantee, in (0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: sqrt(features); then `bounds` must be declared.
@@ -187,10 +187,9 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
-        "error" raises SchemaError before anything is drawn if X holds entries that are
-        neither numbers nor missing, or y holds labels that are not in `classes`. The error reveals that such
-        records exist. "replace" counts such entries as
-        missing and such labels as the negative class; then no record can make `fit` fail.
+        "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
+        y holds labels that are not in `classes`. The error reveals that such records exist. "replace" counts such
+        entries as missing and such labels as the negative class; then no record can make `fit` fail.
 
     Attributes
     ----------
@@ -317,7 +316,7 @@ class PrivateSGDClassifier(ClassifierMixin, DeclaredClasses, _PrivateSGD):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # privacy noise dominates on the few rows of scikit-learn's checks
+        tags.classifier_tags.poor_score = True  # the privacy noise dominates on the few rows of scikit-learn's checks
         return tags
 
 
@@ -332,7 +331,7 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     epsilon : float, default 1.0
         Privacy budget of one fit in nats, finite and > 0, when one record is replaced by another (ReplaceOne).
     delta : float, default 1e-6
-        Failure probability of the (epsilon, delta) guarantee, in (0, 1).
+        The delta of the (epsilon, delta) guarantee, in (0, 1).
     norm : float, optional
         Largest L2 norm of a row after the features were scaled by `bounds`, finite and > 0. Longer rows are scaled
         down to it. None: sqrt(features); then `bounds` must be declared.
@@ -359,10 +358,9 @@ class PrivateSGDRegressor(RegressorMixin, DeclaredTargets, _PrivateSGD):
     unit : str, default "record"
         What one record stands for in privacy statements, such as "person".
     handle_invalid : {"error", "replace"}, default "error"
-        "error" raises SchemaError before anything is drawn if X holds entries that are
-        neither numbers nor missing, or y holds targets that are not numbers. The error reveals that such
-        records exist. "replace" counts such entries as
-        missing and such targets as the middle of `target_bounds`; then no record can make `fit` fail.
+        "error" raises SchemaError before anything is drawn if X holds entries that are neither numbers nor missing, or
+        y holds targets that are not numbers. The error reveals that such records exist. "replace" counts such entries
+        as missing and such targets as the middle of `target_bounds`; then no record can make `fit` fail.
 
     Attributes
     ----------

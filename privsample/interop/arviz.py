@@ -36,13 +36,26 @@ def to_arviz(
     coords: Mapping[str, Sequence[str | int]] | None = None,
     chains: int = 1,
 ) -> Any:
-    """An InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`.
+    """Return an InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`.
 
-    Parameters: draws: name -> (draws, ...) numbers, with one number of draws >= 1; booleans and integers become int64
-    (ArviZ 1 has no summary of booleans, ArviZ 0 no plot of unsigned). attributes: name -> text, on group and root.
-    dims: name of a variable -> one name for each axis after the first. coords: name of a dim -> its labels.
-    chains: how many there are, the draws of one after the draws of the other.
-    Raises: TypeError or ValueError, for draws, names or lengths that a netCDF file could not give back unchanged.
+    Parameters
+    ----------
+    draws : mapping of str to array
+        The draws by variable name, numbers of shape (draws, ...), all with the same number of draws >= 1. Booleans and
+        integers become int64, because ArviZ 1 cannot summarize booleans and ArviZ 0 cannot plot unsigned integers.
+    attributes : mapping of str to str
+        Text attributes of the group and of the root.
+    dims : mapping of str to sequence of str, optional
+        For each variable, one dimension name for each axis after the first.
+    coords : mapping of str to sequence, optional
+        For each dimension, its labels.
+    chains : int, default 1
+        Number of chains, >= 1; the draws of one chain follow those of another.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If draws, names or lengths could not be restored unchanged from a netCDF file.
     """
     data = {_name(name): _by_chain(name, values, chains) for name, values in draws.items()}
     if len(numbers := {values.shape[1] for values in data.values()}) != 1:
@@ -50,7 +63,9 @@ def to_arviz(
     attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
     axes = _axes(data, dims or {}, coords or {})
     az = _arviz()
-    if arviz_generation() == 0:  # groups are keywords: a dict of groups would become one variable of objects
+    if (
+        arviz_generation() == 0
+    ):  # groups are keyword arguments: a dict of groups would become one variable of type object
         return az.from_dict(posterior=data, posterior_attrs=attrs, attrs=attrs, **axes)
     return az.from_dict({"posterior": data}, attrs={"posterior": attrs, "/": attrs}, **axes)
 
@@ -58,7 +73,8 @@ def to_arviz(
 def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
     """Write the result of `to_arviz` as a netCDF file; an existing file is replaced atomically.
 
-    Raises: ImportError, no netCDF library; TypeError, not a tree with a posterior; OSError, the folder or the disk.
+    Raises ImportError without a netCDF library, TypeError for a tree without a posterior, and OSError if the file
+    cannot be written.
     """
     if not (hasattr(tree, "to_netcdf") and hasattr(tree, "posterior")):
         raise TypeError(f"tree must be what to_arviz returns, with a group 'posterior', got {type(tree).__name__}")
@@ -75,16 +91,17 @@ def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:
 
 
 def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """The draws, name -> (chains * draws, ...), and the text attributes of a file of either generation, bit for bit.
+    """Return the draws by name, shape (chains * draws, ...), and the text attributes of a file of either generation.
 
-    Raises: ImportError, no netCDF library; OSError, the file cannot be opened; ValueError, it is broken or foreign.
+    All numbers are restored exactly. Raises ImportError without a netCDF library, OSError if the file cannot be opened,
+    and ValueError if it is damaged or was not written by `write_netcdf`.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     engine, source, load = _engine(), Path(path), import_module("xarray").load_dataset
     with source.open("rb") as file:
         if file.read(8) != b"\x89HDF\r\n\x1a\n":
-            raise _unreadable(source, "it does not begin as a netCDF4 (HDF5) file does")
+            raise _read_error(source, "it has no netCDF4 (HDF5) signature")
     try:
         if engine == "h5netcdf":  # h5netcdf also prints a traceback when a file that it failed to open is collected
             with import_module("h5py").File(source, "r") as probe:
@@ -92,15 +109,15 @@ def read_netcdf(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], 
         options = {"engine": engine, "mask_and_scale": False, "decode_times": False}
         posterior = load(str(source), group="posterior", **options)
     except Exception as error:  # noqa: BLE001 (each library has its own errors for a broken file)
-        raise _unreadable(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
+        raise _read_error(source, f"reading it stopped with {type(error).__name__}, {error!s:.200}") from None
     draws = {}
     for name, variable in posterior.data_vars.items():
         if not set(SAMPLE_DIMS) <= set(variable.dims) or variable.dtype.kind not in "biuf":
-            raise _unreadable(source, f"its variable {name!r} is no array of numbers over {SAMPLE_DIMS}")
+            raise _read_error(source, f"its variable {name!r} is not an array of numbers over {SAMPLE_DIMS}")
         values = variable.transpose(*SAMPLE_DIMS, ...).values
         draws[str(name)] = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     if not draws:
-        raise _unreadable(source, "its group 'posterior' is empty")
+        raise _read_error(source, "its group 'posterior' is empty")
     return draws, {k: v for k, v in posterior.attrs.items() if isinstance(v, str) and k not in RESERVED}
 
 
@@ -111,7 +128,7 @@ def summary(tree: Any) -> Any:
 
 
 def plot_posterior(tree: Any) -> Any:
-    """Axes of `az.plot_posterior` or a PlotCollection of `az.plot_dist`. Raises: ImportError, no plotting library."""
+    """Return the axes of `az.plot_posterior` or the PlotCollection of `az.plot_dist`. Raises ImportError."""
     az = _arviz()
     if az.rcParams["plot.backend"] == "none":
         raise ImportError("plots need a plotting library: pip install 'privsample[report]'")
@@ -175,12 +192,14 @@ def _axes(data: dict[str, NDArray[Any]], dims: Mapping[str, Any], coords: Mappin
     if reused := sorted((sizes.keys() | data.keys()) & {*SAMPLE_DIMS} | sizes.keys() & data.keys()):
         raise ValueError(f"variables and dims must differ in name, also from {SAMPLE_DIMS}, got {reused}")
     if any(sizes.get(dim) != len(labels) for dim, labels in coords.items()):
-        raise ValueError(f"coords must label each place of a dim; the dims and their sizes are {sizes}, got {coords}")
+        raise ValueError(
+            f"coords must have one label for each position of a dim; the dims and their sizes are {sizes}, got {coords}"
+        )
     return {"dims": {k: list(v) for k, v in dims.items()}, "coords": {k: list(v) for k, v in coords.items()}}
 
 
-def _unreadable(path: Path, wrong: str) -> ValueError:
-    expected = "Expected a whole netCDF4 file with a group 'posterior' of draws, as write_netcdf makes it"
+def _read_error(path: Path, wrong: str) -> ValueError:
+    expected = "Expected a complete netCDF4 file with a group 'posterior' of draws, as write_netcdf makes it"
     return ValueError(f"{path} cannot be read: {wrong}. {expected}; copy the file again, or write it again.")
 
 
@@ -188,7 +207,7 @@ def _unreadable(path: Path, wrong: str) -> ValueError:
 def _quiet(tree: Any) -> Iterator[None]:
     if not hasattr(tree, "posterior"):
         raise TypeError(f"tree must be what to_arviz made, with a group 'posterior', got {type(tree).__name__}")
-    """Without the warnings and log lines whose only cause is that there is one chain, or one draw."""
+    """Suppress warnings and log lines that arise only because there is one chain, or one draw."""
     logger = logging.getLogger("arviz_stats.base.stats_utils") if arviz_generation() else _arviz()._log
 
     def keep(record: logging.LogRecord) -> bool:

@@ -227,7 +227,7 @@ def _randomized(uniform: float, categories: int, relation: Relation) -> Accounta
     """Return the account of a uniform answer with probability `uniform`, and the true answer otherwise."""
     if not isinstance(relation, ReplaceOne):
         raise RelationMismatch(
-            f"randomized response needs the relation ReplaceOne: it hides values only, got {relation}"
+            f"randomized response needs ReplaceOne, since it does not hide the presence of a record, got {relation}"
         )
     if not 0.0 < uniform <= 1.0:
         raise ValueError(f"noise_parameter must lie in (0, 1], got {uniform!r}: there is no guarantee at 0")

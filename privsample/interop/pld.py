@@ -8,11 +8,11 @@ import numpy as np
 
 from privsample._checks import check_memory, positive, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.loss.lattice_plan import reach
+from privsample.accounting.loss.grid_plan import upper_truncation
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.selection.ranks import ordered_pairs
-from privsample.accounting.stated.losses import LossDistribution, LossDistributionAccountant, without_excess
+from privsample.accounting.stated.losses import LossDistribution, LossDistributionAccountant, remove_excess_mass
 from privsample.relations import AddRemove, Relation
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -88,7 +88,7 @@ def _distribution(pmf: Any) -> LossDistribution:
     infinite = max(float(dense._infinity_mass), 0.0)
     lacking = 1.0 - infinite - float(masses.sum())  # truncated mass may have any loss, so it is counted as infinite
     infinite += lacking if lacking > _TOTAL else 0.0
-    masses = without_excess(masses, infinite)  # rounding errors of compositions by FFT
+    masses = remove_excess_mass(masses, infinite)  # rounding errors of compositions by FFT
     used = np.flatnonzero(masses)
     kept = slice(used[0], used[-1] + 1) if used.size else slice(0, 1)
     return LossDistribution(losses=losses[kept], masses=masses[kept], infinity_mass=infinite)
@@ -126,7 +126,7 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
 
     Notes
     -----
-    Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1. Kind: upper bound.
+    Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (connect-the-dots). Kind: upper bound.
 
     Examples
     --------
@@ -159,14 +159,14 @@ def _discretized(pair: LossPair, step: float, tail: float) -> Any:
     """Return the masses of a dominating pair on the grid, rounded up so that the PLD stays pessimistic."""
     with np.errstate(divide="ignore"):
         goal = float(np.log(tail))
-    high, low = (reach(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
+    high, low = (upper_truncation(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
     first, last = int(np.floor(-low / step)), max(int(np.ceil(high / step)), 1)
     check_memory(last - first, lower="the reach of the losses, or choose a larger discretization")
     nodes = np.arange(first, last + 1) * np.float64(step)
     log_p, log_infinite = pair.discretize(nodes)
     masses = np.exp(log_p) * (1.0 + 4 * _ULP * (1.0 + np.abs(np.maximum(log_p, -800.0))))
     infinite = min(float(np.exp(log_infinite)) + len(nodes) * _TINY, 1.0) if log_infinite > -np.inf else 0.0
-    return _library().pld_pmf.DensePLDPmf(step, first, without_excess(masses, infinite), infinite, True)
+    return _library().pld_pmf.DensePLDPmf(step, first, remove_excess_mass(masses, infinite), infinite, True)
 
 
 def _library() -> Any:

@@ -89,7 +89,7 @@ def noisy_observation(name: str, release: NoisyRelease, **parameters: Any) -> st
     missing = [field for field in ("model", "n", "noise", "observed") if not hasattr(release, field)]
     if missing:
         raise TypeError(
-            f"release must be a PrivateStatistics, which a Release of NoisyStatistics becomes by "
+            "release must be a PrivateStatistics, made from a Release of NoisyStatistics by "
             f"PrivateStatistics(release=...), or have its {', '.join(missing)}; got {type(release).__name__}"
         )
     spec = spec_of(type(release.model))
@@ -188,9 +188,9 @@ def noise_aware(
     term = spec.term(ObservedRelease.of(release))
     trace = fit(chosen, term, draws=draws, tune=tune, chains=chains, rng=generator(rng))
     found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in spec.parameters}
-    told = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
+    diagnostics = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
-    return flat, f"{term.words}; NUTS of {sampler()}, {chains} chains of {draws}, {told}"
+    return flat, f"{term.description}; NUTS of {sampler()}, {chains} chains of {draws}, {diagnostics}"
 
 
 def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
@@ -202,7 +202,7 @@ def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
         raise TypeError("no PyMC model is open: call this inside `with pm.Model():`")
     numbers = {what: tensor.constant(np.asarray(at, dtype=np.float64)) for what, at in term.numbers.items()}
     pm.Potential(name, term.build(TermSite(name, term.laplace), numbers, *parameters))
-    return term.words
+    return term.description
 
 
 def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> Any:

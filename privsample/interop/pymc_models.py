@@ -1,6 +1,6 @@
 """Specification of each model in PyMC: its prior and the log likelihood of its noisy statistic (docs/notes/moments.md).
 
-This is the only file of this package with specific models. `register_pymc` adds a model of another package.
+No other file of this package names specific models. `register_pymc` adds a model of another package.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class LikelihoodTerm(NamedTuple):
     build: LikelihoodGraph
     laplace: bool
     numbers: Numbers
-    words: str
+    description: str
 
 
 class ObservedRelease(NamedTuple):
@@ -102,7 +102,7 @@ class ModelSpec:
     Parameters
     ----------
     parameters : mapping of str to int
-        The number of axes of each parameter that the records follow, by name, each axis of length `width`.
+        The number of axes of each parameter of the records' distribution, by name; each axis has length `width`.
     prior_numbers : callable
         From a model to the numbers of its prior, by name.
     prior : callable
@@ -114,8 +114,8 @@ class ModelSpec:
     width : callable, optional
         From a model to its number of categories or features; by default 1.
     separate_copies : callable, optional
-        Whether several noisy copies of a statistic say more than their mean, as those of a count do, to a `term` that
-        takes them all. By default they become one.
+        Whether `term` takes several noisy copies of a statistic separately, because their mean is not sufficient, as
+        for a count. By default the copies are averaged.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def register_pymc(model_class: type[Model], spec: ModelSpec) -> None:
     if not isinstance(spec, ModelSpec):
         raise TypeError(f"spec must be a ModelSpec, got {type(spec).__name__}")
     if _SPECS.setdefault(model_class, spec) != spec:
-        raise ValueError(f"{model_class.__name__} has a specification already, which compiled models rely on")
+        raise ValueError(f"{model_class.__name__} already has another specification, on which compiled models depend")
 
 
 def spec_of(kind: type) -> ModelSpec:
@@ -176,8 +176,8 @@ def spec_of(kind: type) -> ModelSpec:
     if found is None:
         known = ", ".join(each.__name__ for each in _SPECS)
         raise TypeError(
-            f"the release must be of one of the models {known}, got {kind.__name__}; make a model of another package "
-            "known by register_pymc"
+            f"the release must be of one of the models {known}, got {kind.__name__}; register a model of "
+            "another package with register_pymc"
         )
     return found
 
@@ -209,7 +209,7 @@ def _beta_prior(numbers: Numbers, _width: int) -> dict[str, Any]:
 
 def _beta(release: ObservedRelease) -> LikelihoodTerm:
     if release.model.fractional:
-        raise TypeError("fractional records have no likelihood to be aware of: use .posterior(), the plug-in one")
+        raise TypeError("fractional records have no likelihood: use .posterior(), the plug-in posterior")
     return count_term(release.copies, release.noise, n=release.n)
 
 
@@ -246,7 +246,7 @@ def _normal(release: ObservedRelease) -> LikelihoodTerm:
 
 
 def _conjugate_numbers(model: NormalUnknownVariance | LinearRegression) -> Numbers:
-    """location, and a square root of the covariance over the variance, of the coefficients."""
+    """The numbers of the prior; `root` is a square root of the coefficients' covariance divided by the variance."""
     distribution = model.posterior(model.empty, 0)
     root: FloatArray = np.linalg.inv(np.asarray(np.linalg.cholesky(distribution.precision))).T
     return {

@@ -1,1 +1,1 @@
-"""Mechanisms: they draw, and their accountants state the privacy cost. No divergence is computed in this package."""
+"""Mechanisms, which draw; their accountants state the privacy cost. No divergence is computed in this package."""

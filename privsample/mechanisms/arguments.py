@@ -1,13 +1,13 @@
-"""What the command line reads from a mechanism class: its name, its options, and the data that it takes from a file.
+"""The command-line interface of a mechanism class: its name, its options, and the data that it reads from a file.
 
 The fields of a mechanism are its options: `noise_std: float` becomes `--noise-std 2`, `bounds: tuple[float, float]`
 becomes `--bounds 0,1`, `shape: tuple[int, ...]` becomes `--shape 2,3`, a bool becomes a flag, and a `Literal` a
-choice. A field with a default is optional; so is the field that a limit determines, which the class's
-`free_parameters` name. A field that holds another value, such as a mechanism's `base` or a subsampling scheme, is
+choice. A field with a default is optional; so is a field of the class's `free_parameters` if a privacy
+target determines it. A field that holds another value, such as a mechanism's `base` or a subsampling scheme, is
 written as the name and the fields of that value, `--base "gaussian-sum noise-std=2 bounds=0,1"`, with parentheses
 around nested values. The neighbouring relation has three options: `--relation`, `--n` and `--unit`.
 
-Thus a mechanism needs no code of its own for the command line. Where its types do not say enough, its class attribute
+A mechanism needs no other code for the command line. If the types of its fields are not sufficient, its class attribute
 `command`, a `CommandLine`, adds a shorter name, the help of a field, another option in place of a field, and the
 columns of a file that `release` takes. The help of a field is the text in `command`, else the first sentence of the
 field's entry in the section Parameters of the class's docstring, else the usual meaning of a field of this name.
@@ -70,7 +70,7 @@ class Argument:
 
 @frozen_value
 class CommandLine:
-    """How a mechanism appears on the command line, where the types of its fields do not say enough.
+    """The part of a mechanism's command-line interface that the types of its fields do not determine.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def noise_argument(default: str) -> Argument:
 
 # Help of fields without a text of their own: the usual meaning of a field of this name.
 _HELP = {
-    "n": "how many records there are (public)",
-    "draws": "how many draws to release; each costs (default: 1)",
+    "n": "the public number of records",
+    "draws": "the number of independent draws; the account covers all (default: 1)",
     "unit": "what one record is, e.g. patient",
     "sensitivity": "the largest change of the statistic between neighbours",
     "noise_std": "the standard deviation of the noise",
@@ -116,14 +116,14 @@ _HELP = {
     "shape": "the statistic's shape (default: one number)",
     "bounds": "values outside count as the nearer bound",
     "norm": "rows that are longer in L2 are scaled down to this length",
-    "data_weight": "how much a record counts, in (0, 1]",
+    "data_weight": "the weight of each record's log likelihood, in (0, 1]",
     "prior_weight": "multiplies the prior's parameters, at least 1",
-    "temperature": "at least 1; a higher one flattens more",
-    "features": "how many features a record has",
+    "temperature": "at least 1; a higher temperature gives a flatter distribution",
+    "features": "the number of features of a record",
     "base": "the mechanism inside, by its name and options",
     "score": "the name of the draw that ranks the runs (default: the only one)",
 }
-# What an amount of a field means, for readers of a table.
+# The meaning of the value of a free parameter, for readers of a table.
 _MEANINGS: dict[str, Callable[[float], str]] = {
     "data_weight": lambda w: f"(every record counts {w:.3g} times; the prior counts once)",
     "prior_weight": lambda w: f"(the prior counts {w:.3g} times; every record once)",
@@ -133,14 +133,16 @@ _MEANINGS: dict[str, Callable[[float], str]] = {
 
 
 def meaning(name: str, amount: float) -> str:
-    """What this amount of a field means, in words; empty if the field's name says it."""
+    """The meaning of this value of a field; empty if the field's name states it."""
     return _MEANINGS[name](amount) if name in _MEANINGS else ""
 
 
 def command_name(cls: Any) -> str:
     """The name of a mechanism, or of any other class of values, on the command line."""
     own: CommandLine | None = getattr(cls, "command", None)
-    named = own.name if own is not None else getattr(cls, "command_name", None)  # models name themselves
+    named = (
+        own.name if own is not None else getattr(cls, "command_name", None)
+    )  # models have no `command`, but a `command_name`
     if named:
         return str(named)
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
@@ -176,14 +178,14 @@ def _of_relation(item: "Field[Any]") -> list[Argument]:
         Argument(
             name="relation",
             kind=Literal["add-remove", "replace-one"],
-            help="what neighbours are: one has a record more (add-remove), or both have --n records and one differs "
-            "(replace-one)",
+            help="the neighbouring relation: one record is added or removed (add-remove), or one of --n records is "
+            "replaced (replace-one)",
             **fixed,
         ),
         Argument(
             name="n",
             kind=int,
-            help="how many records there are, where that is public; it means --relation replace-one",
+            help="the number of records, if it is public; it implies --relation replace-one",
             **fixed,
         ),
         Argument(name="unit", kind=str, help=_HELP["unit"], metavar="WORD", **fixed),

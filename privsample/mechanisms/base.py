@@ -65,7 +65,7 @@ class Mechanism(Memo, ABC):
     unreachable_advice : str
         Last words of the error that `calibrate` raises if a mechanism without free parameters misses its target.
     command : CommandLine
-        How the mechanism appears on the command line, where its fields do not say enough.
+        The part of the command-line interface that the types of the fields do not determine.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Mechanism(Memo, ABC):
         for name in ("release", "calibrate"):
             if name in cls.__dict__:
                 raise TypeError(
-                    f"{cls.__name__} must not define {name}, which is the same for all mechanisms: say how data are "
+                    f"{cls.__name__} must not define {name}, which is the same for all mechanisms: define how data are "
                     "read in _statistic, how to draw in _draw, and what calibrate may choose in free_parameters"
                 )
 
@@ -229,12 +229,12 @@ class Mechanism(Memo, ABC):
     @property
     def title(self) -> str:
         """The mechanism's name for readers: by default, the class name with spaces."""
-        return class_in_words(type(self))
+        return readable_class_name(type(self))
 
     @property
     def description(self) -> str:
         """How the mechanism protects a record, in one sentence for readers who do not know it."""
-        return "What was released depends partly on chance, and that hides what any single record holds."
+        return "The released values are random, so that they reveal little about any single record."
 
     @property
     def quantity(self) -> str:
@@ -281,8 +281,8 @@ class Mechanism(Memo, ABC):
             If it does for other parameters, but not for these.
         """
         raise TypeError(
-            f"a kernel takes codes of which a neighbour changes one, and {type(self).__name__} does not promise such; "
-            "where it samples records, put the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
+            f"a kernel needs codes of which a neighbour changes one, and {type(self).__name__} does not release such "
+            "codes; if it samples records, put the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -385,7 +385,7 @@ class Mechanism(Memo, ABC):
         return ()
 
 
-def class_in_words(kind: type) -> str:
+def readable_class_name(kind: type) -> str:
     """The class name with spaces, for example "Noisy median"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize()
 

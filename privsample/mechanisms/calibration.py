@@ -166,7 +166,7 @@ def _complete(cls: type, free: FreeParameter | None, given: Fields) -> Fields:
     allowed = [name for name in listed if name != found]
     words = f"{cls.__name__} takes {', '.join([*allowed, *options])}"
     if found is not None:
-        words += f"; {found} is what calibrate finds"
+        words += f"; calibrate determines {found}"
     for name in given:
         if name not in allowed and name not in options:
             raise TypeError(f"{name} must be left out of calibrate: {words}")

@@ -1,4 +1,4 @@
-"""Reading of one column of records; no record's value can make it fail."""
+"""Reading of one column of records. No record's value can make it fail."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ def classes_of(kind: type) -> tuple[type[Any], ...]:
 
 @cache
 def _classes_of(kind: type, registered: tuple[type, ...]) -> tuple[type[Any], ...]:
-    package: Any = import_module("privsample")  # which knows the modules of its lazy names
+    package: Any = import_module("privsample")  # its attributes are imported lazily
     public = [getattr(package, name) for name, home in package._HOME.items() if home.startswith(_ROOMS)]
     classes = [cls for cls in (*public, *registered, kind) if isinstance(cls, type) and issubclass(cls, kind)]
     named = {(not _is_own(cls), cls.__module__, cls.__name__): cls for cls in classes}

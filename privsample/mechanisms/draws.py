@@ -21,7 +21,7 @@ def many_draws(mechanism: Any, name: str, outer: Mechanism | None = None) -> Dra
     """A function that makes `count` independent outputs from one release with that many draws.
 
     outer: a mechanism that post-processes each draw separately; by default the mechanism itself. One output of `outer`
-    holds what it makes of all draws of the mechanism.
+    is computed from all draws of the mechanism.
     """
     around = mechanism if outer is None else outer
     each = 1 if around is mechanism else mechanism.draws

@@ -8,8 +8,8 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 
-TOO_LITTLE_NOISE = "the noise is smaller than it is said to be"
-TOO_MUCH_WEIGHT = "every record counts more than it is said to"
+TOO_LITTLE_NOISE = "the noise is smaller than stated"
+TOO_MUCH_WEIGHT = "every record counts more than stated"
 
 
 @frozen_value
@@ -41,7 +41,7 @@ class Example:
     >>> import privsample as ps
     >>> example = ps.LaplaceMechanism.examples()[0]
     >>> example.name, example.bug
-    ('laplace', 'the noise is smaller than it is said to be')
+    ('laplace', 'the noise is smaller than stated')
     >>> example.mutant.scale < example.mechanism.scale
     True
     """

@@ -28,7 +28,7 @@ class Neighbours:
     ----------
     account : Accountant or None
         The account of one draw, which an audit tries to refute. None if only the caller of the audit states a claim.
-    words : tuple of (str, str)
+    descriptions : tuple of (str, str)
         Descriptions of the first and the second dataset, for the verdict.
     datasets : tuple of two functions
         Each takes no argument and builds one of the datasets, so that large datasets exist only while they are needed.
@@ -45,7 +45,7 @@ class Neighbours:
     --------
     >>> import numpy as np, privsample as ps
     >>> case = ps.LaplaceMechanism(sensitivity=1, scale=2).worst_neighbours()[0]
-    >>> case.words
+    >>> case.descriptions
     ('a statistic of 0', 'a statistic of 1')
     >>> case.loss(np.array([[0.0], [1.0]])).tolist()
     [0.5, -0.5]
@@ -54,14 +54,14 @@ class Neighbours:
     """
 
     account: Accountant | None
-    words: tuple[str, str]
+    descriptions: tuple[str, str]
     datasets: tuple[Dataset, Dataset]
     draw: Draw
     loss: Loss | None = None
     width: int = 1
 
 
-def others_beside(group: int, n: int) -> int:
+def records_outside_group(group: int, n: int) -> int:
     """Number of the n records outside a group. Raises ValueError if group > n, or n is too large to simulate."""
     check_simulated(n)
     if group > n:
@@ -85,7 +85,7 @@ def copies(record: FloatArray, count: int) -> FloatArray:
     return np.broadcast_to(record, (count, *np.shape(record)))
 
 
-def record_words(count: int, record: FloatArray) -> str:
+def describe_records(count: int, record: FloatArray) -> str:
     """Description of `count` equal records; a record of several numbers is described by its signed L2 norm."""
     largest = float(np.abs(record).max()) or 1.0  # scaled first, because the square may overflow
     number = largest * np.linalg.norm(record / largest) * (np.sign(np.ravel(record)[0]) or 1)
@@ -120,16 +120,16 @@ def pair_recipes(count: int, relation: Relation, *, size: int | None, group: int
     replaced = isinstance(relation, ReplaceOne)
     if isinstance(relation, ReplaceOne):
         if size is not None:
-            raise TypeError(f"size goes with AddRemove: under ReplaceOne the relation says it, n = {relation.n}")
+            raise TypeError(f"size must be left out under ReplaceOne, where the relation states n = {relation.n}")
         n, pairs = relation.n, count * (count - 1) // 2
     elif isinstance(relation, AddRemove):
         if size is None:
-            raise TypeError("size must be given under AddRemove: how many records the larger dataset holds")
+            raise TypeError("size must be given under AddRemove: the number of records of the larger dataset")
         n, pairs = positive_integer(size=size), count
     else:
         raise TypeError(f"relation must be ReplaceOne or AddRemove, got {relation!r}")
     if not pairs:
-        raise ValueError("two different records are needed at least: one is replaced by the other")
+        raise ValueError("records must hold at least two different records: one is replaced by the other")
     if group > n:
         raise ValueError(f"a group must be no larger than n = {n}, got {group}")
     shared = n - group

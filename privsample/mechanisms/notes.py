@@ -8,7 +8,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.errors import PrivateContent
 
 _REFUSAL = (
-    "curator's notes depend on the data and were not paid for: they cannot be saved, sent or reported. "
+    "curator's notes depend on the data and have no account: they cannot be saved, sent or reported. "
     "Call .text() to read them yourself; publish the Release instead"
 )
 

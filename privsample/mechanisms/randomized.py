@@ -18,7 +18,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.codes import after_kernels, code_loss, with_innermost, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Draw, Neighbours, record_words
+from privsample.mechanisms.neighbours import Draw, Neighbours, describe_records
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 from privsample.relations import AddRemove, Relation, ReplaceOne, check_single_record_relation
@@ -54,7 +54,7 @@ class RandomizedResponse(Mechanism):
 
     Notes
     -----
-    Warner 1965 (two categories); Kairouz, Bonawitz and Ramage 2016, section 3 (more). Kind: exact.
+    Warner 1965 (two categories); Kairouz, Bonawitz and Ramage 2016 (more). Kind: exact.
 
     Examples
     --------
@@ -76,26 +76,24 @@ class RandomizedResponse(Mechanism):
         data=("column",),
         help={
             "log_odds": "log of how many times likelier the truth is than any one other category",
-            "categories": "how many categories there are, coded 0, 1, ... (default: 2)",
-            "slots": "under add-remove: how many answers come out, whatever the data hold",
+            "categories": "the number of categories, coded 0, 1, ... (default: 2)",
+            "slots": "under add-remove: the public number of released answers",
         },
     )
 
     def __post_init__(self) -> None:
         if number(log_odds=self.log_odds) > _MOST:
-            raise ValueError(f"log_odds must be at most {_MOST:g}: beyond, no other answer would ever be drawn")
+            raise ValueError(f"log_odds must be at most {_MOST:g}: above it no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         set_fields(self, log_odds=account.log_odds, categories=account.categories)
         match check_single_record_relation(self.relation):
             case ReplaceOne(n=n):
                 if self.slots is not None and positive_integer(slots=self.slots) != n:
-                    raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers come out")
+                    raise ValueError(f"slots must be left out under ReplaceOne, where n = {n} answers are released")
                 set_fields(self, slots=n)
             case AddRemove():
                 if self.slots is None:
-                    raise ValueError(
-                        "slots must be given under AddRemove: how many answers come out, whatever the data hold"
-                    )
+                    raise ValueError("slots must be given under AddRemove: the public number of released answers")
                 set_fields(self, slots=positive_integer(slots=self.slots))
         assert self.slots is not None
         check_memory(self.slots, lower="slots" if isinstance(self.relation, AddRemove) else "n")
@@ -117,7 +115,7 @@ class RandomizedResponse(Mechanism):
     def description(self) -> str:
         """How much more likely the truth is than another category, in one sentence."""
         return (
-            f"Every record answered for itself: each answer is {np.exp(self.log_odds):.3g} times as likely to be the "
+            f"Each record answered separately: each answer is {np.exp(self.log_odds):.3g} times as likely to be the "
             "truth as any one other category."
         )
 
@@ -138,7 +136,7 @@ class RandomizedResponse(Mechanism):
         return (Example.with_wrong_fields("randomized-response", example, log_odds=0.6, bug="the truth too often"),)
 
     def extreme_records(self) -> FloatArray:
-        """All categories are alike: two that are exchanged, and one more for the other records."""
+        """All categories are equivalent: two that are exchanged, and a third for the other records."""
         return np.arange(min(self.categories, 3.0))
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -169,13 +167,13 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"a group must be no larger than n = {self.slots}, got {group}")
 
         def draw(data: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-            return self._answers_of(outer, np.broadcast_to(data[:1], (count * group,)), rng).reshape(count, group)
+            return self._many_answers(outer, np.broadcast_to(data[:1], (count * group,)), rng).reshape(count, group)
 
         def pair(a: int, b: int) -> Neighbours:
-            one, other = (record_words(group, np.array(code)) for code in (a, b))
+            one, other = (describe_records(group, np.array(code)) for code in (a, b))
             return Neighbours(
                 account=outer.accountant,
-                words=(one if replaced else f"{one} and {other}", other),
+                descriptions=(one if replaced else f"{one} and {other}", other),
                 datasets=(lambda: np.full(group, a) if replaced else np.array([a, b]), lambda: np.full(group, b)),
                 draw=draw,
                 loss=code_loss(distributions[a], distributions[b]),
@@ -191,11 +189,11 @@ class RandomizedResponse(Mechanism):
 
         def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
             self._truth(data)  # raises SchemaError before data of a wrong size are repeated
-            return self._answers_of(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
+            return self._many_answers(outer, np.tile(read_column(data), count), rng).reshape(count, -1)
 
         return draw
 
-    def _answers_of(self, outer: Mechanism, records: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _many_answers(self, outer: Mechanism, records: FloatArray, rng: np.random.Generator) -> FloatArray:
         many = with_innermost(outer, self, replace(self, relation=ReplaceOne(n=len(records)), slots=None))
         return many.release(records, rng=rng)["answers"]
 
@@ -222,7 +220,7 @@ class RandomizedResponse(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         count = len(self._truth(data, every=True))
         return CuratorNotes(
-            title=f"{count_noun(count, 'record')}, expected {self.domain.words}",
+            title=f"{count_noun(count, 'record')}, expected {self.domain.description}",
             facts=self.domain.count_problems(chunks(data)),
         )
 

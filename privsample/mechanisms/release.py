@@ -84,7 +84,7 @@ class Release:
         own, account = self.mechanism._own_account, checked_account(account=self.account)
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
-            raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
+            raise ValueError("the account must be the mechanism's own, with all of its assumptions")
         set_fields(self, draws=arrays, delta=probability(delta=self.delta))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -146,7 +146,7 @@ class Release:
             document = json.loads(text)
         except (ValueError, RecursionError):
             raise ValueError(
-                "this is not a whole release file: it is cut short or not JSON; write the release again"
+                "this is not a complete release file: it is truncated or not JSON; write the release again"
             ) from None
         return _read(document, None)
 
@@ -274,11 +274,11 @@ def to_arviz(release: Release) -> Any:
     ...     ps.to_arviz({"statistic": [1.0]})
     ... except TypeError as error:
     ...     print(error)
-    only a Release may leave, got dict
+    only a Release can be converted, got dict
     """
     refuse_notes(release)
     if not isinstance(release, Release):
-        raise TypeError(f"only a Release may leave, got {type(release).__name__}")
+        raise TypeError(f"only a Release can be converted, got {type(release).__name__}")
     return release.to_arviz()
 
 

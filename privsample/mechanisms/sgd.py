@@ -15,7 +15,7 @@ from privsample.mechanisms.base import Draws, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
-from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
+from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 
 _CELLS = 1 << 22  # numbers cleaned at a time, to bound the memory
@@ -132,9 +132,9 @@ class NoisyProjectedSGD(Mechanism):
         help={
             "loss": 'e.g. "logistic-loss features=2 norm=1 radius=5"',
             "rate": "the step's length",
-            "batch": "how many records a step reads (default: 1)",
-            "hidden_order": "shuffle the records in secret, or not (default: shuffle)",
-            "public_tail": "how many steps on public records follow (default: 0)",
+            "batch": "the number of records in a step (default: 1)",
+            "hidden_order": "shuffle the records secretly, or not (default: shuffle)",
+            "public_tail": "the number of further steps on public records (default: 0)",
             "public": "a JSON file with the public records: rows and targets",
         },
     )
@@ -146,7 +146,9 @@ class NoisyProjectedSGD(Mechanism):
         check_memory(self.batch * self.loss.width, lower="batch or features")
         check_memory(self.public_tail * self.batch, lower="public_tail or batch")
         if (self.public is None) != (self.public_tail == 0):
-            raise ValueError("public_tail and public go together: how many further steps, and the records they are on")
+            raise ValueError(
+                "public_tail and public must be given together: the number of further steps, and their records"
+            )
         if self.public is not None and self.public.rows.shape[1] != self.loss.features:
             raise ValueError(f"public rows must have {self.loss.features} features, got {self.public.rows.shape[1]}")
 
@@ -182,7 +184,7 @@ class NoisyProjectedSGD(Mechanism):
         return tuple(
             Neighbours(
                 account=self.accountant,
-                words=(f"{among} {ends[0]:g}{place}", f"{among} {ends[1]:g}{place}"),
+                descriptions=(f"{among} {ends[0]:g}{place}", f"{among} {ends[1]:g}{place}"),
                 datasets=(self._extreme(group, ends[0], last=last), self._extreme(group, ends[1], last=last)),
                 draw=one_by_one(self),
                 width=loss.width + 1,
@@ -193,7 +195,7 @@ class NoisyProjectedSGD(Mechanism):
     def _extreme(self, group: int, target: float, *, last: bool) -> Dataset:
         """A dataset of zeros in which the group's rows have the largest norm, along the first coordinate."""
         n, loss = self.n, self.loss
-        changed = slice(others_beside(group, n), n) if last else slice(0, group)
+        changed = slice(records_outside_group(group, n), n) if last else slice(0, group)
 
         def build() -> tuple[FloatArray, FloatArray]:
             rows, targets = np.zeros((n, loss.features)), np.zeros(n)

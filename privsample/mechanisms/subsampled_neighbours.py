@@ -23,9 +23,9 @@ from privsample.mechanisms.neighbours import (
     PairRecipe,
     check_simulated,
     copies,
-    others_beside,
+    describe_records,
     pair_recipes,
-    record_words,
+    records_outside_group,
 )
 
 
@@ -38,7 +38,7 @@ def searched_neighbours(
     return tuple(
         Neighbours(
             account=account,
-            words=(_words(recipe, records, 0), _words(recipe, records, 1)),
+            descriptions=(_describe(recipe, records, 0), _describe(recipe, records, 1)),
             datasets=(_dataset(recipe, records, 0), _dataset(recipe, records, 1)),
             draw=draw,
             width=width,
@@ -51,14 +51,14 @@ def _dataset(recipe: PairRecipe, records: NDArray[Any], side: int) -> Dataset:
     return lambda: records[recipe.places(side, len(records))]
 
 
-def _words(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
+def _describe(recipe: PairRecipe, records: NDArray[Any], side: int) -> str:
     place: Any = (recipe.first, recipe.second)[side]
-    own = "none" if place is None else record_words(recipe.group, records[place])
+    own = "none" if place is None else describe_records(recipe.group, records[place])
     if recipe.shared == 0:
         return own
     if recipe.common is None:
         return f"{recipe.shared:,} records of each kind in turn and {own}"
-    return f"{record_words(recipe.shared, records[recipe.common])} and {own}"
+    return f"{describe_records(recipe.shared, records[recipe.common])} and {own}"
 
 
 def sum_neighbours(
@@ -75,24 +75,27 @@ def sum_neighbours(
     """Worst neighbours of a noisy sum on a sample.
 
     The loss is known if one record differs and the sample size does not depend on the data in any other way. extremes:
-    what the common records hold, and the two records that change the sum most. least: the record that adds least.
+    the common record and the two records that change the sum most. least: the record with the smallest contribution.
     """
     poisson = isinstance(scheme, PoissonSampling)
     common, first, second = extremes
     if poisson:
         common = least  # if it adds 0, the sample size does not affect the sum
     if size is not None:
-        rest, last = others_beside(group, size), group
+        rest, last = records_outside_group(group, size), group
     else:  # common records: none, or as many as the scheme requires
         rest, last = max(0 if poisson else scheme.n - group, 0), 0  # type: ignore[attr-defined]
         check_simulated(rest)
-    others = f"{record_words(rest, common)} and " if rest else ""
+    others = f"{describe_records(rest, common)} and " if rest else ""
     loss = None
     if group == 1 and (rest == 0 or not poisson or not np.any(common)):
         loss = _mixture_loss(scheme, noise, common, first, second)
     return Neighbours(
         account=account,
-        words=(others + record_words(group, first), others + (record_words(last, second) if last else "none")),
+        descriptions=(
+            others + describe_records(group, first),
+            others + (describe_records(last, second) if last else "none"),
+        ),
         datasets=(
             lambda: np.concatenate([copies(common, rest), copies(first, group)]),
             lambda: np.concatenate([copies(common, rest), copies(second, last)]),
@@ -105,7 +108,7 @@ def sum_neighbours(
 
 def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: FloatArray, second: FloatArray) -> Loss:
     """The log ratio, in nats, of two mixtures over the number of times that the differing record is in the sample."""
-    numbers, logs = _log_chances(scheme)
+    numbers, logs = _log_occurrence_probabilities(scheme)
     taken = 0 if isinstance(scheme, PoissonSampling) else scheme.m  # type: ignore[attr-defined]
 
     def log_density(noisy: FloatArray, record: FloatArray) -> FloatArray:
@@ -118,7 +121,7 @@ def _mixture_loss(scheme: Scheme, noise: Noise, common: FloatArray, first: Float
     return lambda drawn: log_density(drawn[:, :-1], first) - log_density(drawn[:, :-1], second)
 
 
-def _log_chances(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
+def _log_occurrence_probabilities(scheme: Scheme) -> tuple[FloatArray, FloatArray]:
     """The possible numbers of occurrences of one record in a sample, and the logs of their probabilities."""
     if isinstance(scheme, WithReplacement):
         from scipy import stats

@@ -36,8 +36,8 @@ class Subsampled(Wrapper):
     """A mechanism that runs on a random sample of the records (privacy amplification by subsampling).
 
     `release` takes all records, draws a sample by `scheme`, and releases what `base` draws from it, under the base's
-    names. The sample itself stays secret. `SubsampledAccountant` documents which relations and schemes fit each other.
-    A posterior on a Poisson sample, for instance, needs a public number of records:
+    names. The sample itself stays secret. `SubsampledAccountant` documents the combinations of relation and scheme that
+    have an account. A posterior on a Poisson sample, for instance, needs a public number of records:
     `Subsampled(base=DirectPosterior(model=..., n=9), scheme=PoissonSampling(rate=0.1), relation=ReplaceOne(n=9))`. If
     the base needs a record and the sample is empty, the base gets one missing record, which its public rule replaces.
 
@@ -82,8 +82,8 @@ class Subsampled(Wrapper):
     _account: SubsampledAccountant = field(init=False, repr=False, compare=False)
     command = CommandLine(
         help={
-            "base": 'what runs on the sample, e.g. "gaussian-sum noise-std=2 bounds=0,1"',
-            "scheme": 'how records are drawn, e.g. "poisson-sampling rate=0.1"',
+            "base": 'the mechanism that runs on the sample, e.g. "gaussian-sum noise-std=2 bounds=0,1"',
+            "scheme": 'the sampling scheme, e.g. "poisson-sampling rate=0.1"',
         }
     )
 
@@ -158,7 +158,7 @@ class Subsampled(Wrapper):
         return tuple(
             Neighbours(
                 account=one.accountant,
-                words=case.words,
+                descriptions=case.descriptions,
                 datasets=case.datasets,
                 draw=one_by_one(one),
                 width=case.width + 1,

@@ -5,6 +5,4 @@ from privsample.testing.base import CheckedRequirement as CheckedRequirement
 from privsample.testing.base import RequirementViolated as RequirementViolated
 from privsample.testing.checks import check_mechanism as check_mechanism
 
-LawBroken = RequirementViolated  # former name
-
 __all__ = ["CheckedRequirement", "RequirementViolated", "check_accountant", "check_mechanism"]

@@ -28,6 +28,7 @@ def neighbours(case: Case) -> None:
 
 
 def _check_related(case: Case, pair: Neighbours) -> None:
+    """Check that the datasets of a pair are neighbours under the relation of the account."""
     first, second = (build() for build in pair.datasets)
     relation, innermost = case.mechanism.accountant.relation, innermost_statistical(case.mechanism)
     try:
@@ -37,12 +38,13 @@ def _check_related(case: Case, pair: Neighbours) -> None:
             check_neighbours(relation, first, second, 1)
     except ValueError as error:
         raise Violation(
-            f"the datasets ({pair.words[0]}; {pair.words[1]}) are not neighbours: {error}",
+            f"the datasets ({pair.descriptions[0]}; {pair.descriptions[1]}) are not neighbours: {error}",
             "let worst_neighbours return datasets that are neighbours under the relation of the account",
         ) from error
 
 
 def _check_draws(case: Case, pair: Neighbours) -> None:
+    """Check shape and values of the draws and of the loss of a pair."""
     count, widths = 4, set()
     for build in pair.datasets:
         outputs = np.asarray(pair.draw(build(), count, case.rng()), dtype=np.float64)
@@ -68,6 +70,7 @@ def _check_draws(case: Case, pair: Neighbours) -> None:
 
 
 def _check_account(case: Case, pair: Neighbours) -> None:
+    """Check that the account of a pair is not weaker than that of the mechanism."""
     if pair.account is None:
         return
     own = case.mechanism.accountant

@@ -86,13 +86,13 @@ class Requirement(Generic[S]):
 
 
 def require(condition: Any, seen: str, advice: str) -> None:
-    """Raise Broken unless the condition holds."""
+    """Raise Violation unless the condition holds."""
     if not condition:
         raise Violation(seen, advice)
 
 
 def check_requirements(
-    requirements: Sequence[Requirement[S]], subject: S, words: str, skip: Collection[str]
+    requirements: Sequence[Requirement[S]], subject: S, description: str, skip: Collection[str]
 ) -> tuple[CheckedRequirement, ...]:
     """Check each requirement in turn. Raises RequirementViolated for the first violation."""
     found = []
@@ -105,10 +105,10 @@ def check_requirements(
         except NotApplicable as reason:
             found.append(CheckedRequirement(requirement=requirement.name, applied=False, note=str(reason)))
         except Violation as broken:
-            raise RequirementViolated(requirement.name, words, broken.seen, broken.advice) from broken.__cause__
+            raise RequirementViolated(requirement.name, description, broken.seen, broken.advice) from broken.__cause__
         except Exception as error:
             seen = f"the check raised {type(error).__name__}: {error}"
-            raise RequirementViolated(requirement.name, words, seen, requirement.advice) from error
+            raise RequirementViolated(requirement.name, description, seen, requirement.advice) from error
         else:
             found.append(CheckedRequirement(requirement=requirement.name, applied=True))
     return tuple(found)

@@ -19,10 +19,11 @@ from privsample.testing.content import same_content, with_one_more, without_reco
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism under check and the settings of the checks.
+    """A mechanism to check, with the settings of the checks.
 
-    example: the example that it comes from, if any. data: what it takes, one dataset at least. wrong: data that it must
-    refuse. samples: an audit's draws. level: the chance that a true account is called refuted. seed: of all draws.
+    `example` is the example that the mechanism belongs to, if any. `data` are datasets that it accepts, at least one,
+    and `wrong` are data that it must refuse. `samples` is the number of draws of an audit, `level` the probability that
+    a correct account is refuted, and `seed` the seed of all draws.
     """
 
     mechanism: Mechanism
@@ -72,9 +73,9 @@ def example_of(mechanism: Mechanism) -> Example | None:
 
 
 def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
-    """The caller's data, and the worst neighbours' as far as `release` takes them.
+    """The caller's data, and the datasets of the worst neighbours that `release` accepts.
 
-    Raises: TypeError, there are none; Broken, as `worst_neighbours_of`.
+    Raises TypeError if there are none, and Violation as `worst_neighbours_of` does.
     """
     found, missing = [] if data is None else [data], None
     pairs: tuple[Neighbours, ...] = ()
@@ -100,6 +101,7 @@ def datasets_of(mechanism: Mechanism, data: Any) -> tuple[Any, ...]:
 
 
 def _accepts(mechanism: Mechanism, data: Any) -> bool:
+    """Return whether the mechanism accepts the data. Errors other than SchemaError count as accepted here."""
     try:
         mechanism._statistic(copy.deepcopy(data))
     except SchemaError:
@@ -110,7 +112,10 @@ def _accepts(mechanism: Mechanism, data: Any) -> bool:
 
 
 def reads_records(mechanism: Mechanism, data: Any) -> bool:
-    """Return whether the rows of the data are records; one more is accepted if their number is not public."""
+    """Return whether the rows of the data are records.
+
+    If the number of records is not public, the mechanism must also accept one more row.
+    """
     if without_records(data) is None:
         return False
     if isinstance(mechanism.accountant.relation, ReplaceOne):
@@ -165,4 +170,5 @@ def outcome(mechanism: Mechanism, data: Any, rng: np.random.Generator, words: st
 
 
 def _texts(caught: list[warnings.WarningMessage]) -> frozenset[str]:
+    """The messages of warnings."""
     return frozenset(str(one.message) for one in caught)

@@ -23,6 +23,7 @@ _ADVICE = "see the error above; the mechanism must support the case shown there"
 
 
 def _of_account(requirement: Requirement[Any]) -> Requirement[Case]:
+    """The requirement on the account of a mechanism."""
     return Requirement(requirement.name, lambda case: requirement.check(case.mechanism.accountant), requirement.advice)
 
 
@@ -126,6 +127,7 @@ def check_mechanism(
 
 
 def _subjects(subject: Any) -> list[tuple[Mechanism, Example | None]]:
+    """The mechanisms to check, each with its example if it has one."""
     if isinstance(subject, Example):
         return [(subject.mechanism, subject)]
     if isinstance(subject, Mechanism):

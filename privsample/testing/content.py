@@ -70,6 +70,7 @@ def odd_cases(data: Any) -> Iterator[OddCase]:
 
 
 def _odd_arrays(array: Any) -> Iterator[OddCase]:
+    """Yield arrays with an unusual record in the first place, or only unusual records."""
     first = (0,) * array.ndim
     for number in _NUMBERS:
         yield OddCase(f"a record of {number!r}", array, _with(array, first, number))
@@ -89,12 +90,14 @@ def _odd_arrays(array: Any) -> Iterator[OddCase]:
 
 
 def _with(array: Any, place: tuple[int, ...], item: Any) -> Any:
+    """A copy of the array with another item at one place."""
     changed = array.copy()
     changed[place] = item
     return changed
 
 
 def _description(item: Any) -> str:
+    """Description of an unusual record."""
     return "of 2001 bits" if isinstance(item, int) else repr(item)
 
 

@@ -51,6 +51,7 @@ def total_release(case: Case) -> None:
 
 
 def _result_text(found: Outcome) -> str:
+    """The result of a release for messages."""
     return "raised nothing" if found.refused is None else f"raised SchemaError({found.refused!r})"
 
 
@@ -94,6 +95,7 @@ def schema_first(case: Case) -> None:
 
 
 def _refused(case: Case, data: Any, words: str) -> str:
+    """The message of the SchemaError that these data raise. Raises Violation if there is none."""
     rng = case.rng()
     before = copy.deepcopy(rng.bit_generator.state)
     advice = "check the form of the data in _statistic and raise privsample.errors.SchemaError there"
@@ -198,6 +200,7 @@ class _FailingBits(SystemBits):
         self._stand_in = np.random.default_rng(0)
 
     def _word(self) -> int:
+        """Simulate a failure of the system's entropy."""
         self.failed = True
         _FailingBits.words += 1
         return int(self._stand_in.integers(0, 1 << 64, dtype=np.uint64))

@@ -84,7 +84,7 @@ def account_of_fields(case: Case) -> None:
 def calibration(case: Case) -> None:
     """Check that `calibrate` meets its target at least as well as this mechanism."""
     mechanism = case.mechanism
-    given = _fields_beside_defaults(mechanism)
+    given = _non_default_fields(mechanism)
     own = mechanism.accountant
     delta = _DELTA if own.infinity_mass <= _DELTA / 2 else min(2 * own.infinity_mass, 0.5)
     epsilon = float(own.epsilon(delta))
@@ -95,21 +95,22 @@ def calibration(case: Case) -> None:
     if not mechanism.free_parameters:
         require(
             type(mechanism).calibrate(target=target, **given) == mechanism,
-            f"without free parameters calibrate did not give the mechanism itself, which meets {target.words}",
+            f"without free parameters calibrate did not give the mechanism itself, which meets {target.description}",
             "let __post_init__ take the fields of a mechanism as they are",
         )
     for free in known:
         _calibrated(case, free, given, target)
 
 
-def _fields_beside_defaults(mechanism: Any) -> dict[str, Any]:
+def _non_default_fields(mechanism: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults; of two exclusive fields one is at its default."""
     given = {field: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {field.name: item for field, item in given.items() if field.default is MISSING or field.default != item}
 
 
 def _calibrated(case: Case, free: FreeParameter, given: Mapping[str, Any], target: DP) -> None:
-    asked = f"calibrate(target={target.words}, by={free.name!r}) "
+    """Calibrate one free parameter and check that the result meets the target at least as well."""
+    asked = f"calibrate(target={target.description}, by={free.name!r}) "
     advice = f"check direction, upper, decides and value of FreeParameter(name={free.name!r})"
     others = {name: item for name, item in given.items() if free.from_field or name != free.decides}
     try:
@@ -213,7 +214,9 @@ def ledger(case: Case) -> None:
         names: Any = {"relation": account.relation, "dataset": "checked"}
         book = Ledger(Path(folder) / "ledger.db", budget=DP(epsilon=20 * cost + 20, delta=delta), **names)
         advice = "register the accountant: privsample.register; and check relation and Rényi curve of its bounds"
-        require(book.fits(account), f"a budget of {book.budget.words} does not cover an account of {cost:g}", advice)
+        require(
+            book.fits(account), f"a budget of {book.budget.description} does not cover an account of {cost:g}", advice
+        )
         release = book.release(mechanism, case.datasets[0])
         require(
             release.account == account and len(book.history()) == 1 and book.spent() > 0,
@@ -228,5 +231,5 @@ def ledger(case: Case) -> None:
         except BudgetExceeded:
             return
         raise Violation(
-            f"a ledger with a budget of {poor.budget.words} accepted an account of epsilon = {cost:g}", advice
+            f"a ledger with a budget of {poor.budget.description} accepted an account of epsilon = {cost:g}", advice
         )

@@ -1,7 +1,7 @@
 """Random posterior accounts, their Rényi divergences from the definition at 130 digits, and how far rdp lies above.
 
 The truth starts from the stored doubles: everything formed from them is formed anew, in high precision, and the worst
-neighbours are found among the data sets that can be. `python -m tests.accounting.rounding 2000` prints what it finds.
+neighbours are found among the datasets that can be. `python -m tests.accounting.rounding 2000` prints what it finds.
 """
 
 import sys

@@ -25,10 +25,10 @@ from privsample.accounting.postprocessing import bernoulli_search
 from privsample.accounting.postprocessing.bernoulli_bounds import (
     binary_log_odds,
     binary_renyi,
-    dobrushin,
+    le_cam_contraction,
     log_hockey_stick,
-    squared,
     symmetric_renyi,
+    total_variation_contraction,
 )
 from privsample.accounting.postprocessing.bernoulli_search import corner_renyi
 from privsample.errors import RelationMismatch
@@ -83,11 +83,11 @@ def test_large_sums_are_cut_short_and_leave_nothing_out():
         assert cost.calls.total() < 1000
         assert cost.numbers < 5_000_000  # less than one for each coin
         assert 0.0 < found <= float(binary_renyi(1.0, 50.0)) * (1 + 1e-10)
-    whole = bernoulli_search.heads(3000, 0.1, 1e9)
+    whole = bernoulli_search.binomial_masses(3000, 0.1, 1e9)
     with_all = np.logaddexp.reduce(whole[0])
     assert len(whole[0]) == 3001
     assert with_all == pytest.approx(0.0, abs=1e-9)
-    assert np.logaddexp.reduce(bernoulli_search.heads(3000, 0.1)[0]) == pytest.approx(0.0, abs=1e-9)
+    assert np.logaddexp.reduce(bernoulli_search.binomial_masses(3000, 0.1)[0]) == pytest.approx(0.0, abs=1e-9)
 
 
 @given(st.floats(1e-6, 100), st.floats(1.001, 1e4))
@@ -102,8 +102,10 @@ def test_constants_by_enumeration(dimension, draws, margin):
     rows = kernel(dimension, draws, margin)
     pairs = list(itertools.combinations(rows, 2))
     coins = dimension * draws
-    assert dobrushin(coins, margin) == pytest.approx(max(np.abs(p - q).sum() / 2 for p, q in pairs), rel=1e-9)
-    assert squared(coins, margin) == pytest.approx(
+    assert total_variation_contraction(coins, margin) == pytest.approx(
+        max(np.abs(p - q).sum() / 2 for p, q in pairs), rel=1e-9
+    )
+    assert le_cam_contraction(coins, margin) == pytest.approx(
         max((((p - q) ** 2) / (p + q)).sum() / 2 for p, q in pairs), rel=1e-9
     )
     for epsilon in (0.0, 0.4, 1.0, 2.9, 8.0):
@@ -135,8 +137,8 @@ def test_no_pair_of_laws_violates_an_account(dimension, draws, rng):
         rows = kernel(dimension, draws, margin)
         if dimension == 1:  # chances inside too
             inner = rng.uniform(margin, 1 - margin, 3)
-            heads = np.array([sum(bits) for bits in itertools.product((0, 1), repeat=draws)])
-            rows = np.vstack([rows, *(x**heads * (1 - x) ** (draws - heads) for x in inner)])
+            binomial_masses = np.array([sum(bits) for bits in itertools.product((0, 1), repeat=draws)])
+            rows = np.vstack([rows, *(x**binomial_masses * (1 - x) ** (draws - binomial_masses) for x in inner)])
         p, q = feasible(rng, len(rows), epsilon, order)
         account = BernoulliAccountant(
             base=ZCDPAccountant(rho=epsilon / order), margin=margin, draws=draws, dimension=dimension
@@ -164,7 +166,7 @@ def test_the_search_encloses_a_grid(order, epsilon, margin):
     assert found.high <= conjectured * (1 + 1e-8)  # as conjectured, for one coin, wherever we looked
     nodes = np.linspace(-epsilon - 8, epsilon + 8, 150)
     t, v = np.meshgrid(nodes, nodes)
-    search = bernoulli_search._Search(s=order - 1, epsilon=epsilon, coins=bernoulli_search.heads(1, margin))
+    search = bernoulli_search._Search(s=order - 1, epsilon=epsilon, masses=bernoulli_search.binomial_masses(1, margin))
     allowed = np.max(search.divergences(t, v), axis=0) <= epsilon
     kept = search.kept(bernoulli_search._masses(t), bernoulli_search._masses(v))
     assert kept[allowed].max() <= found.high * (1 + 1e-9)
@@ -180,7 +182,7 @@ def test_many_draws_keep_all():
     assert corner_renyi(0.5, 3.0, 200, 0.2).high == 0.5
 
 
-def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
+def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
     whole = corner_renyi(0.5, 3.0, 1, 0.2)
     for name, few in (("_MOST", 0), ("_ROUNDS", 0)):
         with monkeypatch.context() as patched:
@@ -215,11 +217,11 @@ def test_a_figure_without_a_gap():
         BernoulliAccountant(base=ZCDPAccountant(rho=e / 50), margin=0.01, draws=4, dimension=15) for e in epsilons
     ]
     upper = np.array([account.rdp(50.0) for account in accounts])
-    lower = np.array([account.lower_bound(50.0) for account in accounts])
+    lower = np.array([account.rdp_lower_bound(50.0) for account in accounts])
     assert np.isfinite(lower).all()
     assert (lower <= upper * (1 + 1e-9)).all()
     assert (lower > 0.999 * upper).all()
-    assert accounts[0].conjectured(50.0) == lower[0]
+    assert accounts[0].conjectured_rdp(50.0) == lower[0]
 
 
 def test_a_margin_of_zero_gains_nothing_and_says_so():
@@ -230,9 +232,9 @@ def test_a_margin_of_zero_gains_nothing_and_says_so():
     assert account.pure_epsilon == np.inf
     assert account.zcdp == base.zcdp
     assert account.kind("rdp") == "exact"
-    assert account.asymptote(2.0) == np.inf
-    assert account.lower_bound(2.0) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="0 clips nothing and gains nothing"):
+    assert account.rdp_limit(2.0) == np.inf
+    assert account.rdp_lower_bound(2.0) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="0 does not clip them"):
         BernoulliAccountant(base=base, margin=0.6, draws=1, dimension=1)
     with pytest.raises(TypeError, match="base must be an account"):
         BernoulliAccountant(base=None, margin=0.1, draws=1, dimension=1)
@@ -247,8 +249,8 @@ def test_a_margin_heals_a_failure_and_an_infinite_order():
     one = 1e-3 * rows[0] + 0.999 * (p * rows[0] + (1 - p) * rows[1])
     other = 1e-3 * rows[1] + 0.999 * ((1 - p) * rows[0] + p * rows[1])
     for order in (1.5, 3.0, 40.0):
-        assert renyi(one, other, order) <= account.rdp(order) <= account.asymptote(order)
-    assert account.lower_bound(3.0) == account.asymptote(3.0)
+        assert renyi(one, other, order) <= account.rdp(order) <= account.rdp_limit(order)
+    assert account.rdp_lower_bound(3.0) == account.rdp_limit(3.0)
     assert account.zcdp == pytest.approx(account.pure_epsilon**2 / 2, rel=1e-15)
     bare = BernoulliAccountant(base=base, margin=0.0, draws=1, dimension=1)
     assert (bare.infinity_mass, bare.zcdp) == (1e-3, np.inf)
@@ -288,7 +290,7 @@ def test_the_contracted_curve_of_a_normal_base():
 
 @pytest.mark.parametrize(("dimension", "draws"), [(1, 1), (2, 2)])
 def test_the_laws_of_accounts(dimension, draws):
-    """What every account keeps: see tests/accounting/test_laws.py."""
+    """Properties of every account: see tests/accounting/test_laws.py."""
     base = GaussianAccountant(sensitivity=1, noise_std=1)
     account = BernoulliAccountant(base=base, margin=0.2, draws=draws, dimension=dimension)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 2.5, 40.0, 1e6])
@@ -308,7 +310,7 @@ def test_the_laws_of_accounts(dimension, draws):
 
 
 def test_constants_at_the_ends():
-    assert squared(5, 0.0) == dobrushin(5, 0.0) == 1.0
+    assert le_cam_contraction(5, 0.0) == total_variation_contraction(5, 0.0) == 1.0
     assert np.isneginf(log_hockey_stick(np.array([1e9]), 3, 0.2)).all()
 
 
@@ -424,7 +426,7 @@ def test_a_search_that_stops_early_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("order", [1.01, 1.3, 2.0, 5.0, 20.0, 200.0])
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.2, 1.0, 10.0])
-def test_the_account_of_one_coin_is_within_1e_8_above_the_symmetric_laws(order, rho):
+def test_the_account_of_one_draw_is_within_1e_8_above_the_symmetric_distributions(order, rho):
     """These distributions cost as much as the base, so that less than what they keep would be
     wrong: at fifty digits.
     """

@@ -1,4 +1,4 @@
-"""Composition, parallel parts, groups and vectors of noise against enumeration of every data set."""
+"""Composition, parallel composition, groups and vectors of noise, compared with enumeration of all datasets."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def account(neighbours, relation):
 
 
 def check(claim, neighbours, *, tight=False):
-    """No pair of neighbours, in either direction, costs more than the claim; if tight, one costs that much."""
+    """Check that no ordered pair of neighbours exceeds the account and, if tight, that one attains it."""
     both = [pair for p, q in neighbours for pair in ((p, q), (q, p))]
     for epsilon in EPSILONS:
         truth = max(hockey_stick(p, q, epsilon) for p, q in both)
@@ -70,7 +70,7 @@ def is_envelope(*distributions):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_mechanism_on_bits(n, rng):
-    """A random channel from all n-bit data sets: the exact account, its group of two, and two runs of it."""
+    """A random channel from all n-bit datasets: the exact account, its group of two, and two runs of it."""
     channel = {bits: distribution(rng) for bits in itertools.product((0, 1), repeat=n)}
 
     def at_distance(most):

@@ -1,4 +1,4 @@
-"""Composed accounts: which route answers, that it is the least valid one, and that directions are not mixed up."""
+"""Composed accounts: the reported route is the smallest valid one, and directions are not mixed."""
 
 import mpmath as mp
 import numpy as np
@@ -42,7 +42,7 @@ PURE = PureAccountant(stated_epsilon=0.4)
 APPROXIMATE = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-3)
 DRAWS = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50, draws=2)
 RANGE = BoundedRangeAccountant(loss_range=1.0)
-ON_LATTICE, BY_CONTOUR = "composed loss, on a lattice", "composed loss, by contour integral"
+ON_GRID, BY_CONTOUR = "composed loss, on a grid", "composed loss, by contour integral"
 RENYI, PURE_ROUTE = "Rényi curve at its best order", "pure guarantee"
 
 
@@ -55,11 +55,11 @@ def routes(account, delta=0.01):
     [
         (1 * LAPLACE, "privacy curve"),
         (GAUSSIAN + GaussianAccountant(sensitivity=3, noise_std=2), "privacy curve"),
-        (3 * LAPLACE, ON_LATTICE),
-        (GAUSSIAN + PURE, ON_LATTICE),
-        (GAUSSIAN + RANGE, ON_LATTICE),
-        (2 * RANGE, ON_LATTICE),
-        (2 * APPROXIMATE, ON_LATTICE),
+        (3 * LAPLACE, ON_GRID),
+        (GAUSSIAN + PURE, ON_GRID),
+        (GAUSSIAN + RANGE, ON_GRID),
+        (2 * RANGE, ON_GRID),
+        (2 * APPROXIMATE, ON_GRID),
         (DRAWS + GaussianAccountant(sensitivity=1, noise_std=2, relation=ReplaceOne(n=50)), BY_CONTOUR),
         (GAUSSIAN + ZCDPAccountant(rho=0.1), None),
     ],
@@ -106,11 +106,11 @@ def approximate_truth(epsilon, failure, times, at):
 
 
 @pytest.mark.parametrize(("epsilon", "infinity_mass", "times"), [(0.5, 1e-3, 5), (0.1, 1e-9, 30), (2.0, 0.2, 3)])
-def test_failing_guarantees_compose_to_the_optimum(epsilon, failure, times):
-    account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=failure)
+def test_guarantees_with_infinity_mass_compose_optimally(epsilon, infinity_mass, times):
+    account = times * ApproximateAccountant(stated_epsilon=epsilon, stated_delta=infinity_mass)
     for share in (0.0, 0.3, 0.77, 0.99):
         at = share * times * epsilon
-        truth = approximate_truth(epsilon, failure, times, at)
+        truth = approximate_truth(epsilon, infinity_mass, times, at)
         assert truth * (1 - 1e-12) <= account.delta(at) <= truth * (1 + 1e-8)
         assert account.epsilon(truth) == pytest.approx(at, abs=1e-6)
     assert account.epsilon(account.infinity_mass * (1 - 1e-9)) == np.inf
@@ -130,7 +130,7 @@ LOW, HIGH = BetaPair(a=1.0, b=20.0, step=1.0), BetaPair(a=20.0, b=1.0, step=1.0)
 
 
 def test_members_that_are_worst_for_opposite_neighbours():
-    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1286 where composed apart, 0.1786 in truth."""
+    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1786; 0.1286 if each order is composed separately."""
     truth = max(two_draws(one, other, 2.0) for one in (LOW, HIGH) for other in (LOW, HIGH))
     assert truth == pytest.approx(0.1786, abs=1e-4)
     assert two_draws(LOW, HIGH, 2.0) == pytest.approx(0.1286, abs=1e-4)
@@ -159,7 +159,7 @@ class TwoWays(Accountant):
         return PrivacyBounds.from_pairs([self.removal], [self.removal.reverse()])
 
 
-def test_the_directions_of_add_remove_are_composed_apart():
+def test_the_directions_of_add_remove_are_composed_separately():
     pair = DiscretePair(log_p=np.log([0.7, 0.3]), log_q=np.log([0.5, 0.5]))
     account = 2 * TwoWays(removal=pair) + LAPLACE
     members = [ProductPair(members=((own, 2), (LAPLACE.pairs[0], 1))) for own in (pair, pair.reverse())]
@@ -173,26 +173,26 @@ def test_the_directions_of_add_remove_are_composed_apart():
     assert (GAUSSIAN + ZCDPAccountant(rho=0.1)).bounds.directions == ()
 
 
-def test_one_account_with_several_pairs_composes_with_noise_on_a_lattice():
+def test_one_account_with_several_pairs_composes_with_noise_on_a_grid():
     relation = ReplaceOne(n=50)
     posterior = PosteriorAccountant(model=GammaPoisson(shape=9, rate=1, upper=2), n=50)
     noise = LaplaceAccountant(sensitivity=1, scale=3, relation=relation)
     account = posterior + noise
-    assert routes(account)[ON_LATTICE] <= routes(account)[RENYI]
+    assert routes(account)[ON_GRID] <= routes(account)[RENYI]
     product = account.pairs[0]
     assert product.is_expensive
     part = next(part for part, _ in product.members if isinstance(part, BoundsEnvelope))
     assert part.is_expensive
-    assert part.pure_epsilon == posterior.pure_epsilon
+    assert part.max_divergence == posterior.pure_epsilon
     assert part.order_limit == posterior.order_limit
     assert part.reverse() is part
     orders, epsilon = np.array([1.5, 3.0]), np.array([-0.4, 0.0, 0.7])
     assert part.renyi(orders) == pytest.approx(posterior.rdp(orders))
     assert np.exp(part.log_delta(epsilon)) == pytest.approx(posterior.delta(epsilon), rel=1e-6)
     assert part.approx_log_delta(epsilon) == pytest.approx(part.log_delta(epsilon), abs=1e-6)
-    failing = BoundsEnvelope(bounds=APPROXIMATE.bounds)
-    assert failing.pure_epsilon == np.inf
-    assert not failing.is_expensive
+    with_infinity_mass = BoundsEnvelope(bounds=APPROXIMATE.bounds)
+    assert with_infinity_mass.max_divergence == np.inf
+    assert not with_infinity_mass.is_expensive
     assert BoundsEnvelope(bounds=ZCDPAccountant(rho=0.1).bounds).approx_log_delta(np.array([0.3]))[0] == pytest.approx(
         ZCDPAccountant(rho=0.1).log_delta(0.3)
     )
@@ -212,15 +212,15 @@ def test_an_empty_composition_is_refused():
         Composed(entries=())
 
 
-def test_groups_do_not_stand_side_by_side():
+def test_groups_do_not_compose_in_parallel():
     """Members of a group may lie in several parts; two at once cost more than the worse part's group of two."""
     answer = RandomizedResponseAccountant(log_odds=1.0, categories=2, relation=ReplaceOne(n=5))
-    with pytest.raises(RelationMismatch, match="a group may lie in several parts"):
+    with pytest.raises(RelationMismatch, match="must not be accounts of groups"):
         answer.group(2) | answer.group(2)
     assert (answer | answer).group(2).delta(0.5) >= (2 * answer).delta(0.5)
 
 
-def test_a_target_reads_what_a_renyi_curve_promises():
+def test_a_target_reads_the_renyi_curve():
     account = ZCDPAccountant(rho=0.1)
     assert DP(epsilon=float(account.epsilon(1e-6)), delta=1e-6)._excess(account) == pytest.approx(0.0, abs=1e-6)
 
@@ -233,12 +233,12 @@ def test_a_target_reads_what_a_renyi_curve_promises():
     ],
     ids=["best", "good enough"],
 )
-def test_choices_among_runs_compose_by_renyi_curve(chosen):
+def test_selections_compose_by_their_renyi_curves(chosen):
     total = chosen + GaussianAccountant(sensitivity=1, noise_std=5)
     assert [route.name for route in total.explain(1e-6)] == ["Rényi curve at its best order", "pure guarantee"]
 
 
 def test_one_observation_has_one_run():
     graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
-    with pytest.raises(RelationMismatch, match="runs on one observation"):
+    with pytest.raises(RelationMismatch, match="repeated runs use the same observation"):
         SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, repetitions=Poisson(mean=3.0))

@@ -121,7 +121,7 @@ def test_what_stops_at_once_costs_nothing():
     assert account.rdp(3.0) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_pure_and_failing_bases_with_stops():
+def test_pure_bases_and_bases_with_infinity_mass_with_geometric_stopping():
     pure = conditional(0.1, ps.PureAccountant(stated_epsilon=0.5), stops=True)
     odds = np.exp(0.5)
     there, here = 0.9 * odds / (1 + odds), 0.9 / (1 + odds)  # chances of a run and of the likelier answer
@@ -182,7 +182,7 @@ def test_a_certain_set_costs_what_the_base_costs():
     assert conditional(1.0, ps.PureAccountant(stated_epsilon=0.0)).pure_epsilon == 0.0
 
 
-def test_pure_and_failing_bases():
+def test_pure_bases_and_bases_with_infinity_mass():
     pure = conditional(0.1, ps.PureAccountant(stated_epsilon=0.5))
     assert pure.pure_epsilon == pytest.approx(1.0)
     assert pure.pure_epsilon <= 1.0

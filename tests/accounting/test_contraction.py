@@ -97,7 +97,7 @@ def test_edges():
     ("fields", "match"),
     [
         ({"noise_stds": (1.0, 1.0)}, "one for each of 0"),
-        ({"noise_stds": (0.0, 0.0), "constants": (1.0,)}, "above zero"),
+        ({"noise_stds": (0.0, 0.0), "constants": (1.0,)}, "standard deviation > 0"),
         ({"noise_stds": (-1.0,)}, ">= 0"),
         ({"noise_stds": (1.0, 1.0), "constants": (np.inf,)}, "constants"),
         ({"noise_stds": (np.nan,)}, "NaN"),
@@ -118,7 +118,7 @@ def test_further_steps_after_noise_and_after_a_chain():
     longer = contracted(chain, (0.0, 3.0), (2.0, 0.1))
     assert (longer.noise_stds, longer.constants) == ((2.0, 1.0, 0.0, 3.0), (0.5, 2.0, 0.1))
     assert contracted(3 * first, (1.0,), (0.5,)) == 3 * chain
-    assert chain.explain(1e-6)[0].name == "best path through 1 step"
-    assert longer.explain(1e-6)[0].name == "best path through 3 steps; no contraction in 1 of them"
+    assert chain.explain(1e-6)[0].name == "optimal path through 1 step"
+    assert longer.explain(1e-6)[0].name == "optimal path through 3 steps, 1 of them without contraction"
     with pytest.raises(TypeError, match="after Gaussian noise, got PureAccountant"):
         contracted(PureAccountant(stated_epsilon=1), (1.0,), (0.5,))

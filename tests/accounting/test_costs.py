@@ -1,4 +1,4 @@
-"""Costs that are known beforehand: which accounts read tables, that these are never below, and how often they ask."""
+"""Costs known in advance: which accounts use tables, that tables are upper bounds, and numbers of evaluations."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def conditional(base, floor=0.2):
 
 
 def nested():
-    """What took minutes: a conditional selection over another one, over a posterior, with coins, and doubled."""
+    """Accounts that took minutes: nested conditional selections over a posterior, with Bernoulli draws, and doubled."""
     coins = ps.BernoulliAccountant(base=POSTERIOR, margin=0.1, draws=1, dimension=1)
     return 2 * (conditional(conditional(POSTERIOR)) + coins)
 
@@ -76,7 +76,7 @@ def test_chords_lie_above_convex_curves():
     assert curve[near] == pytest.approx(pair.log_delta(epsilons)[near], rel=0.01)
 
 
-def test_nodes_that_are_few_are_still_above():
+def test_chords_of_few_nodes_are_still_upper_bounds():
     pair, orders, epsilons = GaussianPair(mu=0.7), np.geomspace(1e-4, 1e3, 101) + 1.0, np.linspace(0.0, 12.0, 101)
     assert (RenyiChords.of(pair.renyi, np.inf, 5)(orders) >= pair.renyi(orders)).all()
     assert (CurveChords.of(pair.log_delta, np.inf, 5)(epsilons) >= pair.log_delta(epsilons)).all()
@@ -103,7 +103,7 @@ def test_tables_are_above_and_close(account):
     assert worst[known] == pytest.approx(expected[known], abs=0.3)
 
 
-def test_what_is_affordable_stays_as_it_is():
+def test_affordable_accounts_are_not_tabulated():
     for account in (*SMALL, conditional(conditional(GAUSSIAN))):
         assert affordable(account.bounds) is account.bounds
         assert not account.bounds.from_table
@@ -111,7 +111,7 @@ def test_what_is_affordable_stays_as_it_is():
     assert within_budget(POSTERIOR.bounds, curve=10.0) is POSTERIOR.bounds
 
 
-def test_a_looser_answer_says_so_and_is_not_below():
+def test_a_tabulated_route_is_named_and_is_an_upper_bound():
     # the same account through the exact curves of its base: affordable here, as the base is Gaussian
     tight = conditional(conditional(GAUSSIAN))
     loose = conditional(Tabulated(base=conditional(GAUSSIAN)))
@@ -122,15 +122,15 @@ def test_a_looser_answer_says_so_and_is_not_below():
     assert any(FROM_TABLE in route.name for route in nested().explain(1e-6))
 
 
-def test_the_answer_does_not_depend_on_what_was_asked_before():
+def test_results_do_not_depend_on_earlier_evaluations():
     first, second = nested(), nested()
     second.rdp(ORDERS)
     second.delta(EPSILONS)
     assert first.epsilon(1e-6) == second.epsilon(1e-6)
 
 
-def test_nested_selections_ask_for_a_bounded_number_of_values(monkeypatch):
-    """What an account costs is counted in values of its posterior's curves: it took 25 million, and may take a few."""
+def test_nested_selections_evaluate_a_bounded_number_of_values(monkeypatch):
+    """Counts values of the posterior's curves: without tables there were 25 million, with tables a few."""
     values = _count_values(monkeypatch)
     nested().epsilon(1e-6)
     conditional(conditional(conditional(POSTERIOR))).epsilon(1e-6)
@@ -138,7 +138,7 @@ def test_nested_selections_ask_for_a_bounded_number_of_values(monkeypatch):
     assert 0 < values["curve"] < 2 * BUDGET / 50
 
 
-def test_sums_of_posteriors_and_noise_stay_on_the_grid(monkeypatch):
+def test_compositions_of_posteriors_and_noise_use_the_grid(monkeypatch):
     values = _count_values(monkeypatch)
     other = ps.DiffusedPosterior(model=ps.BetaBernoulli(alpha=6, beta=12), n=50, data_weight=0.4).accountant
     total = LAPLACE + GAUSSIAN + POSTERIOR + other

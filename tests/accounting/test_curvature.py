@@ -29,7 +29,7 @@ def test_trigamma_against_fifty_digits():
     assert worst_error(trigamma(at), at) < 5.0  # the margin of what is integrated is 64
 
 
-def test_too_few_terms_are_seen(monkeypatch):
+def test_too_few_terms_are_detected(monkeypatch):
     monkeypatch.setattr(curvature, "_BERNOULLI", curvature._BERNOULLI[3:])
     at = points()
     assert worst_error(trigamma(at), at) > 50.0

@@ -1,4 +1,4 @@
-"""The accounts of all mechanisms' examples, found by themselves, obey what holds for every account."""
+"""The accounts of all example mechanisms, found by the registry, have the properties of every account."""
 
 import inspect
 

@@ -108,7 +108,7 @@ def test_wide_discrete_gaussians_are_bounded_from_above(shift):
     ],
     ids=str,
 )
-def test_dots_dominate_the_pair_and_stay_close(pair):
+def test_the_discretization_dominates_the_pair_and_stay_close(pair):
     end = min(pair.max_divergence, 12 * pair.shift / getattr(pair, "noise_std", 1.0)) * 1.1
     nodes = np.linspace(-end, end, 2001)
     log_p, infinite = pair.discretize(nodes)

@@ -1,4 +1,4 @@
-"""Failures go upward: what cannot be computed raises or is infinite, and what makes no sense is refused."""
+"""A bound that cannot be computed is infinite or raises an error; invalid input is refused."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_at_huge_orders_the_renyi_curve_is_the_pure_guarantee(account):
         (lambda: ApproximateAccountant(stated_epsilon=1, stated_delta=1.0), "must lie in"),
         (lambda: ApproximateAccountant(stated_epsilon=-1, stated_delta=0.1), "must be finite"),
         (lambda: Accountant.from_dict(encode(AddRemove())), "not an accountant"),
-        (lambda: Accountant.from_dict({"type": "Nothing"}), "no value of this version"),
+        (lambda: Accountant.from_dict({"type": "Nothing"}), "not a class of this version"),
         (lambda: Accountant.from_dict({"type": "PureAccountant"}), "does not describe"),
         (lambda: Accountant.from_dict({"type": "Assumption", "name": "HOPE"}), "does not describe"),
         (lambda: Accountant.from_dict([1]), "not an accountant"),
@@ -98,7 +98,7 @@ def test_models_without_an_account():
         PosteriorAccountant(model=NormalUnknownVariance.example(), n=3)
 
 
-def test_numbers_that_cannot_be_are_failures():
+def test_impossible_numbers_raise():
     for impossible in (np.array([np.nan]), np.array([-1e-3])):
         with pytest.raises(NumericalFailure):
             checked_divergence(impossible)
@@ -111,7 +111,7 @@ def test_numbers_that_cannot_be_are_failures():
         log_integral(lambda *arguments: 40 * np.sin(1e9 * arguments[-1]) - arguments[-1], 1)
 
 
-def test_a_support_that_is_not_found_is_a_failure():
+def test_a_support_that_is_not_found_raises():
     with pytest.raises(NumericalFailure, match="support"):
         log_integral(lambda at, u: -1e3 * np.broadcast_to(np.arange(u.shape[1]), u.shape), 1)
 
@@ -147,7 +147,7 @@ def test_a_composition_of_different_relations_has_no_source_to_quote():
     assert account.source.count("Kairouz") == 1
 
 
-def test_no_order_is_no_bound():
+def test_without_orders_there_is_no_bound():
     assert epsilon_from_renyi(lambda orders: orders, 1.0, -1.0) == np.inf
     assert log_delta_from_renyi(lambda orders: orders, 1.0, 1.0) == 0.0
 
@@ -164,8 +164,8 @@ def test_roots():
     assert safe_side(lambda x: x >= 1 + 1e-12, 1.0, upward=True) == pytest.approx(1.0)
 
 
-def test_a_loss_without_bound():
-    """An outcome that only one of two neighbours has gives everything away."""
+def test_an_unbounded_loss():
+    """An outcome that is possible for only one of two neighbours has infinite loss."""
     p, q = np.log([0.5, 0.5]), np.array([0.0, -np.inf])
     pair = DiscretePair(log_p=p, log_q=q)
     assert np.isinf(pair.renyi(np.array([2.0]))).all()
@@ -179,7 +179,7 @@ def test_a_loss_without_bound():
     assert DP(epsilon=1e3, delta=0.51).met_by(account)
 
 
-def test_pairs_one_by_one_are_pairs_together():
+def test_pairs_evaluated_together_equal_pairs_evaluated_separately():
     account = PosteriorAccountant(model=BetaBernoulli(alpha=2, beta=3), n=4)
     orders = np.array([1.5, 2.0, 2.9])
     assert np.allclose(np.max([p.renyi(orders) for p in account.pairs], axis=0), account.rdp(orders), rtol=1e-14)
@@ -193,7 +193,7 @@ def test_too_many_blocks_end_in_a_bound(monkeypatch):
     assert account.log_delta(0.5) >= exact
 
 
-def test_groups_of_failing_accounts():
+def test_groups_of_accounts_with_infinity_mass():
     base = ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-6)
     group = Group(base=base, size=2)
     assert np.isinf(group.rdp(2.0))
@@ -202,7 +202,7 @@ def test_groups_of_failing_accounts():
     twice = 2 * group
     assert np.isinf(twice.rdp(2.0))
     assert np.isinf(twice.epsilon(1e-9))
-    with pytest.raises(ValueError, match="nothing is promised"):
+    with pytest.raises(ValueError, match="there is no guarantee"):
         ApproximateAccountant(stated_epsilon=9, stated_delta=0.5).group(3)
     assert ApproximateAccountant(stated_epsilon=0, stated_delta=0.01).group(3).stated_delta == pytest.approx(0.03)
     assert ApproximateAccountant(stated_epsilon=900, stated_delta=0.0).group(3).stated_epsilon == 2700
@@ -229,7 +229,7 @@ def test_a_divergence_beyond_the_largest_float_is_infinite_without_a_warning():
 
 @pytest.mark.parametrize("mu", [1e6, 1e8, 1e10, 1e15, 1e20])
 @pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.1, 0.9])
-def test_epsilons_whose_exponential_is_lost_are_not_below_the_truth(mu, delta):
+def test_epsilons_whose_exponential_overflows_are_upper_bounds(mu, delta):
     """There delta is all but the normal tail at epsilon/mu - mu/2; e^epsilon times a tail cancels to the last digit."""
     epsilon = GaussianAccountant(sensitivity=mu, noise_std=1.0).epsilon(delta)
     truth = mu * (mu / 2 + special.ndtri_exp(np.log(delta)) * -1.0)

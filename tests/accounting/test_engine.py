@@ -1,4 +1,4 @@
-"""The engine: what accounts do with their bounds that no family's own tests reach."""
+"""Properties of the engine that the tests of the account families do not cover."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ TABLE = DiscretePair(log_p=np.log([0.7, 0.2, 0.1]), log_q=np.log([0.5, 0.2, 0.3]
 
 
 def test_one_account_with_several_smooth_pairs_composes_with_each_of_them():
-    """By the contour, and never below the truth of the worse of the two orders."""
+    """By contour integral, and never below the exact value of the worse order."""
     account = COUNTS + GAUSSIAN
     products = [ProductPair(members=((pair, 1), (GaussianPair(mu=0.5), 1))) for pair in COUNTS.pairs]
     assert account.pairs == tuple(products)

@@ -1,4 +1,4 @@
-"""The two ways to pay for a Gibbs sampler, against the updates' own distributions."""
+"""The two accounts of a Gibbs sampler, compared with the distributions of its updates."""
 
 import itertools
 
@@ -13,7 +13,7 @@ ORDERS = np.array([1.1, 2.0, 8.0, 100.0])
 EPSILONS = np.array([0.0, 0.2, 0.7, 2.0])
 
 
-def test_histograms_cost_two_moves_for_each_feature():
+def test_histograms_cost_two_shifts_for_each_feature():
     """Against the distribution of the sum of 2F losses of randomized response."""
     features, scale = 3, 1.7
     account = histograms_account(features=features, n=50, noise=DiscreteLaplaceNoise(scale=scale))
@@ -47,7 +47,7 @@ def sweeps(**fields):
     return sweeps_account(**given | fields)
 
 
-def test_sweeps_add_up_their_updates():
+def test_sweeps_compose_their_updates():
     one, three = sweeps(sweeps=1), sweeps()
     assert three == 3 * one
     assert len(one.entries) == 3
@@ -60,8 +60,8 @@ def test_sweeps_add_up_their_updates():
     assert Accountant.from_dict(three.to_dict()) == three
 
 
-def test_no_state_costs_more_than_its_range():
-    """All shares at the corners of what the truncation allows, two states, every replacement."""
+def test_no_state_exceeds_its_bounded_range():
+    """All proportions at the corners of the truncated simplex, two states, every replacement."""
     temperature, truncation = 4.0, 0.3
     corners = [
         [np.roll([0.8, 0.1, 0.1], k) for k in range(3)],
@@ -79,7 +79,7 @@ def test_no_state_costs_more_than_its_range():
 
 
 @pytest.mark.parametrize("records", [5, 12, 300])
-def test_shares_of_a_state_cost_no_more_for_more_records(records):
+def test_proportions_of_a_state_cost_no_more_with_more_records(records):
     """Beta distributions of a state with at least 5 records, on a grid, at T = 1.5."""
     account = EmissionAccountant(n=900, least=5, categories=2, prior=0.8, temperature=1.5, truncation=0.1)
     x = np.linspace(0.1, 0.9, 40_001)
@@ -95,7 +95,7 @@ def test_shares_of_a_state_cost_no_more_for_more_records(records):
             assert account.rdp(2.0) >= np.log((first**2 / second).sum()) - 1e-9
 
 
-def test_views_of_one_draw_of_shares():
+def test_views_of_one_draw_of_proportions():
     account = EmissionAccountant(n=900, least=400, categories=5, prior=1.0, temperature=2.0, truncation=0.02)
     assert [account.kind(view) for view in ("rdp", "delta", "epsilon")] == ["upper bound"] * 3
     assert account.pure_epsilon == pytest.approx(np.log(0.92 / 0.02))

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from privsample import Accountant, Composed, GaussianAccountant, LogisticAccountant, ReplaceOne
-from privsample.accounting.posterior.glm import SCALAR
+from privsample.accounting.posterior.glm import SCALAR_GRADIENT_FACTOR
 
 SIMPLE = LogisticAccountant(n=3, features=1, norm=2.0, prior_std=1.5)
 
@@ -33,17 +33,17 @@ def test_the_scalar_constant_to_fifty_digits():
         top = mp.findroot(lambda a: mp.diff(value, a), 4)
         assert abs(mp.diff(lambda w: w / (1 + mp.exp(w)), 1 + omega)) < mp.mpf(10) ** -40
         assert max(value(mp.mpf(k) / 50) for k in range(1, 2000)) <= value(top)
-        assert value(top) <= mp.mpf(SCALAR) <= value(top) * (1 + mp.mpf(2) ** -51)
+        assert value(top) <= mp.mpf(SCALAR_GRADIENT_FACTOR) <= value(top) * (1 + mp.mpf(2) ** -51)
 
 
 def test_one_feature_moves_the_gradient_by_no_more_than_the_constant():
     norm, at = 1.7, np.linspace(0, 8, 4001)[:, None] / 1.7
     found = steepest(np.linspace(-norm, norm, 81)[:, None], at)
-    assert 0.999 * SCALAR * norm < found <= SCALAR * norm
+    assert 0.999 * SCALAR_GRADIENT_FACTOR * norm < found <= SCALAR_GRADIENT_FACTOR * norm
 
 
 @pytest.mark.parametrize("intercept", [None, 0.7])
-def test_two_directions_and_an_intercept_reach_the_bound(intercept):
+def test_two_dimensions_and_an_intercept_attain_the_bound(intercept):
     angles = np.array([0.49, 0.499, 0.4999]) * np.pi
     if intercept is None:
         points = 1.7 * np.array([[-np.cos(a), s * np.sin(a)] for a in angles for s in (1, -1)])
@@ -56,7 +56,7 @@ def test_two_directions_and_an_intercept_reach_the_bound(intercept):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_rows_move_the_gradient_further(seed):
+def test_no_rows_exceed_the_gradient_bound(seed):
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((40, 3))
     points *= 1.3 / np.linalg.norm(points, axis=1, keepdims=True)
@@ -114,7 +114,7 @@ def test_exact_curves_with_an_intercept_lie_below_the_account():
 
 
 def test_a_smaller_constant_would_be_refuted():
-    """The brute force has teeth: half the shift lies below the truth."""
+    """The brute force can refute: half the shift lies below the exact curve."""
     epsilons = np.array([0.0, 0.5])
     found = curve([2.0], [-2.0], epsilons, prior_std=1.5, weight=0.1, prior_weight=1.0)
     half = GaussianAccountant(sensitivity=0.1 * 2.0 * 1.5 / 2, noise_std=1.0)
@@ -137,12 +137,12 @@ def test_draws_and_groups_scale_the_shift():
 
 def test_the_formula():
     one = LogisticAccountant(n=9, features=4, norm=2, prior_std=3, intercept_std=8, data_weight=0.25, prior_weight=4)
-    assert one.reach == pytest.approx(5.0)
+    assert one.scaled_row_norm == pytest.approx(5.0)
     assert one.shift == pytest.approx(2.5)
     assert one.shift >= 2.5
     assert one.zcdp == pytest.approx(3.125)
     assert dataclasses.replace(one, intercept_std=None).shift == pytest.approx(1.5)
-    assert SIMPLE.shift == pytest.approx(3 * SCALAR)
+    assert SIMPLE.shift == pytest.approx(3 * SCALAR_GRADIENT_FACTOR)
     assert dataclasses.replace(SIMPLE, intercept_std=1e-9).shift == pytest.approx(6)
     assert {one.kind(view) for view in ("rdp", "delta", "epsilon")} == {"upper bound"}
     assert one.relation == ReplaceOne(n=9)

@@ -1,4 +1,4 @@
-"""Groups: every route is valid and the least is taken; what knows its mechanism is never above what does not."""
+"""Groups: every route is valid and the smallest is reported; a mechanism's own bound is at most the general one."""
 
 import itertools
 
@@ -31,8 +31,8 @@ EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
 
 @pytest.mark.parametrize("size", [2, 5])
-def test_a_chain_of_laws_costs_at_most_its_group(size, rng):
-    """Random chains P_0, ..., P_size: the account knows the neighbours, the truth is about the two ends."""
+def test_a_chain_of_distributions_costs_at_most_its_group(size, rng):
+    """Random chains P_0, ..., P_size: the account uses neighbours; the exact value is that of the two ends."""
     for spread in (0.05, 1.0):
         tilts = np.cumsum(spread * rng.standard_normal((size + 1, 4)), axis=0)
         chain = [np.exp(row - np.logaddexp.reduce(row)) for row in tilts]
@@ -55,7 +55,7 @@ def test_groups_in_sums_and_of_sums(size, rng):
     check((one | other).group(size), [(chain[0], chain[-1]) for chain in chains])
 
 
-def test_the_least_route_is_taken():
+def test_the_smallest_route_is_reported():
     parts = ZCDPAccountant(rho=0.01) | ZCDPAccountant(rho=0.02)
     known = ZCDPAccountant(rho=0.02).group(10)
     group = parts.group(10)
@@ -113,7 +113,7 @@ def one_sided(p, q, cut, epsilon, *, upper):
 
 
 def betas(model, data, r):
-    """The posterior's parameters for the number of ones, or for the counts, of each data set."""
+    """The posterior's parameters for the number of ones, or for the counts, of each dataset."""
     if isinstance(model, BetaBernoulli):
         return {s: np.array([model.alpha + r * s[0], model.beta + r * s[1]]) for s in data}
     return {s: np.array(model.alpha) + r * np.array(s) for s in data}
@@ -156,7 +156,7 @@ def shapes_delta(p, q, epsilon):
 
 
 def worst_of(model, n, size, r):
-    """The largest divergences over all data sets that differ in up to `size` of n records."""
+    """The largest divergences over all datasets that differ in up to `size` of n records."""
     categories = 2 if isinstance(model, BetaBernoulli) else len(model.alpha)
     data = [c for c in itertools.product(range(n + 1), repeat=categories) if sum(c) == n]
     distributions = betas(model, data, r)
@@ -176,7 +176,7 @@ def worst_of(model, n, size, r):
     ],
 )
 def test_groups_of_counts_against_every_data_set(model, n, size, r):
-    """Exact for both views: neither below the worst data sets nor above them."""
+    """Exact for both views: neither below the worst datasets nor above them."""
     delta, rdp = worst_of(model, n, size, r)
     group = PosteriorAccountant(model=model, n=n, data_weight=r).group(size)
     assert isinstance(group, PosteriorAccountant)
@@ -185,7 +185,7 @@ def test_groups_of_counts_against_every_data_set(model, n, size, r):
     assert np.allclose(group.rdp(ORDERS), rdp, rtol=1e-9)
 
 
-def test_small_priors_of_three_categories_break_the_rule_and_fall_back():
+def test_small_priors_of_three_categories_use_the_general_group_bound():
     """Two records that leave one category for two others cost more than two that go to one."""
     model = DirichletCategorical(alpha=(0.2, 0.2, 0.2))
     spread, together = (np.array(c) + 0.2 for c in ((1, 1, 0), (2, 0, 0)))
@@ -278,7 +278,7 @@ def test_documents_without_groups_still_load():
 
 
 @pytest.mark.parametrize("categories", [2, 4])
-def test_groups_of_answers_are_products(categories):
+def test_groups_of_randomized_responses_are_products(categories):
     """Three of four answers change: the product of three pairs, neither more nor less."""
     account = RandomizedResponseAccountant(log_odds=0.8, categories=categories, relation=ReplaceOne(n=4))
     true, other = np.exp(account.pairs[0].log_p[:2])
@@ -292,14 +292,14 @@ def test_groups_of_answers_are_products(categories):
     assert group.epsilon(0.05) < Group(base=account, size=3).epsilon(0.05)
 
 
-def test_groups_of_several_draws_keep_their_certificate():
+def test_groups_of_several_draws_keep_the_certified_search():
     account = PosteriorAccountant(model=POSTERIORS[0], n=4, data_weight=0.5, draws=2)
     one, two, four = (account.group(size).delta(1.0) for size in (1, 2, 4))
     assert one < two < four
     assert two <= Group(base=account, size=2).delta(1.0)
 
 
-def test_a_group_of_a_failing_account_costs_no_more_at_a_larger_epsilon():
+def test_the_group_curve_of_an_account_with_infinity_mass_is_non_increasing():
     group = Group(base=ApproximateAccountant(stated_epsilon=0.5, stated_delta=1e-9), size=3)
     values = group.log_delta([1.5, 2.0, 10.0, 1e3, 1e9])
     assert (np.diff(values) <= 0).all()

@@ -193,7 +193,7 @@ def test_what_stands_in_explain(rng):
     base = PureAccountant(stated_epsilon=2.0)
     account = KernelAccountant(base=base, matrix=rng.dirichlet(np.ones(3), 2) * 0.5 + 1 / 6)
     names = " ".join(route.name for route in account.explain(1e-3))
-    assert all(word in names for word in ("(gamma, epsilon)-Dobrushin", "Doeblin", "ultra-mixing", "Renyi", "pure"))
+    assert all(word in names for word in ("(gamma, epsilon)-Dobrushin", "Doeblin", "ultra-mixing", "Rényi", "pure"))
     assert account.constants.dobrushin < 1
     assert "Theorem 1" in account.source
     assert base.source in account.source

@@ -83,7 +83,7 @@ def test_the_shared_shift_is_above_the_sum_and_below_either_noise(rng):
     for _ in range(6):
         shift, a, b = (float(10 ** rng.uniform(-1, 1)) for _ in range(3))
         account = LaplaceSumAccountant(sensitivity=shift, scale=a, further_scale=b)
-        shared = account.shared_shift(ORDERS)
+        shared = account.split_shift_rdp(ORDERS)
         assert (shared >= account.rdp(ORDERS)).all()
         for scale in (a, b):
             assert (shared <= LaplaceAccountant(sensitivity=shift, scale=scale).rdp(ORDERS) * (1 + 1e-12)).all()
@@ -91,7 +91,7 @@ def test_the_shared_shift_is_above_the_sum_and_below_either_noise(rng):
         searched = min(
             float(renyi_of_laplace(part / a, 3.0) + renyi_of_laplace((shift - part) / b, 3.0)) for part in parts.ravel()
         )
-        assert float(account.shared_shift(np.array(3.0))) <= searched * (1 + 1e-9)
+        assert float(account.split_shift_rdp(np.array(3.0))) <= searched * (1 + 1e-9)
 
 
 def renyi_of_laplace(z, order):
@@ -105,7 +105,7 @@ def test_several_coordinates():
     many = LaplaceSumAccountant(sensitivity=2, scale=1, further_scale=1.5, coordinates=3)
     wide = LaplaceAccountant(sensitivity=2, scale=1.5)
     assert (one.kind("delta"), many.kind("delta")) == ("exact", "upper bound")
-    assert (many.rdp(ORDERS) == one.shared_shift(ORDERS)).all()
+    assert (many.rdp(ORDERS) == one.split_shift_rdp(ORDERS)).all()
     for delta in (1e-2, 1e-5):
         assert one.epsilon(delta) <= many.epsilon(delta) <= wide.epsilon(delta) * (1 + 1e-12)
     assert many.pure_epsilon == one.pure_epsilon
@@ -127,7 +127,7 @@ def test_noise_after():
     both = noise_after(laplace, 3.0, coordinates=2)
     assert both == LaplaceSumAccountant(sensitivity=1, scale=2, further_scale=3, coordinates=2)
     assert noise_after(3 * laplace, 3.0, coordinates=2) == 3 * both
-    assert 0 < both.shared_shift(np.array(2.0)) < laplace.rdp(2.0)
+    assert 0 < both.split_shift_rdp(np.array(2.0)) < laplace.rdp(2.0)
     for wrong in (both, ps.PureAccountant(stated_epsilon=1)):
         with pytest.raises(TypeError, match="further noise"):
             noise_after(wrong, 1.0)

@@ -1,4 +1,4 @@
-"""What holds for every account, whatever its class."""
+"""Properties of every account, for all classes."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ def close(x, y, relative=1e-9):
 
 
 def same_numbers(one, other):
-    few = EPSILONS[[2, 8]]  # a composed account lays a lattice for each
+    few = EPSILONS[[2, 8]]  # a composed account needs one grid for each
     return (
         close(one.rdp(ORDERS), other.rdp(ORDERS))
         and close(one.delta(few), other.delta(few))
@@ -46,12 +46,12 @@ def same_numbers(one, other):
     )
 
 
-def promised(build):
-    """The account, or None where a group's failure probability reaches one, which is refused in words."""
+def or_none(build):
+    """The account, or None if the infinity mass of a group reaches 1, which is refused."""
     try:
         return build()
     except ValueError as error:
-        if "nothing is promised" not in str(error):
+        if "there is no guarantee" not in str(error):
             raise
         return None
 
@@ -116,8 +116,8 @@ def test_routes(account, delta):
 
 
 @given(hardly_any())
-def test_what_tells_anything_is_never_free(account):
-    """However small the parameters: squares, halves and products of losses vanish in a double."""
+def test_every_private_release_has_a_positive_cost(account):
+    """For all parameters, although squares, halves and products of small losses underflow."""
     assert account.pure_epsilon > 0
     assert account.zcdp > 0
     assert (account.rdp(ORDERS) > 0).all()
@@ -193,9 +193,9 @@ def test_frozen(account):
 @given(every(), st.sampled_from([0.0, 1e-9, 0.1]))
 def test_statement(account, delta):
     text = privacy_statement(account, delta)
-    assert account.relation.words in text
+    assert account.relation.description in text
     assert all(assumption.value in text for assumption in account.assumptions)
-    assert ("nothing is promised" in text) == np.isinf(account.epsilon(delta))
+    assert ("there is no guarantee" in text) == np.isinf(account.epsilon(delta))
 
 
 @settings(max_examples=10)
@@ -206,7 +206,7 @@ def test_groups(account, size):
     assert close(alone.delta(EPSILONS[4:]), account.delta(EPSILONS[4:]))
     assert close(alone.epsilon([1e-9, 0.1]), account.epsilon([1e-9, 0.1]), 1e-6)
     assert [alone.kind(view) for view in VIEWS] == [account.kind(view) for view in VIEWS]
-    group = promised(lambda: account.group(size))
+    group = or_none(lambda: account.group(size))
     if group is None:
         assert account.infinity_mass > 0
         return
@@ -225,7 +225,7 @@ def test_groups(account, size):
     ),
     st.integers(1, 5),
 )
-def test_the_general_group_is_never_below_what_is_known_of_the_mechanism(account, size):
+def test_the_general_group_bound_is_never_below_the_mechanisms_own(account, size):
     general, known = Group(base=account, size=size), account.group(size)
     assert (general.rdp(ORDERS) >= known.rdp(ORDERS) * (1 - 1e-9)).all()
     assert (general.delta(EPSILONS) >= known.delta(EPSILONS) * (1 - 1e-9)).all()
@@ -237,7 +237,7 @@ def test_the_general_group_is_never_below_what_is_known_of_the_mechanism(account
 @given(every(AddRemove()))
 def test_add_remove_to_replace_one(account):
     if account.relation == AddRemove():  # not a group's account
-        moved = promised(lambda: account.to(ReplaceOne(n=7)))
+        moved = or_none(lambda: account.to(ReplaceOne(n=7)))
         if moved is None:
             assert account.infinity_mass > 0
             return

@@ -1,4 +1,4 @@
-"""What accounts of other packages may say wrong in their bounds is refused; no view turns it into a number."""
+"""Invalid bounds of accounts of other packages are refused in every view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class OwnAccountant(ps.Accountant):
         (lambda: RENYI(lambda a: a, zcdp=np.nan), "pure_epsilon and zcdp must be >= 0"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused_in_every_view(make: Callable[[], object], message: str) -> None:
+def test_impossible_bounds_are_refused_in_every_view(make: Callable[[], object], message: str) -> None:
     account, other = OwnAccountant(make=make), ps.GaussianAccountant(sensitivity=1, noise_std=2)
     views: tuple[Callable[[], object], ...] = (
         lambda: account.rdp(2.0),
@@ -63,7 +63,7 @@ def test_bounds_that_cannot_be_are_refused_in_every_view(make: Callable[[], obje
 
 
 @pytest.mark.parametrize("curve", [lambda a: a * np.nan, lambda a: -a])
-def test_a_curve_of_nan_or_below_zero_is_a_failure(curve: Callable[[object], object]) -> None:
+def test_a_curve_that_is_nan_or_negative_raises(curve: Callable[[object], object]) -> None:
     account = OwnAccountant(make=lambda: RENYI(curve))
     with pytest.raises(NumericalFailure, match="NaN or negative"):
         account.rdp([1.5, 2.0])
@@ -102,7 +102,7 @@ def test_an_infinity_mass_that_rounds_to_one_composes() -> None:
 
 @dataclass(frozen=True)
 class BrokenPair(ps.LossPair):
-    """A pair whose privacy curve, or its inverse, is no number."""
+    """A pair whose privacy curve, or its inverse, is NaN."""
 
     value: float
 
@@ -123,8 +123,8 @@ class BrokenPair(ps.LossPair):
         return self
 
 
-def test_a_privacy_curve_or_an_epsilon_that_is_no_number_is_a_failure():
+def test_a_privacy_curve_or_an_epsilon_that_is_nan_raises():
     with pytest.raises(NumericalFailure, match="privacy curve came out as NaN"):
         OwnAccountant(make=lambda: PAIRS([BrokenPair(np.nan)])).delta(0.5)
-    with pytest.raises(NumericalFailure, match="epsilon came out as NaN"):
+    with pytest.raises(NumericalFailure, match="computed epsilon is NaN"):
         OwnAccountant(make=lambda: PAIRS([BrokenPair(-1.0)])).epsilon(1e-6)

@@ -1,4 +1,4 @@
-"""Posterior accounts at the ends of what their parameters may be: an error that says the range, or a valid number."""
+"""Posterior accounts at the limits of their parameters: an error that states the range, or a valid number."""
 
 import mpmath as mp
 import numpy as np
@@ -41,7 +41,7 @@ def test_a_weight_too_small_is_refused(weight):
 
 
 @pytest.mark.parametrize("prior", [5e-324, 1e-300, 9e-151, 1e17, 1e200, 1e308])
-def test_a_prior_beside_which_records_are_lost_is_refused(prior):
+def test_a_prior_so_large_that_records_are_rounded_away_is_refused(prior):
     for model in models(prior)[:3]:
         with pytest.raises(ValueError, match=r"the prior's parameters must lie in \[1e-150, 1e\+16\]"):
             PosteriorAccountant(model=model, n=10)
@@ -52,7 +52,7 @@ def test_a_prior_beside_which_records_are_lost_is_refused(prior):
 
 
 @pytest.mark.parametrize("prior", [0.5, 2.0, 1e12, 1e16])
-def test_within_the_range_small_weights_cost_little_and_something(prior):
+def test_within_the_range_small_weights_have_a_small_positive_cost(prior):
     """To leading order the divergence of order a is a/2 times the squared step times the information."""
     for model in models(prior):
         for weight in (1e-300, 1e-200, 1e-100):
@@ -73,8 +73,8 @@ def test_at_large_priors_the_renyi_curve_is_the_normal_limits(prior):
 
 @pytest.mark.parametrize("prior", [1e-150, 1e-100, 1e-17])
 @pytest.mark.parametrize("group", [1, 3])
-def test_a_prior_next_to_nothing_gives_all_away(prior, group):
-    """P is all but surely one, Q zero."""
+def test_a_tiny_prior_has_nearly_infinite_cost(prior, group):
+    """P is nearly concentrated at 1 and Q at 0."""
     for model in models(prior)[:3]:
         account = PosteriorAccountant(model=model, n=group).group(group)
         assert (account.epsilon([1e-6, 0.5]) > 0.1 / prior).all()
@@ -93,8 +93,8 @@ def test_a_prior_next_to_nothing_gives_all_away(prior, group):
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_an_integral_that_reaches_beyond_the_floats_fails_upward(pair):
-    """delta is all but one there; what cannot be computed is no small number."""
+def test_an_integral_beyond_the_floats_is_rounded_up(pair):
+    """delta is nearly 1 there; a value that cannot be computed must not be small."""
     try:
         assert pair.log_delta(np.array([1.0]))[0] == 0.0
     except NumericalFailure as error:
@@ -103,19 +103,19 @@ def test_an_integral_that_reaches_beyond_the_floats_fails_upward(pair):
 
 def test_a_prior_too_small_for_a_renyi_curve():
     model = GammaExponential(shape=1.0, rate=1e-300, upper=1e300)
-    with pytest.raises(NumericalFailure, match="so small"):
+    with pytest.raises(NumericalFailure, match="exceeds 1e300"):
         PosteriorAccountant(model=model, n=3).rdp(2.0)
 
 
 @pytest.mark.parametrize(("rate", "upper"), [(1e300, 1e-300), (1e200, 1e-200), (1e150, 1e-140)])
-def test_a_ratio_of_rates_that_vanishes_costs_little(rate, upper):
+def test_a_tiny_ratio_of_rates_has_a_small_cost(rate, upper):
     account = PosteriorAccountant(model=GammaExponential(shape=1.0, rate=rate, upper=upper), n=3)
     assert 0.0 < account.rdp(2.0) < 1e-200
     assert 0.0 < account.delta(0.0) < 1e-200
     assert account.epsilon(1e-6) == 0.0
 
 
-def test_an_epsilon_out_of_reach_has_a_small_delta():
+def test_a_huge_epsilon_has_a_small_delta():
     """The threshold of the loss overflows, and the density there is zero, not unknown."""
     pair = GammaRatePair(shape=3e-211, rate=1.0, step=1e-98, rising=False)
     values = pair.log_delta(np.array([0.0, 1e-3, 5.0, 1e5, 1e9]))
@@ -123,7 +123,7 @@ def test_an_epsilon_out_of_reach_has_a_small_delta():
     assert (np.diff(values) <= 0).all()
 
 
-def test_a_variance_whose_share_vanishes_is_refused_in_words():
+def test_a_prior_precision_that_overflows_is_refused():
     model = NormalKnownVariance(mean=0.0, variance=1e-300, noise_variance=1.0, bounds=(0.0, 1.0))
     with pytest.raises(ValueError, match="must be finite and > 0"):
         PosteriorAccountant(model=model, n=3, prior_weight=1e300)

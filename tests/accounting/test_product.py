@@ -1,4 +1,4 @@
-"""Losses that add up: the contour against closed forms, one member's own curve, and a direct integral."""
+"""Compositions by contour integral, compared with closed forms, single curves and a direct integral."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from privsample._logspace import complex_log1p_excess, complex_log_gamma_growth
 from privsample.accounting.curves.conversion import log_delta_from_renyi
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss import contour
-from privsample.accounting.loss.contour import _cut, summed_log_delta, summed_log_deltas
+from privsample.accounting.loss.contour import _truncation_width, summed_log_delta, summed_log_deltas
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.posterior.beta import BetaPair, BetaRows
@@ -84,7 +84,7 @@ def test_two_draws_by_direct_integration():
         assert ProductPair(members=((pair, 2),)).log_delta(np.float64(epsilon)) == pytest.approx(direct, abs=1e-9)
 
 
-def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
+def test_where_the_contour_has_no_tight_bound_the_renyi_conversion_is_used():
     pair = GammaShapePair(shape=0.003, step=0.004, rising=False)
     assert summed_log_delta([(pair, 1)], pair.order_limit, 7.0) == np.inf
     product = ProductPair(members=((pair, 1),))
@@ -92,8 +92,11 @@ def test_where_the_contour_does_not_settle_the_renyi_bound_answers():
     assert product.log_delta(np.float64(7.0)) >= pair.log_delta(np.float64(7.0))
 
 
-def test_a_modulus_that_does_not_fall_has_no_cut():
-    assert _cut([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0])) == np.inf
+def test_a_modulus_that_does_not_decrease_has_no_truncation_width():
+    assert (
+        _truncation_width([(GammaShapePair(shape=1.0, step=1e-30, rising=True), 1)], np.array([1e12]), np.array([3.0]))
+        == np.inf
+    )
 
 
 def test_noise_and_a_posterior_below_zero():
@@ -104,7 +107,7 @@ def test_noise_and_a_posterior_below_zero():
     assert np.exp(below) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + above))
 
 
-def test_nothing_lies_beyond_the_largest_loss():
+def test_delta_is_zero_beyond_the_largest_loss():
     pair = GammaRatePair(shape=40.0, rate=20.0, step=0.7, rising=True)
     assert ProductPair(members=((pair, 3),)).log_delta(np.float64(3 * pair.max_divergence)) == -np.inf
 
@@ -129,7 +132,7 @@ def test_draws_of_a_posterior_and_noise_compose_exactly():
     assert account.log_delta(1.0) == pytest.approx(worst, abs=1e-12)
 
 
-def test_fractional_records_keep_their_slack():
+def test_real_valued_records_keep_their_slack():
     model = BetaBernoulli(alpha=6, beta=12, fractional=True)
     account = PosteriorAccountant(model=model, n=20, data_weight=0.5, draws=2)
     worst = max(pair.log_delta(np.float64(1.0)) for pair in account.pairs)
@@ -137,7 +140,7 @@ def test_fractional_records_keep_their_slack():
 
 
 def dominated(account):
-    """Whether one product stands for the account, with a member that dominates both orders of the neighbours."""
+    """True if the account has one product pair with a member that dominates both orders of the neighbours."""
     (product,) = account.pairs
     return any(isinstance(part, BoundsEnvelope) for part, _ in product.members)
 
@@ -153,14 +156,14 @@ def test_members_that_may_be_worst_for_opposite_neighbours_are_dominated_first()
 
 
 def curve_of(account):
-    """The privacy curve of each member of the family that the account ranges over."""
+    """Privacy curves of all members of the family over which the account is maximized."""
     (envelope,) = account.bounds.pairs
     assert isinstance(envelope, BetaEnvelope)
     return envelope._curve
 
 
-def test_a_certificate_leaves_the_other_members_as_they_are():
-    """A Dirichlet posterior of equal priors has one Beta pair too: the sums of the other's records are not its own."""
+def test_the_certified_search_does_not_change_the_other_members():
+    """A Dirichlet posterior of equal priors has one Beta pair too, but not the sums of the other account's records."""
     beta = PosteriorAccountant(model=BetaBernoulli(alpha=0.2, beta=0.2), n=5)
     shares = PosteriorAccountant(model=DirichletCategorical(alpha=(5.0, 5.0, 5.0)), n=5)
     a, b, epsilon = np.array([1.2, 2.2]), np.array([3.2, 2.2]), np.array([0.5, 0.5])
@@ -190,7 +193,7 @@ def test_two_releases_of_one_account_may_be_of_two_columns():
     assert (2 * one).rdp(2.0) == PosteriorAccountant(model=one.model, n=50, draws=2).rdp(2.0)
 
 
-def test_one_entry_once_is_that_entry():
+def test_a_composition_of_one_release_is_that_release():
     one = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=50)
     assert (1 * one).log_delta(0.7) == one.log_delta(0.7)
 
@@ -209,7 +212,7 @@ def test_complex_functions_on_the_real_line_and_off_it():
 
 
 def test_several_draws_of_a_posterior_have_a_bound_at_the_smallest_delta():
-    """There no contour settles the members of the family, and each is bounded by its best order."""
+    """There the contour has no tight bound, and each member is bounded by its Rényi conversion."""
     account = PosteriorAccountant(model=BetaBernoulli(alpha=6, beta=12), n=569, data_weight=0.2, draws=4)
     (envelope,) = account.bounds.pairs
     least = max(pair.least_epsilon(np.log(1e-300)) for pair in envelope.members)

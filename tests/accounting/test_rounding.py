@@ -1,4 +1,4 @@
-"""Rényi curves are rounded up: never below 130 digits that start from the stored doubles, however near the limit."""
+"""Rényi curves are rounded up: never below 130 digits computed from the stored doubles, also near the limit."""
 
 from fractions import Fraction
 
@@ -103,7 +103,7 @@ def test_random_accounts_are_never_below(family):
         assert one.share > 0.999 or not one.tight or one.excess <= SLACK, one
 
 
-def test_an_order_that_cannot_be_told_from_the_limit_costs_infinitely_much():
+def test_an_order_that_may_equal_the_limit_has_infinite_divergence():
     """w alpha is rounded, so the last digit of the limit, 13/3 for real numbers, is not known."""
     account = PosteriorAccountant(model=BetaBernoulli(alpha=0.7, beta=9.0), n=5, data_weight=0.7, prior_weight=1 / 0.3)
     order = 4.333333333333333
@@ -113,14 +113,14 @@ def test_an_order_that_cannot_be_told_from_the_limit_costs_infinitely_much():
     assert account.rdp(order * (1 - 1e-14)) < np.inf
 
 
-def test_parameters_that_are_not_rounded_lose_nothing_next_to_the_limit():
+def test_unrounded_parameters_are_accurate_near_the_limit():
     account = PosteriorAccountant(model=BetaBernoulli(alpha=1.0, beta=9.0), n=5)
     order = 2.0 - 2.0**-52
     with reference.at(50):
         assert 0 <= mp.mpf(float(account.rdp(order))) / true_divergence(account, 1, order) - 1 <= 1e-14
 
 
-def test_parameters_are_rounded_to_the_side_that_they_name():
+def test_directed_rounding_of_parameters():
     rng = np.random.default_rng(5)
     for x, y in zip(rng.uniform(0, 50, 300).tolist(), rng.uniform(0, 1, 300).tolist(), strict=True):
         one, other = Fraction(x), Fraction(y)
@@ -135,7 +135,7 @@ def test_parameters_are_rounded_to_the_side_that_they_name():
     assert lower_product(1e300, 1e300) == upper_product(1e300, 1e300) == upper_sum(1e308, 1e308) == np.inf
 
 
-def test_weights_whose_square_is_no_double_are_charged():
+def test_weights_whose_square_underflows_have_a_positive_cost():
     """The divergence, 1e-100, is r^2 times a curvature of 1e300."""
     account = PosteriorAccountant(model=BetaBernoulli(alpha=1e-150, beta=1e-150), n=10, data_weight=1e-200)
     with reference.at(300):
@@ -190,7 +190,7 @@ def test_closed_forms_are_never_below(make):
             assert 0 <= mp.mpf(float(account.rdp(order))) / truth - 1 <= SLACK, (account, order)
 
 
-def test_products_are_rounded_up_where_they_are_rounded():
+def test_inexact_products_are_rounded_up():
     rng = np.random.default_rng(4)
     x, y = rng.uniform(0.0, 10.0, (2, 500))
     with reference.at(60):

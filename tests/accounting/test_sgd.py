@@ -43,7 +43,7 @@ def test_positions_cost_what_the_closed_form_says():
         position = made.accountant_at(index)
         assert position.rdp(3.0) == pytest.approx(3.0 * made.shifts[index // 3] ** 2 / 2, rel=1e-11)
         assert position.relation == ReplaceOne(n=10)
-    assert made.worst == made.accountant_at(9)
+    assert made.worst_account == made.accountant_at(9)
 
 
 def test_a_linear_chain_costs_exactly_that():
@@ -94,7 +94,7 @@ def test_many_positions_are_charged_a_little_more_in_bins(n, batch):
 
 def test_the_worst_index_and_the_hidden_order():
     hidden, open_ = account(n=500), account(n=500, hidden_order=False)
-    assert open_.rdp(2.0) == hidden.worst.rdp(2.0) == open_.worst.rdp(2.0)
+    assert open_.rdp(2.0) == hidden.worst_account.rdp(2.0) == open_.worst_account.rdp(2.0)
     assert hidden.epsilon(1e-3) < open_.epsilon(1e-3)
     assert hidden.zcdp == pytest.approx(open_.zcdp)
     assert open_.kind("rdp") == "upper bound"
@@ -210,7 +210,7 @@ def test_noise_is_calibrated_and_the_best_that_meets_the_target():
 
 @pytest.mark.parametrize("hidden", [True, False])
 def test_the_laws_of_accounts(hidden):
-    """What every account keeps: see tests/accounting/test_laws.py."""
+    """Properties of every account: see tests/accounting/test_laws.py."""
     made = account(n=60, batch=4, hidden_order=hidden, noise_std=1.0)
     orders = np.array([1 + 1e-5, 1.1, 2.0, 40.0, 1e6])
     values = made.rdp(orders)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.loss.alternatives import OneOfPairs, one_of
-from privsample.accounting.loss.enumeration import enumerated
+from privsample.accounting.loss.alternatives import OneOfPairs, one_of_pairs
+from privsample.accounting.loss.enumeration import enumerate_product
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.noise.additive import LaplacePair
-from privsample.accounting.stated.finite import LARGE, LargeTable, beside_infinity
+from privsample.accounting.stated.finite import LARGE, LargeTable, given_finite_loss
 from tests.accounting.strategies import Finite
 
 TABLES = {
@@ -252,7 +252,7 @@ def test_tables_of_many_outcomes_agree_with_small_ones():
     e = np.array([-2.0, -0.3, 0.0, 0.7, 2.0, 50.0])
     assert np.allclose(large.log_delta(e), large.table.log_delta(e), rtol=1e-11, atol=1e-12)
     assert np.all(large.log_delta(e) >= np.log(np.maximum(divergence(p, q, e), 1e-300)) - 1e-12)
-    finite = beside_infinity(large.table)
+    finite = given_finite_loss(large.table)
     assert isinstance(finite, LargeTable)
     assert finite.renyi(ORDERS) == pytest.approx(finite.table.renyi(ORDERS))
     assert large.reverse().reverse() == large
@@ -297,17 +297,17 @@ def test_a_broken_copy_is_seen_by_the_enumeration(pq):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"p": [0.5, 0.4], "q": [0.5, 0.5]}, r"p must add up to one within 1e-09, got 0.9; add an outcome for what"),
+        ({"p": [0.5, 0.4], "q": [0.5, 0.5]}, r"p must sum to 1 within 1e-09, got 0.9; add an outcome with"),
         (
             {"p": [[0.5, 0.5], [1, 0]], "q": [[0.5, 0.5], [1, 1]]},
-            r"q \(row 1\) must add up to one.*divide frequencies by",
+            r"q \(row 1\) must sum to 1.*divide frequencies by",
         ),
         ({"p": [0.5, 0.5], "q": [1.5, -0.5]}, r"q must be probabilities, got -0.5"),
         ({"p": [0.5, 0.5], "q": [np.nan, 1.0]}, r"q must not contain NaN"),
         ({"p": [0.5, 0.5], "q": [np.inf, 1.0]}, r"q must be probabilities, got inf"),
         ({"p": [0.5, 0.5], "q": [0.5, 0.25, 0.25]}, r"p and q must have one shape, got \(2,\) and \(3,\)"),
         ({"p": [], "q": []}, r"p must have shape \(outcomes,\) or \(pairs, outcomes\), got \(0,\)"),
-        ({"p": [1.0, 0.0], "q": [0.0, 1.0]}, r"no outcome in common: nothing is promised"),
+        ({"p": [1.0, 0.0], "q": [0.0, 1.0]}, r"no outcome in common: there is no guarantee"),
         ({"p": [1.0], "q": [1.0], "group_size": 0}, r"group_size must be at least 1"),
     ],
 )
@@ -347,8 +347,8 @@ def test_one_of_several_pairs():
     wider = OneOfPairs(members=(both, laplace))
     assert wider.members == (pair, pair.reverse(), laplace)
     assert OneOfPairs(members=(pair, laplace)).reverse().members == (pair.reverse(), laplace)
-    assert wider.pure_epsilon == 2.0
-    assert one_of([laplace, laplace]) == laplace
+    assert wider.max_divergence == 2.0
+    assert one_of_pairs([laplace, laplace]) == laplace
     assert wider.approx_log_delta(EPSILONS) == pytest.approx(wider.log_delta(EPSILONS))
     with pytest.raises(ValueError, match="at least one pair"):
         OneOfPairs(members=())
@@ -367,9 +367,9 @@ def test_each_account_names_its_source():
 def test_tables_whose_sums_are_not_told_apart_are_not_enumerated():
     pair = ps.PairAccountant(p=[0.7, 0.3], q=[0.4, 0.6]).pairs[0]
     wide = ps.PairAccountant(p=[1e-200, 1.0], q=[1.0, 1e-200]).pairs[0]
-    assert enumerated([(pair, 3), (LaplacePair(shift=1.0), 1)]) is None
-    assert enumerated([(pair, 65)]) is None
-    assert enumerated([(wide, 60)]) is None
-    found = enumerated([(pair, 3)])
+    assert enumerate_product([(pair, 3), (LaplacePair(shift=1.0), 1)]) is None
+    assert enumerate_product([(pair, 65)]) is None
+    assert enumerate_product([(wide, 60)]) is None
+    found = enumerate_product([(pair, 3)])
     p, q = product([[0.7, 0.3]] * 3), product([[0.4, 0.6]] * 3)
     assert within(np.exp(found.log_delta(EPSILONS)), divergence(p, q, EPSILONS), 1e-13)

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 import privsample as ps
-from privsample.accounting.stated.exact import lower_hull, normalised, trade_off
+from privsample.accounting.stated.exact import lower_hull, normalize_masses, trade_off
 
 EPSILONS = np.array([-1.0, 0.0, 0.3, 1.0, 2.5])
 KNOTS = {
@@ -103,9 +103,9 @@ def test_knots_off_by_rounding_are_replaced_by_their_hull():
             [(0, 1), (0.2, 0.5), (0.5, 0.45), (0.7, 0.0)],
             r"convex: the middle one lies above the line between the others: \(0.2, 0.5\), \(0.5, 0.45\), \(0.7, 0\)",
         ),
-        ([(0, 1), (0.5, 0.6), (1, 0)], r"must not lie above 1 - fpr: no test is worse than guessing, got \(0.5, 0.6\)"),
-        ([(0, 0.5), (0.2, 0.6), (1, 0)], r"falling fnr, got \(0, 0.5\) before \(0.2, 0.6\)"),
-        ([(0, 1), (0.5, 0.2), (0.5, 0.1), (1, 0)], r"rising fpr, got \(0.5, 0.2\) before \(0.5, 0.1\)"),
+        ([(0, 1), (0.5, 0.6), (1, 0)], r"must not lie above 1 - fpr, the rate of random guessing, got \(0.5, 0.6\)"),
+        ([(0, 0.5), (0.2, 0.6), (1, 0)], r"decreasing fnr, got \(0, 0.5\) before \(0.2, 0.6\)"),
+        ([(0, 1), (0.5, 0.2), (0.5, 0.1), (1, 0)], r"increasing fpr, got \(0.5, 0.2\) before \(0.5, 0.1\)"),
         ([(0.1, 0.8), (1, 0)], r"must start at fpr 0, got \(0.1, 0.8\): add the knot \(0, f\(0\)\)"),
         ([(0, 1), (0.5, 0.2)], r"must end at fpr 1 or fnr 0, got \(0.5, 0.2\): add the knot \(1, 0\)"),
         ([(0, 1.2), (1, 0)], r"rates in \[0, 1\], got \(0, 1.2\)"),
@@ -201,7 +201,7 @@ def test_two_directions_are_told_apart():
         ([(1.0, 1.5)], r"points must have a delta in \[0, 1\]"),
         ([(1.0, np.nan)], "points must not contain NaN"),
         ([(-1.0, 0.5)], r"at least 1 - e\^epsilon at a negative epsilon, got \(-1.0, 0.5\)"),
-        ([(1.0, 1.0)], "points must have a delta below 1: nothing is promised"),
+        ([(1.0, 1.0)], "points must have a delta below 1: there is no guarantee"),
         ([(np.inf, 0.1)], "epsilons within 100000 of zero"),
         ([1.0, 0.1], r"shape \(points, 2\), rows \(epsilon, delta\), got \(2,\)"),
     ],
@@ -233,7 +233,7 @@ def test_broken_hulls_are_seen():
     """A hull that leaves a vertex out, or reads the points as a step function, fails the tests above."""
     points = [(Fraction(x), Fraction(y)) for x, y in ((0, 1), (0.25, 0.25), (0.5, 0.24), (1, 0))]
     assert lower_hull(points) == [points[0], points[1], points[3]]
-    masses = normalised([(Fraction(1, 4), Fraction(3, 4)), (Fraction(3, 4), Fraction(1, 4))])
+    masses = normalize_masses([(Fraction(1, 4), Fraction(3, 4)), (Fraction(3, 4), Fraction(1, 4))])
     assert trade_off(masses)[1] == (Fraction(1, 4), Fraction(1, 4))
     skipped = ps.TradeoffAccountant(knots=[KNOTS["skewed"][0], *KNOTS["skewed"][2:]])
     assert np.any(skipped.delta(EPSILONS) < of_tests(KNOTS["skewed"], EPSILONS) * (1 - 1e-3))

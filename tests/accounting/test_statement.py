@@ -42,7 +42,7 @@ def test_what_is_shown_is_certified(noise_std):
 
 def test_an_infinite_cost_promises_nothing():
     account = GaussianAccountant(sensitivity=1, noise_std=2)
-    assert privacy_statement(account, 0.0).startswith("At delta = 0 nothing is promised.")
+    assert privacy_statement(account, 0.0).startswith("At delta = 0 there is no guarantee")
 
 
 def test_a_calibrated_mechanism_shows_its_target():

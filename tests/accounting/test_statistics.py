@@ -25,8 +25,8 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
-from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, together
-from privsample.distributions.geometry import ONE_HOT
+from privsample.accounting.noise.sums_of_losses import TwoLaplacePair, independent_coordinates
+from privsample.distributions.record_sensitivity import ONE_HOT
 from tests.accounting.moved import ORDERS, above
 
 ONE = RecordSensitivity(differences=[[1]], whole=True)
@@ -83,7 +83,7 @@ def test_a_one_hot_record_costs_two_laplace_pairs():
     two = 2 * LaplaceAccountant(sensitivity=1, scale=2.0, relation=relation)
     assert isinstance(two, Composed)
     assert account.rdp(orders) == pytest.approx(two.rdp(orders), rel=1e-14)
-    assert account.pure_epsilon == two.max_divergence
+    assert account.pure_epsilon == two.pure_epsilon
     assert account.zcdp == two.zcdp
     assert account.delta(epsilons) == pytest.approx(two.delta(epsilons), rel=1e-6)
     assert (account.delta(epsilons) <= two.delta(epsilons)).all()
@@ -117,14 +117,14 @@ def test_two_laplace_coordinates_by_quadrature():
 
 def test_sums_of_discrete_losses_are_listed_where_they_are_few():
     near, far = DiscreteLaplacePair(shift=1, scale=2.0), DiscreteLaplacePair(shift=3, scale=2.0)
-    made = together(((near, 2), (far, 1)))
+    made = independent_coordinates(((near, 2), (far, 1)))
     assert isinstance(made, DiscretePair)
-    assert made.pure_epsilon == 2.5
+    assert made.max_divergence == 2.5
     assert made.renyi(ORDERS) == pytest.approx(2 * near.renyi(ORDERS) + far.renyi(ORDERS), rel=1e-12)
-    assert isinstance(together(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
-    assert isinstance(together(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
+    assert isinstance(independent_coordinates(((DiscreteLaplacePair(shift=1, scale=1e-3), 2),)), ProductPair)
+    assert isinstance(independent_coordinates(((DiscreteLaplacePair(shift=5000, scale=1e4), 2),)), ProductPair)
     mixed: tuple[tuple[LossPair, int], ...] = ((near, 1), (TwoLaplacePair(shift=1.0), 1))
-    assert isinstance(together(mixed), ProductPair)
+    assert isinstance(independent_coordinates(mixed), ProductPair)
 
 
 @each_noise
@@ -183,7 +183,7 @@ def test_groups(noise, differences):
 def test_what_does_not_fit_is_refused():
     real = RecordSensitivity(differences=[[1.0]])
     for noise in (n for n in NOISES if n.whole):
-        with pytest.raises(ValueError, match="a noise distribution that does not fit the statistic"):
+        with pytest.raises(ValueError, match="noise must be continuous"):
             StatisticsAccountant(differences=real, n=3, noise=noise)
     with pytest.raises(TypeError, match="noise"):
         StatisticsAccountant(differences=real, n=3, noise="laplace")
@@ -201,7 +201,7 @@ def test_the_source_is_named(noise):
 
 
 @each_noise
-def test_a_known_length_bounds_the_gaussian_laws(noise):
+def test_a_known_l2_norm_bounds_gaussian_noise(noise):
     shorter = RecordSensitivity(differences=[[3, 2], [4, 1]], whole=True, l2=4.0)
     account = StatisticsAccountant(differences=shorter, n=5, noise=noise)
     assert account.zcdp == pytest.approx(4.0**2 / 2**2 / 2)
@@ -212,13 +212,13 @@ def test_a_known_length_bounds_the_gaussian_laws(noise):
         assert account.group(2).zcdp == pytest.approx(4 * account.zcdp)
 
 
-def test_on_a_lattice_epsilon_is_asked_for_by_itself():
+def test_epsilon_on_a_grid_is_computed_separately():
     closed = StatisticsAccountant(differences=ONE_HOT, n=5, noise=NOISES[0])
     listed = StatisticsAccountant(differences=RecordSensitivity(differences=[[2, 1]]), n=5, noise=NOISES[0])
     assert DP(epsilon=1.0, delta=1e-3).met_by(closed)
     assert DP(epsilon=1.49, delta=0.1).met_by(listed)
     assert not DP(epsilon=0.1, delta=1e-3).met_by(listed)
-    with pytest.raises(ValueError, match="length"):
+    with pytest.raises(ValueError, match="l2 must be > 0"):
         RecordSensitivity(differences=[[1]], l2=0.0)
 
 

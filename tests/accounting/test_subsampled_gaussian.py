@@ -212,7 +212,7 @@ def test_two_steps_by_direct_integration(mu, rate, removed):
 @pytest.mark.parametrize(("mu", "rate", "times"), [(0.5, 0.1, 200), (2.0, 0.02, 1000), (1.0, 0.9, 30)])
 @pytest.mark.parametrize("removed", [True, False])
 def test_against_a_brute_force_convolution(mu, rate, times, removed):
-    """The loss on a lattice, rounded up and rounded down, convolved by the Fourier transform."""
+    """The loss on a grid, rounded up and rounded down, convolved by the Fourier transform."""
     epsilon = {200: 1.2, 1000: 2.5, 30: 8.0}[times]
     h, size = 2e-4 if times > 30 else 2e-3, 2**20
     z = np.linspace(-12, 12 + mu, 400_001)

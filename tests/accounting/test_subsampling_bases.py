@@ -41,13 +41,13 @@ from tests.accounting.strategies import Finite
         (PoissonSampling(rate=0.1), ReplaceOne(n=20), 0.1),
     ],
 )
-def test_a_base_that_can_fail(scheme, asked, failure):
+def test_a_base_with_infinity_mass(scheme, asked, infinity_mass):
     size = {WithoutReplacement: 2, PoissonSampling: 20}[type(scheme)]
     under = ADD if asked is None and isinstance(scheme, PoissonSampling) else ReplaceOne(n=size)
     base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5, relation=under)
     pure = SubsampledAccountant(base=PureAccountant(stated_epsilon=1, relation=under), scheme=scheme, relation=asked)
     account = SubsampledAccountant(base=base, scheme=scheme, relation=asked)
-    assert account.infinity_mass == pytest.approx(failure * 1e-5, rel=1e-9)
+    assert account.infinity_mass == pytest.approx(infinity_mass * 1e-5, rel=1e-9)
     assert account.pure_epsilon == pure.pure_epsilon
     assert account.delta(account.pure_epsilon) == pytest.approx(account.infinity_mass)
     assert account.order_limit == 1.0
@@ -56,7 +56,7 @@ def test_a_base_that_can_fail(scheme, asked, failure):
     assert account.epsilon(1e-3) >= pure.epsilon(1e-3)
 
 
-def test_a_failure_without_a_pure_guarantee_leaves_the_curve():
+def test_an_infinity_mass_without_a_pure_guarantee_leaves_the_curve():
     base = GAUSS + ApproximateAccountant(stated_epsilon=1, stated_delta=1e-5)
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=0.1))
     assert account.infinity_mass == pytest.approx(1e-6)
@@ -74,7 +74,7 @@ def test_groups_that_fail_for_sure():
 
 
 def test_groups_of_a_sample_fail_too():
-    """A sample of a sample: the group's general account has no failure beside which it would be pure."""
+    """A sample of a sample: the group's general account has no infinity mass, conditional on which it would be pure."""
     stated = ApproximateAccountant(stated_epsilon=1, stated_delta=0.01, relation=ReplaceOne(n=2))
     inner = SubsampledAccountant(base=stated, scheme=WithoutReplacement(n=3, m=2))
     account = SubsampledAccountant(base=inner, scheme=WithReplacement(n=4, m=3))
@@ -85,7 +85,7 @@ def test_groups_of_a_sample_fail_too():
     assert np.isinf(account.rdp(2.0))
 
 
-def test_a_failure_too_small_for_a_double_is_one_still():
+def test_a_tiny_infinity_mass_is_not_rounded_to_zero():
     base = ApproximateAccountant(stated_epsilon=1, stated_delta=1e-250)
     account = SubsampledAccountant(base=base, scheme=PoissonSampling(rate=1e-100))
     assert account.infinity_mass > 0
@@ -216,7 +216,7 @@ def test_wrong_pairings_name_the_right_one(scheme, base, asked, hint):
 def test_wrong_types():
     with pytest.raises(TypeError, match="base must be an account"):
         SubsampledAccountant(base=0.1, scheme=PoissonSampling(rate=0.1))
-    with pytest.raises(TypeError, match="sampling schemes"):
+    with pytest.raises(TypeError, match="scheme must be"):
         SubsampledAccountant(base=GAUSS, scheme=0.1)
 
 

@@ -18,15 +18,21 @@ from privsample import (
     WithoutReplacement,
     WithReplacement,
 )
-from privsample.accounting.curves import moments as profile_moments
-from privsample.accounting.curves.moments import renyi_from_curves
+from privsample.accounting.curves import renyi_integral
+from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 from privsample.accounting.posterior.beta import BetaPair
 from privsample.accounting.subsampling.gaussian import PoissonGaussianPair
-from privsample.accounting.subsampling.pairs import MixturePair, PoissonPair, ThinnedPair, amplified, poisson_pair
-from privsample.accounting.subsampling.subsampled import _counts
+from privsample.accounting.subsampling.pairs import (
+    MixturePair,
+    PoissonPair,
+    ReplacedRecordPair,
+    amplified,
+    poisson_pair,
+)
+from privsample.accounting.subsampling.subsampled import _count_blocks
 
 ORDERS = np.array([1 + 1e-6, 1.01, 1.5, 2.0, 8.0, 32.0, 300.0, 1e4, 1e6])
 EPSILONS = np.array([-40.0, -3, -0.2, -1e-3, -1e-9, 0, 1e-9, 1e-3, 0.1, 1, 5, 30, 300])
@@ -85,9 +91,9 @@ def test_what_does_not_settle_goes_up(monkeypatch):
     orders = np.array([1.5, 8.0, 300.0])
     complete = pair.renyi(orders)
     for rounds in (0, 1, 3):
-        monkeypatch.setattr(profile_moments, "_ROUNDS", rounds)
+        monkeypatch.setattr(renyi_integral, "_ROUNDS", rounds)
         assert (pair.renyi(orders) >= complete * (1 - 1e-12)).all()
-    monkeypatch.setattr(profile_moments, "_MOST_PANELS", 1)
+    monkeypatch.setattr(renyi_integral, "_MOST_PANELS", 1)
     assert (pair.renyi(orders) >= complete * (1 - 1e-12)).all()
 
 
@@ -96,12 +102,12 @@ def test_what_does_not_settle_goes_up(monkeypatch):
     [
         PoissonPair(base=GaussianPair(mu=1.0), rate=0.05, removed=True),
         PoissonPair(base=LaplacePair(shift=2.0), rate=0.05, removed=False),
-        ThinnedPair(base=GaussianPair(mu=1.0), rates=np.array([0.1, 0.3]), log_weights=np.log([0.5, 0.4])),
+        ReplacedRecordPair(base=GaussianPair(mu=1.0), rates=np.array([0.1, 0.3]), log_weights=np.log([0.5, 0.4])),
         MixturePair(members=(GaussianPair(mu=1.0), LaplacePair(shift=1.0)), log_weights=np.log([0.3, 0.2])),
     ],
     ids=lambda pair: type(pair).__name__,
 )
-def test_dots_dominate(pair: LossPair):
+def test_the_discretization_dominates(pair: LossPair):
     nodes = np.linspace(-12.0, 12.0, 4001)
     log_p, infinite = pair.discretize(nodes)
     for epsilon in (-2.0, -0.03, 0.0, 0.01, 0.5, 3.0):
@@ -122,7 +128,7 @@ def test_diluted_losses(rate):
 
 @pytest.mark.parametrize(("trials", "rate"), [(1, 0.2), (10, 0.3), (1000, 0.01), (10**6, 0.01), (10**7, 0.5), (5, 1.0)])
 def test_blocks_of_counts_cover_all(trials, rate):
-    blocks = _counts(trials, rate)
+    blocks = _count_blocks(trials, rate)
     assert blocks[0][0] == 1 or rate == 1.0
     assert blocks[-1][1] == trials
     assert all(one[1] + 1 == other[0] for one, other in itertools.pairwise(blocks))

@@ -1,4 +1,4 @@
-"""Chords and tables at their ends: no orders, one node, no loss; and values of wrong types in accounts and ledgers."""
+"""Chords and tables in limiting cases: no orders, one node, no loss; and wrong types in accounts and ledgers."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from privsample.accounting.engine import routes
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.routes import affordable
 from privsample.accounting.engine.tables import TabulatedPair, tabulated
-from privsample.accounting.ledger import book
+from privsample.accounting.ledger import state
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.selection.ranks import RenyiPair
 from privsample.accounting.subsampling.pairs import PoissonPair
@@ -19,7 +19,7 @@ def rise(orders):
     return 0.5 * np.asarray(orders)
 
 
-def test_chords_without_orders_promise_nothing():
+def test_chords_without_orders_are_infinite():
     for limit in (1.0, np.nextafter(1.0, 2.0)):
         found = RenyiChords.of(rise, limit, 50)
         assert np.isposinf(found(np.array([1.5, 2.0]))).all()
@@ -76,7 +76,7 @@ def test_values_of_wrong_types_are_named(tmp_path):
     with pytest.raises(TypeError, match="ledger must be a Ledger"):
         ps.Reservation(3, 1)
     with pytest.raises(ValueError, match="cannot be stored in a ledger"):
-        book._text({"label": {1}})
+        state._text({"label": {1}})
     ledger = ps.Ledger(tmp_path / "a.ledger", budget=ps.DP(epsilon=1), relation=ps.AddRemove(), dataset="d")
     with pytest.raises(TypeError, match="mechanism must be a mechanism"):
         ledger.release(3, [1.0])
@@ -90,7 +90,7 @@ def test_the_renyi_curve_of_a_tabulated_sample_is_an_integral_over_its_chords():
     assert np.isfinite(found).all()
 
 
-def test_an_expensive_renyi_curve_beside_a_cheap_privacy_curve_is_tabulated():
+def test_an_expensive_renyi_curve_of_an_account_with_a_cheap_privacy_curve_is_tabulated():
     bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)], own_renyi_cost=1e9)
     assert affordable(bounds) is not bounds
     assert affordable(PrivacyBounds.from_pairs([GaussianPair(mu=1.0)])).renyi_cost < 1e9

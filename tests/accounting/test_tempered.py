@@ -1,4 +1,4 @@
-"""One draw at a temperature: every claim against brute force over data sets, by quadrature of its own."""
+"""One draw at a temperature: every account compared with brute force over datasets by independent quadrature."""
 
 import itertools
 from dataclasses import replace
@@ -67,7 +67,7 @@ def log_prior(model, t):
 
 
 def walked(name, n, temperature):
-    """(account, largest delta, largest divergence) over all data sets of n records, by Gauss's rule on 2000 panels."""
+    """(account, largest delta, largest divergence) over all datasets of n records, by Gauss's rule on 2000 panels."""
     model, truncation, log_likelihood, records = WALKS[name]
     account = TemperedAccountant(model=model, n=n, temperature=temperature, truncation=truncation)
     cuts, (nodes, rule) = np.linspace(*account.parameter_bounds, 2001), np.polynomial.legendre.leggauss(10)
@@ -92,7 +92,7 @@ def walked(name, n, temperature):
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("name", WALKS)
-def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
+def test_no_dataset_exceeds_the_account(name, n, temperature):
     account, deltas, divergences = walked(name, n, temperature)
     claimed = account.delta(EPSILONS)
     assert (claimed >= deltas - 1e-7).all()
@@ -105,7 +105,7 @@ def test_no_data_set_costs_more_than_is_claimed(name, n, temperature):
         assert name not in ("beta", "two shares")
 
 
-def test_three_shares_cost_no_more_than_is_claimed():
+def test_three_proportions_do_not_exceed_the_account():
     alpha, low, n = np.array([0.6, 1.0, 2.0]), 0.1, 4
     account = TemperedAccountant(model=DirichletCategorical(alpha=tuple(alpha)), n=n, temperature=1.5, truncation=low)
     x = np.linspace(low, 1 - 2 * low, 1201)
@@ -133,8 +133,8 @@ def test_three_shares_cost_no_more_than_is_claimed():
 
 
 @pytest.mark.parametrize(("n", "temperature", "low", "epsilon"), [(30, 2.0, 0.1, 0.7), (200, 1.0, 0.05, 1.4)])
-def test_the_listed_curve_deep_in_its_tail(n, temperature, low, epsilon):
-    """The worst sum at thirty digits, where delta is far below what a difference of doubles could tell."""
+def test_the_exact_curve_far_in_its_tail(n, temperature, low, epsilon):
+    """The worst sum at thirty digits, for a delta far below the resolution of a difference of doubles."""
     account = TemperedAccountant(model=TWO, n=n, temperature=temperature, truncation=low)
     claimed = float(account.log_delta(epsilon))
     with mp.workdps(30):
@@ -171,14 +171,17 @@ def test_the_listed_curve_deep_in_its_tail(n, temperature, low, epsilon):
     assert claimed >= float(mp.log(worst)) - 1e-9
     every = max(
         float(family._log_delta(epsilon, np.array(sums), np.array(sums)).max())
-        for family in (account._listed, replace(account._listed, a=account._listed.b, b=account._listed.a))
+        for family in (
+            account._exact_family,
+            replace(account._exact_family, a=account._exact_family.b, b=account._exact_family.a),
+        )
     )
     assert every == pytest.approx(float(mp.log(worst)), abs=1e-7)
 
 
-def test_the_search_among_few_sums_finds_what_all_sums_give():
+def test_the_local_search_finds_the_maximum_over_all_sums():
     account = TemperedAccountant(model=TWO, n=150, temperature=1.2, truncation=0.1)
-    family = account._listed
+    family = account._exact_family
     some = family.log_delta(np.array([0.2, 0.8]), certified=False)
     every = family.log_delta(np.array([0.2, 0.8]), certified=True)
     assert (some <= every).all()
@@ -198,7 +201,7 @@ def test_the_cost_falls_with_the_number_of_records():
     np.testing.assert_allclose(pure, 2 * np.log(9))
 
 
-def test_views_are_the_lesser_of_two_bounds():
+def test_views_are_the_minimum_of_two_bounds():
     account = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=10, temperature=4, truncation=0.2)
     assert account.kind("rdp") == account.kind("epsilon") == "upper bound"
     assert account.pure_epsilon == pytest.approx(2 * np.log(3) / 4)
@@ -222,7 +225,7 @@ def test_views_are_the_lesser_of_two_bounds():
     ],
 )
 def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
-    """At fifty digits, from the very floats that the draw is held between."""
+    """At fifty digits, for the floats that truncate the draw."""
     account = TemperedAccountant(model=model, n=9, temperature=1.5, truncation=truncation)
     with mp.workdps(50):
         low, high = map(mp.mpf, account.parameter_bounds)
@@ -239,7 +242,7 @@ def test_the_range_covers_the_bounds_as_they_are_drawn(model, truncation):
 
 
 def test_the_curvature_survives_a_high_temperature():
-    """(shape - 1 + n)/T cancels where it is taken from the tempered shape."""
+    """(shape - 1 + n)/T would cancel if computed from the tempered shape."""
     model = GammaExponential(shape=1e-3, rate=1, upper=2.0)
     account = TemperedAccountant(model=model, n=1, temperature=1e12, truncation=(0.5, 2.0))
     assert account.shift == pytest.approx(2.0 * 2.0 / np.sqrt(1e-3 * 1e12), rel=1e-12)
@@ -263,7 +266,7 @@ def real(account):
     return replace(account, model=BetaBernoulli(alpha=alpha, beta=beta, fractional=True))
 
 
-def test_groups_move_further():
+def test_groups_have_larger_shifts():
     account = TemperedAccountant(model=TWO, n=6, temperature=2, truncation=0.1)
     group = account.group(3)
     assert group.relation == ReplaceOne(n=6, members=3)

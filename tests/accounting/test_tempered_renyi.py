@@ -1,4 +1,4 @@
-"""Rényi curves of draws at a temperature: beside fifty digits, every sum of few records, and broken copies."""
+"""Rényi curves of draws at a temperature, compared with fifty digits, all sums of few records, and mutants."""
 
 import functools
 from dataclasses import replace
@@ -89,8 +89,8 @@ def sums(name, n, moved=1, count=9):
 @pytest.mark.parametrize("order", [1.01, 3.0, 60.0])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("moved", [1, 2])
-def test_no_sum_costs_more_at_fifty_digits(name, order, moved):
-    """Whole sums: all of them, and the claim is the largest. Any numbers: the largest of a few is next to the claim."""
+def test_no_sum_exceeds_the_account_at_fifty_digits(name, order, moved):
+    """For whole sums the account is the maximum over all; for real sums it is close to the maximum over a few."""
     n, temperature = 4, 2.0
     others, most, least = sums(name, n, moved)
     truth = max(
@@ -127,10 +127,10 @@ def test_the_search_is_within_5_percent_of_the_worst_pair(name, n, temperature):
     assert (account.rdp(ORDERS) <= worst * 1.027).all()
 
 
-def test_what_was_reported_before_is_no_less():
-    """The ratios of old to new at the worst pair: up to 3.6 for few records, 1.04 for 100,000."""
+def test_the_closed_forms_are_not_smaller():
+    """Ratios of the closed forms to the account: up to 3.6 for few records, 1.04 for 100,000."""
     found = {
-        n: account_of("beta", n)._closed.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
+        n: account_of("beta", n)._closed_forms.renyi(ORDERS) / account_of("beta", n).rdp(ORDERS)
         for n in (3, 50, 1000, 100_000)
     }
     assert all((ratios >= 1.0).all() for ratios in found.values())
@@ -140,10 +140,10 @@ def test_what_was_reported_before_is_no_less():
 
 
 @pytest.mark.parametrize("bug", ["no bounds", "one direction", "no table"])
-def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
+def test_mutants_fall_below_the_worst_pair(monkeypatch, bug):
     search = neighbouring._Search
     if bug == "no bounds":  # the ends of the first blocks, and nothing between them
-        monkeypatch.setattr(search, "_climbed", lambda self: np.zeros(len(self._orders)))
+        monkeypatch.setattr(search, "_local_search", lambda self: np.zeros(len(self._orders)))
         monkeypatch.setattr(search, "_bounds", lambda self, blocks: np.maximum(blocks.at_low, blocks.at_high))
         monkeypatch.setattr(neighbouring, "_ROUNDS", 1)
     elif bug == "one direction":
@@ -155,8 +155,8 @@ def test_broken_copies_fall_below_the_worst_pair(monkeypatch, bug):
 
         monkeypatch.setattr(search, "largest", one_way)
     else:  # variances of zero: every block seems to be bounded before it is looked at
-        monkeypatch.setattr(search, "_climbed", lambda self: np.full(len(self._orders), 1e-12))
-        monkeypatch.setattr(neighbouring.DeviationTable, "most", lambda self, low, high: np.zeros(len(low)))
+        monkeypatch.setattr(search, "_local_search", lambda self: np.full(len(self._orders), 1e-12))
+        monkeypatch.setattr(neighbouring.DeviationTable, "largest", lambda self, low, high: np.zeros(len(low)))
     below = []
     for name in MODELS:
         account = account_of(name, 300)
@@ -238,37 +238,37 @@ def test_lemmas_on_the_variance(family, rng):
     table = deviation_table(family, phi[0], phi[-1])
     low = rng.uniform(phi[0], phi[-1], 400)
     high = np.minimum(low + rng.exponential(step * 30, 400), phi[-1])
-    most = table.most(low, high)
+    most = table.largest(low, high)
     inside = [own[(phi >= a) & (phi <= b)].max(initial=0.0) for a, b in zip(low, high, strict=True)]
     assert (most >= inside).all()
     assert (most <= 3.0 * family.deviation(low) / (1 - np.minimum((high - low) * table.top, 0.99))).all()
 
 
-def test_a_deviation_that_is_no_number_is_a_failure(monkeypatch):
+def test_a_deviation_that_is_nan_raises(monkeypatch):
     monkeypatch.setattr(TruncatedFamily, "deviation", lambda self, phi: np.full(phi.shape, np.nan))
-    with pytest.raises(NumericalFailure, match="no number"):
+    with pytest.raises(NumericalFailure, match="NaN or infinite"):
         account_of("beta", 5).rdp(2.0)
 
 
-def test_groups_compositions_and_epsilon_gain():
-    """Closed forms alone, which were all that there was: real records, groups and compositions."""
+def test_groups_compositions_and_epsilon_improve_on_the_closed_forms():
+    """Compared with the closed forms alone, for real-valued records, groups and compositions."""
     for name in ("real beta", "poisson", "exponential"):
         account = account_of(name, 40)
-        closed = replace(account)._from(account._closed)
+        closed = replace(account)._bounds_from(account._closed_forms)
         assert 3 * account.rdp(2.0) == pytest.approx((3 * account).rdp(2.0), rel=1e-12)
         assert account.rdp(5.0) < closed.renyi(np.array([5.0]))[0]
-        assert account.group(2).rdp(5.0) <= account.group(2)._closed.renyi(np.array([5.0]))[0]
+        assert account.group(2).rdp(5.0) <= account.group(2)._closed_forms.renyi(np.array([5.0]))[0]
         assert account.group(2).rdp(5.0) > account.rdp(5.0)
         assert (20 * account).delta((20 * account).epsilon(1e-6)) <= 1e-6 * (1 + 1e-9)
         assert account.kind("rdp") == "upper bound"
 
 
-def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
+def test_families_too_large_or_too_narrow_to_search_use_the_closed_forms():
     many = account_of("beta", 10**10)
-    np.testing.assert_array_equal(many.rdp(ORDERS), many._closed.renyi(ORDERS))
+    np.testing.assert_array_equal(many.rdp(ORDERS), many._closed_forms.renyi(ORDERS))
     narrow = replace(account_of("poisson", 5), truncation=(100.0, 100.0 + 1e-9))
     assert narrow._family is None
-    np.testing.assert_array_equal(narrow.rdp(ORDERS), narrow._closed.renyi(ORDERS))
+    np.testing.assert_array_equal(narrow.rdp(ORDERS), narrow._closed_forms.renyi(ORDERS))
     three = TemperedAccountant(model=DirichletCategorical(alpha=(1, 1, 1)), n=5, temperature=2, truncation=0.1)
     assert three._family is None
     assert three.rdp(np.empty(0)).shape == (0,)
@@ -276,9 +276,9 @@ def test_what_is_too_large_or_too_narrow_to_search_has_the_closed_forms():
     assert account_of("beta", 5).rdp(1e9) < account_of("beta", 5).pure_epsilon
 
 
-def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
+def test_blocks_within_the_slack_count_by_their_bounds(monkeypatch):
     monkeypatch.setattr(neighbouring, "_SLACK", 0.6)
-    monkeypatch.setattr(neighbouring._Search, "_climbed", lambda self: self.poor.copy())
+    monkeypatch.setattr(neighbouring._Search, "_local_search", lambda self: self.poor.copy())
     for name in MODELS:
         worst = grid(account_of(name, 300), ORDERS)
         monkeypatch.setattr(neighbouring._Search, "poor", np.tile(worst, 2) / 1.5, raising=False)
@@ -286,7 +286,7 @@ def test_what_the_slack_leaves_out_counts_by_its_bound(monkeypatch):
         assert (members.renyi(ORDERS, np.full(ORDERS.shape, np.inf)) >= worst * (1 - 2e-9)).all()
 
 
-def test_a_search_that_cannot_go_on_fails_upward(monkeypatch):
+def test_an_interrupted_search_returns_an_upper_bound(monkeypatch):
     whole = account_of("real beta", 300).rdp(ORDERS)
     for name, few in (("_MOST", 0), ("_ROUNDS", 1)):
         with monkeypatch.context() as patched:

@@ -24,7 +24,7 @@ def test_the_numbers_are_the_accounts(run):
         assert float(row["epsilon"]) == account.rdp(row["order"])
     assert ran.json["order_limit"] == account.order_limit
     assert min(float(route["epsilon"]) for route in ran.json["routes"]) <= 1.0 + 1e-9
-    assert ran.json["statement"].startswith("Whatever was released here")
+    assert ran.json["statement"].startswith("When ")
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -111,14 +111,14 @@ ERRORS = [
     ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "1"], "delta must lie in [0, 1)"),
     ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "-1e-6"], "delta must lie in [0, 1)"),
     ([*N, *BETA, *DIFFUSED, "--rho", "1", "--delta", "2"], "--delta must lie in [0, 1)"),
-    ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "0"], "ask for delta > 0"),
+    ([*N, *BETA, *DIFFUSED, "--epsilon", "1", "--delta", "0"], "use a target with delta > 0"),
     ([*N, *BETA, *DIFFUSED, "--order", "2"], "give both --order and --rdp-epsilon"),
     ([*N, *BETA, *DIFFUSED, "--order", "1", "--rdp-epsilon", "1"], "orders must be finite and > 1"),
     ([*N, *BETA, *DIFFUSED, *LIMIT, "--rho", "1"], "give only one privacy target"),
     ([*N, *BETA, *DIFFUSED, "--rho", "1"], "infinite from order 7 on"),
     (
         [*N, *BETA, "--mechanism", "direct", "--order", "9", "--rdp-epsilon", "1"],
-        "infinite from order 7 on, and order 9",
+        "infinite from order 7 on, and the target has order 9",
     ),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0"], "data_weight must lie in (0, 1]"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "1.5"], "data_weight must lie in (0, 1]"),
@@ -130,7 +130,10 @@ ERRORS = [
     ([*N, *BETA, "--mechanism", "tempered", *LIMIT], "needs --truncation"),
     ([*N, *BETA, "--mechanism", "tempered", "--truncation", "0.5", *LIMIT], "truncation must lie in (0, 1/2)"),
     ([*N, *BETA, "--mechanism", "noisy", "--scale", "-1"], "scale must be finite and > 0"),
-    ([*N, *BETA, "--fractional", "--mechanism", "noisy", "--noise", "discrete-laplace", *LIMIT], "does not fit"),
+    (
+        [*N, *BETA, "--fractional", "--mechanism", "noisy", "--noise", "discrete-laplace", *LIMIT],
+        "noise must be continuous",
+    ),
     ([*N, "--prior", "6,12", "--mechanism", "beta-query", *LIMIT], "needs --bounds"),
     (
         [*N, "--model", "gamma-poisson", "--prior", "6,12", "--mechanism", "beta-query", "--bounds", "0,1", *LIMIT],

@@ -111,7 +111,7 @@ def test_accounts_from_files(run, made, write, binary):
         ("b.json", "[1]", "no account"),
         ("c.json", '{"mechanism": {"type": "AddRemove"}}', "holds no mechanism"),
         ("d.json", '{"type": "AddRemove"}', "not an accountant"),
-        ("e.json", '{"type": "Unheard"}', "no value of this version"),
+        ("e.json", '{"type": "Unheard"}', "not a class of this version"),
     ]:
         Path(name).write_text(text)
         ran = run("ledger", "spend", "toy.ledger", "--account", name)
@@ -138,13 +138,13 @@ def test_what_does_not_fit_is_refused(run, made):
         (["ledger", "spend", "missing", "--pure", 1], "there is no ledger at missing"),
         (["ledger", "export", "missing"], "there is no ledger at missing"),
         (["ledger", "show", "."], "is a folder"),
-        (["ledger", "show", "clean.csv"], "no privsample ledger"),
+        (["ledger", "show", "clean.csv"], "not a privsample ledger"),
         (["ledger", "burn", "x"], "invalid choice"),
         ([*INIT, "--n", 5], "no privacy target was given"),
         ([*INIT, *LIMIT], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--add-remove"], "--n N"),
         ([*INIT, *LIMIT, "--n", 5, "--approximate-share", 1], "approximate_share"),
-        ([*INIT, "--n", 5, "--rho", 1, "--approximate-share", 0.5], "has none"),
+        ([*INIT, "--n", 5, "--rho", 1, "--approximate-share", 0.5], "delta > 0"),
         (["ledger", "init", "clean.csv", "--dataset", "x", "--n", 5, *LIMIT], "exists"),
         (["ledger", "init", "no/toy.ledger", "--dataset", "x", "--n", 5, *LIMIT], "does not exist"),
         (["ledger", "spend", "toy.ledger"], "one of --pure"),
@@ -186,7 +186,7 @@ def test_a_release_by_the_ledger(made, binary):
     direct = DiffusedPosterior(model=BetaBernoulli(alpha=6, beta=12), n=500, data_weight=1.0, unit="patient")
     with pytest.raises(UsageProblem, match="DiffusedPosterior does not fit"):
         command.release_with_ledger(ledger, direct, binary)
-    with pytest.raises(UsageProblem, match="the ledger counts under"):
+    with pytest.raises(UsageProblem, match="relation of the ledger"):
         command.release_with_ledger(ledger, DiffusedPosterior(model=mechanism.model, n=9, data_weight=0.1), binary)
     assert len(ledger.history()) == 1
 

@@ -116,7 +116,7 @@ def test_every_model_and_every_format(run, write, case, ending):
     assert ran.code == 0, ran.err
     release = Release.load("r.json")
     assert target.met_by(release.account)
-    assert ran.json["target"] == target.words
+    assert ran.json["target"] == target.description
     assert ran.json["files"] == {"release": "r.json"}
     (name,) = release.draws
     assert np.allclose(ran.json["draws"][name]["mean"], release[name].mean(0))

@@ -19,4 +19,7 @@ def account_numbers(account):
     numbers = {
         name: [x if np.isfinite(x) else str(x) for x in np.asarray(view).tolist()] for name, view in views.items()
     }
-    return numbers | {"relation": account.relation.words, "assumptions": sorted(a.name for a in account.assumptions)}
+    return numbers | {
+        "relation": account.relation.description,
+        "assumptions": sorted(a.name for a in account.assumptions),
+    }

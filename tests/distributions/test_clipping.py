@@ -286,7 +286,7 @@ def test_what_has_no_likelihood_is_refused():
     model = GammaExponential(shape=2, rate=2, upper=1.0)
     with pytest.raises(TypeError, match="discrete laplace noise on sums that are not whole"):
         model.noise_aware(3, DiscreteLaplaceNoise(scale=1.0), np.array([2.0]))
-    with pytest.raises(ValueError, match=r"too faint beside the bounds .* use \.posterior\(\)"):
+    with pytest.raises(ValueError, match=r"too small relative to the bounds.* use \.posterior\(\)"):
         found(ClippedExponential(rate=1e-3, upper=1.0), 5, GaussianNoise(noise_std=1e-7), [4.9])
     with pytest.raises(TypeError, match=r"no likelihood is known under another noise: use \.mcmc\(\)"):
         noise_kernel(Other(), np.array([1.0]), whole=True)

@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from privsample.distributions.models.glm import LogisticPosteriorDensity, _Envelope
-from privsample.distributions.models.shells import _psi_above, _psi_below, plan
+from privsample.distributions.models.rejection_envelope import _psi_above, _psi_below, plan
 
 
 def rows_of(rng, n, dimension, reach, *, kind="mixed"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
 
 MODEL = CategoricalHMM(states=2, categories=(3, 2), emission_prior=0.7, transition_prior=0.6)
 COUNTS = np.array([[2, 0, 1, 3, 0], [0, 1, 1, 0, 2], [1, 1, 0, 1, 1], [0, 2, 1, 1, 2]], dtype=float)
@@ -113,7 +113,7 @@ def test_histograms_count_records():
 
 def test_projection_is_the_nearest_point(rng):
     rows, totals = rng.normal(1, 3, (6, 4)), np.array([0.0, 1, 2, 5, 9, 40])
-    found = onto_counts(rows, totals)
+    found = project_onto_counts(rows, totals)
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), totals, atol=1e-12)
     for row, total, near in zip(rows[1:], totals[1:], found[1:], strict=True):

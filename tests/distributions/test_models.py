@@ -225,7 +225,7 @@ def test_simulated_records_lie_in_the_domain(model, rng):
     assert records.shape == (500,)
     assert np.array_equal(model.domain.clean(records), records)
     assert model.domain.problems(records) == {"missing": 0, "text": 0, "outside": 0, "fractional": 0}
-    assert model.domain.words
+    assert model.domain.description
     assert model.parameter.isidentifier()
 
 

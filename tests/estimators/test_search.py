@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import privsample as ps
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.errors import BudgetExceeded, RelationMismatch
 from privsample.estimators import candidates
-from privsample.estimators.plan import plan_search
-from privsample.estimators.trials import Task, train_and_score
+from privsample.estimators.search_plan import plan_search
+from privsample.estimators.search_runs import Task, train_and_score
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)
@@ -292,7 +292,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 import privsample as ps
-from privsample.estimators.trials import Task
+from privsample.estimators.search_runs import Task
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":

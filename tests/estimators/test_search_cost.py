@@ -7,8 +7,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, PredefinedSplit, ShuffleSplit, StratifiedKFold
 
 import privsample as ps
-from privsample.estimators.plan import plan_search
-from privsample.estimators.pricing import cross_validation_account, fixed_folds, score_weights, to_full_dataset
+from privsample.estimators.run_account import cross_validation_account, fixed_folds, score_weights, to_full_dataset
+from privsample.estimators.search_plan import plan_search
 from tests.estimators.learners import FITS, NOISE, RUNS, Constant, N, X, Y, private, search
 
 RECORDS = ps.ReplaceOne(n=N)

@@ -143,8 +143,8 @@ def test_attributes_that_cannot_be_stored_are_refused(attributes, error, message
         ({"theta": ["theta"]}, {}, "must differ in name"),
         ({"theta": ["draw"]}, {}, "must differ in name"),
         ({"theta": ["a/b"]}, {}, "names must be"),
-        ({"theta": ["a"]}, {"a": ["x", "y"]}, "coords must label"),
-        ({}, {"a": ["x", "y", "z"]}, "coords must label"),
+        ({"theta": ["a"]}, {"a": ["x", "y"]}, "coords must have one label"),
+        ({}, {"a": ["x", "y", "z"]}, "coords must have one label"),
     ],
 )
 def test_dims_and_coords_that_do_not_fit_are_refused(dims, coords, message):

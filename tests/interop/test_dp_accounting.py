@@ -196,7 +196,7 @@ def test_what_releases_nothing_costs_nothing(event):
         (events.SingleEpochTreeAggregationDpEvent(1.0, 3), None, ValueError, "SingleEpochTree"),
         (events.GaussianDpEvent(0.0), None, ValueError, "noise_multiplier must be"),
         (events.LaplaceDpEvent(np.nan), None, ValueError, "noise_multiplier must be"),
-        (events.RandomizedResponseDpEvent(0.5, 2), None, RelationMismatch, "needs the relation ReplaceOne"),
+        (events.RandomizedResponseDpEvent(0.5, 2), None, RelationMismatch, "randomized response needs ReplaceOne"),
         (events.RandomizedResponseDpEvent(0.0, 2), TEN, ValueError, "noise_parameter"),
         (events.RandomizedResponseDpEvent(np.nan, 2), TEN, ValueError, "noise_parameter"),
         (events.SelfComposedDpEvent(GAUSSIAN, 0), None, ValueError, "at least 1"),

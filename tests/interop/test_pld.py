@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import privsample as ps
-from privsample.accounting.stated.losses import without_excess
+from privsample.accounting.stated.losses import remove_excess_mass
 
 pytest.importorskip("dp_accounting")
 pytest.importorskip("dp_accounting.pld")
@@ -141,15 +141,15 @@ def test_rounding_far_below_zero_is_raised():
 
 
 def test_an_excess_is_taken_from_the_lowest_losses():
-    assert without_excess(np.array([0.1, 0.5, 0.5]), 0.05) == pytest.approx([0.0, 0.45, 0.5])
-    assert without_excess(np.array([0.1, 0.5]), 0.05).tolist() == [0.1, 0.5]
+    assert remove_excess_mass(np.array([0.1, 0.5, 0.5]), 0.05) == pytest.approx([0.0, 0.45, 0.5])
+    assert remove_excess_mass(np.array([0.1, 0.5]), 0.05).tolist() == [0.1, 0.5]
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"losses": [0.0, 0.0], "masses": [0.5, 0.5]}, "losses must rise"),
-        ({"losses": [0.0, 1.0], "masses": [0.5, 0.4]}, "add up to one.*got 0.9; add what is missing to infinity_mass"),
+        ({"losses": [0.0, 0.0], "masses": [0.5, 0.5]}, "losses must be strictly increasing"),
+        ({"losses": [0.0, 1.0], "masses": [0.5, 0.4]}, "sum to 1.*got 0.9; add missing mass to infinity_mass"),
         ({"losses": [0.0, 1.0], "masses": [1.2, -0.2]}, "masses must be probabilities, got -0.2"),
         ({"losses": [0.0, np.inf], "masses": [0.5, 0.5]}, "losses must be finite numbers"),
         ({"losses": [[0.0]], "masses": [1.0]}, "losses must be finite numbers, shape"),
@@ -170,7 +170,7 @@ def test_other_types_are_refused():
 
 def test_a_distribution_without_a_finite_loss_promises_nothing():
     nothing = ps.LossDistribution(losses=[0.0], masses=[0.0], infinity_mass=1 - 1e-10)
-    with pytest.raises(ValueError, match="masses must have a finite loss: nothing is promised"):
+    with pytest.raises(ValueError, match="masses must be positive for some finite loss"):
         ps.LossDistributionAccountant(first=nothing)
 
 

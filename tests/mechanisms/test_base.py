@@ -102,7 +102,7 @@ def test_it_is_calibrated_by_its_declared_parameter():
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
-        ({}, TypeError, r"n must be given to calibrate: NoisyMaximum takes n, draws; scale is what calibrate finds"),
+        ({}, TypeError, r"n must be given to calibrate: NoisyMaximum takes n, draws; calibrate determines scale"),
         ({"n": 3, "size": 4}, TypeError, "size must be left out of calibrate: NoisyMaximum takes n, draws"),
         ({"n": 3, "scale": 4.0}, TypeError, "scale must be left out of calibrate"),
         ({"n": 3, "by": "draws"}, ValueError, "by must be 'scale', got 'draws'"),
@@ -117,7 +117,7 @@ def test_calibrate_names_the_field_that_is_wrong(fields, error, message):
 def test_calibrate_says_where_nothing_is_free():
     with pytest.raises(ValueError, match="by must be left out, DirectPosterior has no free parameter, got 'n'"):
         ps.DirectPosterior.calibrate(model=ps.BetaBernoulli(alpha=6, beta=12), n=40, target=TARGET, by="n")
-    with pytest.raises(TypeError, match="base, score, eta; repetitions is what calibrate finds"):
+    with pytest.raises(TypeError, match="base, score, eta; calibrate determines repetitions"):
         ps.RepeatedSelection.calibrate(target=TARGET)
     with pytest.raises(TypeError, match="base must be a mechanism"):
         ps.RepeatedSelection.calibrate(base=3, target=TARGET)
@@ -134,12 +134,12 @@ def test_no_class_replaces_what_is_final(name):
 def test_what_is_not_described_is_said_to_be_unknown():
     mechanism = NoisyMaximum(n=3, scale=2.0)
     assert mechanism.title == "Noisy maximum"
-    assert "chance" in mechanism.description
+    assert "random" in mechanism.description
     assert mechanism.quantity == "statistic"
     assert NoisyMaximum.examples() == ()
     for hook, message in (
         (mechanism.worst_neighbours, "worst neighbours of NoisyMaximum are not known.*neighbouring_pairs"),
-        (mechanism.code_count, "NoisyMaximum does not promise"),
+        (mechanism.code_count, "NoisyMaximum does not release such"),
         (lambda: Mechanism.for_size(mechanism, 3), "NoisyMaximum does not take records that could be sampled"),
     ):
         with pytest.raises(TypeError, match=message):

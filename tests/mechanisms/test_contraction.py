@@ -44,7 +44,7 @@ def test_the_account_wraps_the_bases():
     assert CHAIN.accountant == contracted(BASE.accountant, noises, constants)
     assert CHAIN.accountant == ContractionAccountant(sensitivity=1.0, noise_stds=(2.0, *noises), constants=constants)
     assert CHAIN.accountant.zcdp < BASE.accountant.zcdp
-    assert "no contraction in 1 of them" in CHAIN.accountant.explain(1e-6)[0].name
+    assert "1 of them without contraction" in CHAIN.accountant.explain(1e-6)[0].name
     further = NoisyContraction(base=CHAIN, steps=[NoisyStep(map=Scaling(factor=0.5), noise_std=1.0)])
     assert further.accountant.constants == (*constants, 0.5)
     assert further.release([0.0, 1.0])["statistic"].shape == (1, 2)

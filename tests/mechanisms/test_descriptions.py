@@ -77,8 +77,8 @@ def test_a_mutant_differs_and_draws_numbers_of_the_same_shape(example):
 def test_worst_neighbours_are_neighbours_that_can_be_drawn_from(mechanism, rng):
     relation = mechanism.accountant.relation
     for case in mechanism.worst_neighbours():
-        assert case.words[0] != case.words[1]
-        assert all(word.strip() for word in case.words)
+        assert case.descriptions[0] != case.descriptions[1]
+        assert all(word.strip() for word in case.descriptions)
         datasets = [build() for build in case.datasets]
         if np.ndim(datasets[0]) if isinstance(datasets[0], np.ndarray) else isinstance(datasets[0], tuple):
             check_records_or_statistics(mechanism, relation, datasets)
@@ -105,7 +105,7 @@ def test_words(mechanism):
     assert mechanism.description.endswith(".")
     assert mechanism.quantity
     assert "\n" not in mechanism.title + mechanism.description + mechanism.quantity
-    assert str(mechanism.accountant.relation.words)
+    assert str(mechanism.accountant.relation.description)
 
 
 @each_mechanism
@@ -184,7 +184,7 @@ def test_names_of_examples_differ_and_belong_to_their_class(monkeypatch):
         home.catalogue()
     monkeypatch.setattr(GaussianMechanism, "examples", classmethod(lambda cls: examples))
     home._examples_of.cache_clear()
-    with pytest.raises(TypeError, match=r"GaussianMechanism\.examples\(\) must give"):
+    with pytest.raises(TypeError, match=r"GaussianMechanism\.examples\(\) must return"):
         home.catalogue()
     monkeypatch.undo()
     home._examples_of.cache_clear()

@@ -172,7 +172,7 @@ def test_a_release_checks_its_parts(release):
 
 
 def test_statements_speak_of_the_account(release):
-    assert release.account.relation.words in release.statement()
+    assert release.account.relation.description in release.statement()
     assert release.statement(1e-3) != release.statement(1e-9)
 
 

@@ -211,5 +211,5 @@ def test_chains_give_one_draw_each(monkeypatch, rng):
     assert np.allclose(release["intercept"], [21.0, 43.5])
     assert notes.facts == {"largest R-hat": 1.0}
     assert asked["weight"] == 0.5
-    assert np.linalg.norm(asked["rows"], axis=1).max() <= mechanism.accountant.reach * (1 + 1e-12)
+    assert np.linalg.norm(asked["rows"], axis=1).max() <= mechanism.accountant.scaled_row_norm * (1 + 1e-12)
     assert Assumption.CONVERGED_CHAIN in release.account.assumptions

@@ -176,7 +176,7 @@ def test_pymc_sees_it_once_it_is_registered():
     assert spec_of(Seen) == spec
     assert spec.width(MODEL) == 1
     assert not spec.separate_copies(MODEL)
-    with pytest.raises(ValueError, match="has a specification already"):
+    with pytest.raises(ValueError, match="already has another specification"):
         ps.register_pymc(Seen, replace(spec, parameters={"mean": 0}))
     with pytest.raises(TypeError, match="must be a subclass of Model"):
         ps.register_pymc(int, spec)

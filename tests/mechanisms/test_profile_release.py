@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.steps.channels import Sampler, whole_units, written_exactly
+from privsample.distributions.steps.channels import Sampler, is_multiple_of_unit, round_to_units
 from privsample.errors import SchemaError
 from privsample.mechanisms.profiles.base import positions
 
@@ -24,15 +24,15 @@ CLASSES = (ps.SmoothCategorical, ps.SmoothOneBit, ps.OneBitCluster, ps.LocalResp
 
 def test_whole_units():
     rng = np.random.default_rng(1)
-    made = whole_units(rng.dirichlet(np.full(7, 0.2), (50, 7)))
-    assert written_exactly(made)
+    made = round_to_units(rng.dirichlet(np.full(7, 0.2), (50, 7)))
+    assert is_multiple_of_unit(made)
     for row in made[:3].reshape(-1, 7):
         assert sum(map(Fraction, row)) == 1
-    assert not written_exactly(np.array([[0.1, 0.9], [0.5, 0.5]]))
-    assert not written_exactly(np.array([[0.5, 0.25], [0.5, 0.5]]))
-    assert not written_exactly(np.array([[1.5, -0.5], [0.5, 0.5]]))
+    assert not is_multiple_of_unit(np.array([[0.1, 0.9], [0.5, 0.5]]))
+    assert not is_multiple_of_unit(np.array([[0.5, 0.25], [0.5, 0.5]]))
+    assert not is_multiple_of_unit(np.array([[1.5, -0.5], [0.5, 0.5]]))
     full = np.array([[0.0, 1 / 3, 1 / 3 + 2**-40, 1 / 3], [0, 1, 0, 0], [0, 0, 1, 0], [0.1, 0.3, 0.6, 0]])
-    assert written_exactly(whole_units(full))
+    assert is_multiple_of_unit(round_to_units(full))
 
 
 class Ticks:
@@ -47,7 +47,7 @@ class Ticks:
 
 
 def test_the_sampler_follows_the_matrix_to_the_last_bit():
-    matrices = whole_units(np.array([[[0.2, 0.0, 0.3, 0.1, 0.4]] * 5]))
+    matrices = round_to_units(np.array([[[0.2, 0.0, 0.3, 0.1, 0.4]] * 5]))
     sums = np.cumsum(matrices[0, 1])
     edge = np.array([0.0, sums[0] - 2**-53, sums[0], sums[2] - 2**-53, sums[2], sums[3], 1 - 2**-53])
     drawn = Sampler(matrices).draw(np.zeros(7, dtype=int), np.ones(7, dtype=int), Ticks(edge))
@@ -167,7 +167,7 @@ def test_loading_checks_every_edge():
     release = ps.SmoothOneBit(graph=BITS, epsilon=0.3).release({"profile": 0, "symbol": [0, 1, 1]})
     document = json.loads(release.to_json())
     document["mechanism"]["matrices"] = np.tile(np.eye(2), (2, 1, 1)).tolist()
-    with pytest.raises(ValueError, match=r"edge \(0, 1\) is not kept"):
+    with pytest.raises(ValueError, match=r"on edge \(0, 1\) the privacy loss"):
         ps.Release.from_json(json.dumps(document))
     document["mechanism"]["matrices"] = [[[0.9, 0.1], [0.1, 0.9]]] * 2
     with pytest.raises(ValueError, match="multiples of 2"):
@@ -206,6 +206,6 @@ def test_a_graph_is_asked_for():
 
 def test_one_of_a_thing_is_said_in_the_singular():
     graph = ps.ProfileGraph(profiles=[[0.5, 0.5], [0.4, 0.6]], edges=[(0, 1)])
-    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).words
+    assert "(2 profiles with 1 edge)" in ps.ProfileEdge(graph=graph).description
     one = ps.DirectPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=1)
     assert one.validate([1]).title.startswith("1 record, expected")

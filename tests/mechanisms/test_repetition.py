@@ -9,7 +9,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample._value import frozen_value
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.errors import NumericalFailure, SchemaError, UnreachableTarget
 from privsample.mechanisms.base import Mechanism
 

@@ -118,8 +118,8 @@ def test_the_curator_hears_what_the_rule_changes():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"public_tail": 3}, "go together"),
-        ({"public": PublicRecords(rows=np.ones((1, 2)), targets=np.ones(1))}, "go together"),
+        ({"public_tail": 3}, "must be given together"),
+        ({"public": PublicRecords(rows=np.ones((1, 2)), targets=np.ones(1))}, "must be given together"),
         (
             {"public_tail": 1, "public": PublicRecords(rows=np.ones((1, 3)), targets=np.ones(1))},
             "public rows must have 2 features, got 3",

@@ -219,7 +219,7 @@ def test_draws_of_chains_are_those_of_the_exact_route(name, rng):
     assert "sum of clipped records" in exact.method
     assert exact[model.parameter].mean() == pytest.approx(float(distribution.mean), abs=0.05 * spread)
     plain = statistics.draw(5, plug_in=True, rng=rng)
-    assert plain.method == "plug-in: the noise, and that records were clipped, were left out of account"
+    assert plain.method == "plug-in: the noise and the clipping of records are ignored"
 
 
 def test_the_examples_of_clipped_releases():

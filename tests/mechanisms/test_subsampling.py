@@ -198,7 +198,7 @@ def test_calibration():
     ("build", "error", "words"),
     [
         (lambda: Subsampled(base=SUM.accountant, scheme=PoissonSampling(rate=0.1)), TypeError, "must be a mechanism"),
-        (lambda: Subsampled(base=SUM, scheme=0.1), TypeError, "sampling schemes"),
+        (lambda: Subsampled(base=SUM, scheme=0.1), TypeError, "scheme must be"),
         (lambda: Subsampled(base=SUM, scheme=WithoutReplacement(n=9, m=3)), RelationMismatch, "n=3"),
         (
             lambda: Subsampled(base=GaussianMechanism(sensitivity=1, noise_std=1), scheme=PoissonSampling(rate=0.1)),

@@ -134,7 +134,7 @@ def far_from_zero(low, high):
 
 @pytest.mark.parametrize("build", FAR)
 def test_no_record_moves_a_sum_by_more_than_is_charged_because_sums_are_rounded(build):
-    with pytest.raises(ValueError, match="rounding would move the sum of 1,000,000 records"):
+    with pytest.raises(ValueError, match="rounding would change the sum of 1,000,000 records"):
         build(1.7e9, 1.7e9 + 0.1, 1_000_000)
     low, high, n = 1.7e6, 1.7e6 + 40.0, 100_000
     build(low, high, n)
@@ -160,7 +160,7 @@ def test_no_record_moves_a_sum_by_more_than_is_charged_because_sums_are_rounded(
     ],
 )
 def test_no_sum_of_records_overflows(build):
-    with pytest.raises(ValueError, match=r"would overflow for .* records; take a smaller unit"):
+    with pytest.raises(ValueError, match=r"would overflow for .* records; use a smaller unit"):
         build()
 
 
@@ -277,7 +277,7 @@ def test_statements_speak_of_what_a_neighbour_changes():
     removed = LaplaceAccountant(sensitivity=1, scale=1)
     from privsample import privacy_statement
 
-    assert "when one record is added or removed" in privacy_statement(removed, 0.0)
+    assert "When one record is added or removed" in privacy_statement(removed, 0.0)
     assert "plus at most 1.01e-6 (delta)" in privacy_statement(removed, 1.0000004e-6)
     assert "is replaced by another" in privacy_statement(removed.to(ReplaceOne(n=9)), 0.0)
 
@@ -291,5 +291,5 @@ def test_statements_speak_of_what_a_neighbour_changes():
 ])  # fmt: skip
 def test_what_knows_its_records_does_not_take_groups_for_one_of_them(made, relation):
     """The noise is priced for one record: a relation about three would promise what was not paid for."""
-    with pytest.raises(ValueError, match=r"members = 3; accountant.group\(3\) prices groups"):
+    with pytest.raises(ValueError, match=r"members = 3; use accountant.group\(3\) for groups"):
         made(relation)

@@ -116,7 +116,7 @@ def test_a_maximum_over_the_grid_alone_misses_the_kink(monkeypatch):
 
 def test_the_largest_gaps_are_those_of_the_paper():
     """Order 5, d = 15, c = 0.3: the kink lies at the asymptote, where the value is known without a search."""
-    kink = float(FIFTEEN._account(1.0).asymptote(FIFTEEN.order))
+    kink = float(FIFTEEN._account(1.0).rdp_limit(FIFTEEN.order))
     assert kink - FIFTEEN._lower(kink) == pytest.approx(1.4737, abs=1e-4)
     sentence = bernoulli._figure([FIFTEEN], 1).sentence
     assert "differ by at most 1.47 nats (at ε = 11.4" in sentence

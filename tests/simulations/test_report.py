@@ -159,12 +159,20 @@ def test_costs_in_words():
 @pytest.mark.parametrize(
     ("mechanism", "title", "words"),
     [
-        (ps.DirectPosterior(model=ps.GammaPoisson(shape=3, rate=2, upper=5), n=N), "the mean count", "(the posterior)"),
-        (ps.DirectPosterior(model=ps.GammaExponential(shape=3, rate=2, upper=5), n=N), "the rate", "(the posterior)"),
-        (ps.DirectPosterior(model=NORMAL, n=N), "Direct posterior of the mean", "the mean (the posterior)"),
-        (ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3), "the share of ones", "counts 30 % of a full one"),
+        (
+            ps.DirectPosterior(model=ps.GammaPoisson(shape=3, rate=2, upper=5), n=N),
+            "the mean count",
+            "the posterior belief",
+        ),
+        (
+            ps.DirectPosterior(model=ps.GammaExponential(shape=3, rate=2, upper=5), n=N),
+            "the rate",
+            "the posterior belief",
+        ),
+        (ps.DirectPosterior(model=NORMAL, n=N), "Direct posterior of the mean", "the posterior belief about the mean"),
+        (ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3), "the share of ones", "counts 30 % of its full weight"),
         (ps.ConcentratedPosterior(model=BETA, n=N, prior_weight=5), "the share of ones", "counts 5 times"),
-        (ps.BetaQuery(**QUERY), "Mean of a bounded column", "counts 100 % of a full one"),
+        (ps.BetaQuery(**QUERY), "Mean of a bounded column", "counts 100 % of its full weight"),
         (ps.BetaQuery(**QUERY, prior_weight=2), "Mean of a bounded column", "counts 2 times"),
         (ps.BetaQuery(**QUERY, prior_weight=2, data_weight=0.5), "Mean of", "a weakened belief"),
         (COUNT, "Statistic with Gaussian noise", "standard deviation 3"),
@@ -183,7 +191,7 @@ def test_a_new_mechanism_has_a_name_before_it_has_words():
         accountant = _statistic = _draw = None
 
     assert NoisyMedian().title == "Noisy median"
-    assert "chance" in NoisyMedian().description
+    assert "random" in NoisyMedian().description
 
 
 @pytest.mark.browser

@@ -1,1 +1,1 @@
-"""From the distribution of a loss to its curves: integrals without cancellation, dominating masses, conversions."""
+"""Numerical tools for privacy curves and Rényi curves: quadrature, discretization, tables and conversions."""

@@ -12,7 +12,9 @@ from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.curves.conversion import Curve
 
 _ULP = float(np.finfo(np.float64).eps)
-_POINTS, _WEIGHTS = (0.5 * (x + shift) for x, shift in zip(np.polynomial.legendre.leggauss(12), (1.0, 0.0), strict=True))
+_POINTS, _WEIGHTS = (
+    0.5 * (x + shift) for x, shift in zip(np.polynomial.legendre.leggauss(12), (1.0, 0.0), strict=True)
+)
 _NARROW = 0.5  # panels up to this width, times the order, are integrated by Gauss and Legendre's rule: no cancellation
 _PADDING, _ROUNDING = 1e-11, 2e-14
 _STEPS = np.array([1.0, 1 / 8, 8.0])
@@ -77,9 +79,7 @@ def _panel(rate: FloatArray, width: FloatArray, *, growing: bool) -> tuple[Float
     return level, slope
 
 
-def _tail(
-    chords: CurveChords, s: FloatArray, ceiling: Curve, max_divergence: float, order_limit: float
-) -> FloatArray:
+def _tail(chords: CurveChords, s: FloatArray, ceiling: Curve, max_divergence: float, order_limit: float) -> FloatArray:
     """log of the integral beyond each node: delta(e) <= e^(t (R_(t+1) - e)) for any t in (s, order_limit - 1)."""
     ended = np.isneginf(chords.log_delta) | (chords.nodes >= max_divergence)
     if np.isfinite(max_divergence):  # the last node is the end

@@ -1,4 +1,4 @@
-"""From Rényi curves to (epsilon, delta), minimised over a continuous order, and roots that end on the safe side."""
+"""Conversion of Rényi curves to (epsilon, delta), minimized over a continuous order, and root finding for curves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ from privsample.errors import NumericalFailure
 
 Curve = Callable[[FloatArray], FloatArray]
 PointCurve = Callable[[float], float]
-_TRIED = 300
-_ENDLESS = 1e100  # the value of infinity in a search
-_BESIDE = 2e-6  # more than Brent's method leaves undecided in log(order - 1)
-_PADDING = 2e-15  # of the terms: more than rounding can take away
+_HIGHER_ORDERS = 300  # orders at which `HigherOrders` evaluates a bound
+_SEARCH_INFINITY = 1e100  # replaces +inf in a search, which needs finite values
+_KINK_STEP = 2e-6  # larger than the tolerance of Brent's method in log(order - 1)
+_PADDING = 2e-15  # bounds the rounding error of a conversion, relative to its terms
 
 
-def least(objective: Curve, order_limit: float) -> float:
-    """The least of objective(orders) over (1, order_limit): a scan of log(order - 1), then Brent around its best point.
+def minimize_over_orders(objective: Curve, order_limit: float) -> float:
+    """Minimize objective(orders) over (1, order_limit) by a scan of log(order - 1) and Brent's method around its best.
 
-    Every order gives a valid bound, so a missed minimum only loosens. Raises: NumericalFailure, on NaN.
+    Every order gives a valid bound, so a missed minimum loosens the result and keeps it valid. Raises NumericalFailure
+    if the objective is NaN.
     """
     if not order_limit > 1.0:
         return np.inf
@@ -27,38 +28,38 @@ def least(objective: Curve, order_limit: float) -> float:
 
     top = 40.0 if np.isinf(order_limit) else np.log(order_limit - 1.0)
     x = np.sort(np.append(np.linspace(-25.0, top, 40), top - np.ldexp(1.0, -np.arange(1, 40, 3))))
-    values = _at(objective, x, order_limit)
+    values = _evaluate(objective, x, order_limit)
     at = int(values.argmin())
     if np.isinf(values[at]):
         return float(values[at])
     around = (x[max(at - 1, 0)], x[min(at + 1, len(x) - 1)])
     found = minimize_scalar(
-        lambda y: min(float(_at(objective, np.array([y]), order_limit)[0]), _ENDLESS),
+        lambda y: min(float(_evaluate(objective, np.array([y]), order_limit)[0]), _SEARCH_INFINITY),
         bounds=around,
         method="bounded",
         options={"xatol": 1e-7},
     )
-    if not found.fun < _ENDLESS:
+    if not found.fun < _SEARCH_INFINITY:
         return float(values[at])
     return min(float(values[at]), float(found.fun), _at_kink(objective, float(found.x), order_limit))
 
 
 def _at_kink(objective: Curve, x: float, order_limit: float) -> float:
-    """The objective where the lines through two points on either side of x meet: exact next to a kink.
+    """Evaluate the objective where the lines through two points on either side of x meet, which is exact at a kink.
 
-    A Rényi curve by chords has kinks, and Brent's method finds the least value there only to its own tolerance in x.
+    A Rényi curve by chords has kinks; at a minimum in a kink, Brent's method is accurate only to its tolerance in x.
     """
-    h = _BESIDE
-    a, b, c, d = _at(objective, x + h * np.array([-2.0, -1.0, 1.0, 2.0]), order_limit)
+    h = _KINK_STEP
+    a, b, c, d = _evaluate(objective, x + h * np.array([-2.0, -1.0, 1.0, 2.0]), order_limit)
     if not (np.isfinite([a, b, c, d]).all() and b - a < d - c):
         return np.inf
     left, right = b - a, d - c
     step = np.clip((c - b - left - right) / (left - right), -2.0, 2.0)
-    return float(_at(objective, np.array([x + h * step]), order_limit)[0])
+    return float(_evaluate(objective, np.array([x + h * step]), order_limit)[0])
 
 
-def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
-    """objective at orders 1 + e^x; +inf where they are not inside (1, order_limit)."""
+def _evaluate(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
+    """The objective at orders 1 + e^x; +inf for orders outside (1, order_limit)."""
     orders = 1.0 + np.exp(x)
     inside = (orders > 1.0) & (orders < order_limit)
     values = np.full_like(x, np.inf)
@@ -69,61 +70,61 @@ def _at(objective: Curve, x: FloatArray, order_limit: float) -> FloatArray:
 
 
 def log_delta_at(orders: FloatArray, renyi: FloatArray, epsilon: float) -> FloatArray:
-    """log delta at epsilon from the divergence at each order. Kind: upper bound.
+    """Logarithm of delta at epsilon from the Rényi divergence at each order, rounded up. Kind: upper bound.
 
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12 (Papernot and Steinke 2022, Lemma 14).
+    Canonne, Kamath and Steinke 2020, Proposition 12; Papernot and Steinke 2022, Lemma 14.
     """
     s = orders - 1.0
     with np.errstate(over="ignore"):
         padding = _PADDING * (s * (renyi + abs(epsilon)) + np.log(orders))
-        return s * (renyi - epsilon) - np.log(orders) + s * _log_share(orders) + padding
+        return s * (renyi - epsilon) - np.log(orders) + s * _log1m_inverse(orders) + padding
 
 
 def epsilon_at(orders: FloatArray, renyi: FloatArray, log_delta: float) -> FloatArray:
-    """The epsilon of this log delta from the divergence at each order. Kind: upper bound. Source: as log_delta_at."""
+    """Epsilon at a given log delta from the Rényi divergence at each order, by the theorem of `log_delta_at`."""
     s = orders - 1.0
     padding = _PADDING * (renyi + (1.0 + np.log(orders) - log_delta) / s)
-    return renyi + _log_share(orders) - (log_delta + np.log(orders)) / s + padding
+    return renyi + _log1m_inverse(orders) - (log_delta + np.log(orders)) / s + padding
 
 
 def log_delta_from_renyi(curve: Curve, order_limit: float, epsilon: float) -> float:
-    """log delta at epsilon of a mechanism with this Rényi curve, by its best order. Kind: upper bound."""
-    e = float(np.clip(epsilon, -1e250, 1e250))  # its product with an order stays finite
-    return min(least(lambda orders: log_delta_at(orders, curve(orders), e), order_limit), 0.0)
+    """Logarithm of delta at epsilon from a Rényi curve, minimized over the order. Kind: upper bound."""
+    e = float(np.clip(epsilon, -1e250, 1e250))  # so that its product with an order is finite
+    return min(minimize_over_orders(lambda orders: log_delta_at(orders, curve(orders), e), order_limit), 0.0)
 
 
 def epsilon_from_renyi(curve: Curve, order_limit: float, log_delta: float) -> float:
-    """The least epsilon at which a mechanism with this Rényi curve has this log delta. Kind: upper bound."""
-    return max(least(lambda orders: epsilon_at(orders, curve(orders), log_delta), order_limit), 0.0)
+    """Epsilon at a given log delta from a Rényi curve, minimized over the order. Kind: upper bound."""
+    return max(minimize_over_orders(lambda orders: epsilon_at(orders, curve(orders), log_delta), order_limit), 0.0)
 
 
-def _log_share(orders: FloatArray) -> FloatArray:
-    """log((order - 1)/order)."""
+def _log1m_inverse(orders: FloatArray) -> FloatArray:
+    """log((order - 1)/order), by log1p for large orders, where the quotient is near 1."""
     return np.where(orders < 2.0, np.log(orders - 1.0) - np.log(orders), np.log1p(-1.0 / np.maximum(orders, 2.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class HigherOrders:
-    """A Rényi bound at many orders below a limit, and the least value at each of them or higher."""
+    """The smallest value of a Rényi bound at or above each of many orders below the order limit."""
 
     orders: FloatArray
     least: FloatArray
 
     @staticmethod
     def of(bound: Curve, order_limit: float) -> "HigherOrders":
-        """Of one bound: computed once for all the orders that are then asked for."""
+        """Evaluate a bound at 300 orders and take the running minimum from above."""
         top = 1e6 if np.isinf(order_limit) else (order_limit - 1.0) * (1 - 1e-9)
-        orders = 1.0 + np.geomspace(top * 1e-9, top, _TRIED)
+        orders = 1.0 + np.geomspace(top * 1e-9, top, _HIGHER_ORDERS)
         return HigherOrders(orders, np.minimum.accumulate(np.append(bound(orders), np.inf)[::-1])[::-1])
 
 
-def closed(
+def monotone_bound(
     bound: Curve, orders: FloatArray, order_limit: float, max_divergence: float, higher: HigherOrders
 ) -> FloatArray:
-    """The bound at each order or, where less, `higher` at some higher one; at most `max_divergence`.
+    """Tighten a Rényi bound by its values at higher orders and by the max divergence; +inf from `order_limit` on.
 
-    +inf from `order_limit` on. Source: Rényi divergences do not decrease in the order (Van Erven and Harremos 2014,
-    Theorem 3; Papernot and Steinke 2022, Remark 5).
+    Valid because Rényi divergences do not decrease in the order (Van Erven and Harremoës 2014, Theorem 3; Papernot and
+    Steinke 2022, Remark 5).
     """
     at = np.ravel(orders)
     inside = at < order_limit
@@ -134,7 +135,7 @@ def closed(
 
 
 def epsilon_of_curve(log_delta: PointCurve, goal: float) -> float:
-    """The least epsilon >= 0 found at which log delta is at most `goal`; +inf where there is none."""
+    """The smallest epsilon >= 0 found at which log delta is at most `goal`; +inf if there is none."""
     if log_delta(0.0) <= goal:
         return 0.0
     root = crossing(lambda e: log_delta(e) - goal, start=1.0)
@@ -142,9 +143,10 @@ def epsilon_of_curve(log_delta: PointCurve, goal: float) -> float:
 
 
 def crossing(excess: Callable[[float], float], start: float) -> float:
-    """Where a decreasing function on (0, inf) crosses zero, to about 1e-13 relative; `start` > 0 sets the scale.
+    """The zero of a decreasing function on (0, inf), to a relative accuracy of about 1e-13.
 
-    Returns 0.0 where it is not above zero for any positive argument tried, +inf where it never falls below.
+    The search starts at `start` > 0. Returns 0.0 if the function is not positive at any argument tried, +inf if it is
+    never negative.
     """
     from scipy.optimize import brentq
 
@@ -166,9 +168,10 @@ def crossing(excess: Callable[[float], float], start: float) -> float:
 
 
 def safe_side(holds: Callable[[float], bool], start: float, *, upward: bool) -> float:
-    """The first of start, start (1 +- 1e-13), start (1 +- 2e-13), ... where `holds` is true.
+    """The first of start, start (1 +- 1e-13), start (1 +- 2e-13), ... at which `holds` is true.
 
-    Returns +inf (upward) or 0.0 (downward) when a hundred doublings found none.
+    A root is accurate to about 1e-13 only; the step makes the reported value valid. Returns +inf (upward) or 0.0
+    (downward) if a hundred doublings find no such value.
     """
     if not np.isfinite(start):
         return np.inf if upward else 0.0
@@ -181,9 +184,9 @@ def safe_side(holds: Callable[[float], bool], start: float, *, upward: bool) -> 
 
 
 def least_epsilon(log_curve: Curve, approx_log_delta: Curve, log_delta: float) -> float:
-    """The least epsilon >= 0 at which a decreasing log privacy curve is at most `log_delta`.
+    """The smallest epsilon >= 0 at which a decreasing log privacy curve is at most `log_delta`, rounded up.
 
-    The search starts from the root of `approx_log_delta`, which lies slightly below the curve.
+    The search starts at the root of `approx_log_delta`, which is cheaper and lies slightly below the curve.
     """
     if approx_log_delta(np.zeros(1))[0] <= log_delta and log_curve(np.zeros(1))[0] <= log_delta:
         return 0.0

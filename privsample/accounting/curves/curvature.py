@@ -1,9 +1,11 @@
-"""Rényi divergences as integrals of the log normalizer's curvature along one coordinate, without cancellation.
+"""Rényi divergences in exponential families, as integrals of the log normalizer's second derivative.
 
-With G(t) the log normalizer on the line from Q (t = 0) to P (t = 1), the divergence of order a is the integral of
-t G''(t) over [0, 1] plus that of (a - t)/(a - 1) G''(t) over [1, a]. Proof: docs/notes/posterior.md, section 1.
+Let G(t) be the log normalizer on the line of natural parameters from Q (t = 0) to P (t = 1). The divergence of order a
+is the integral of t G''(t) over [0, 1] plus the integral of (a - t)/(a - 1) G''(t) over [1, a]: positive terms, so that
+nothing cancels (posterior.md, section 1).
 
-Results are rounded up for `base` and `step` as they are: whoever rounds those must round them to the safe side.
+Results are rounded up for the given `base` and `step`. A caller that rounds these parameters must round them in the
+direction that increases the divergence.
 """
 
 from collections.abc import Callable
@@ -16,18 +18,18 @@ from privsample.errors import NumericalFailure
 
 Curvature = Callable[[FloatArray], FloatArray]
 _BERNOULLI = (43867 / 798, -3617 / 510, 7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)  # B_18 ... B_2
-_SERIES_FROM, _BLOCK = 10.0, 16384  # a block stays in the processor's cache
-_LONGEST = 1e300  # a first panel
+_SERIES_FROM, _BLOCK = 10.0, 16384  # first argument of the asymptotic series; block size that fits the cache
+_LONGEST = 1e300  # largest length of a first panel
 _ULP = float(np.finfo(np.float64).eps)
-# In units of 2^-53: nodes, curvatures and sums lose 6 (the most in 30,000 random settings against 130 digits), the rest
-# is for sums of many releases.
+# The rounding error of nodes, curvatures and sums is at most 6 units of 2^-53 (the largest in 30,000 random settings
+# against 130 digits); the remaining units cover sums over many releases (posterior.md, section 1, "All else").
 _UP = 1.0 + 64 * 2.0**-53
-_WHOLE, _UNDERFLOW = 2.0**53, 1e-322
+_WHOLE, _UNDERFLOW = 2.0**53, 1e-322  # orders above 2^53 are integers, so that order - 1 is rounded
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def trigamma(u: FloatArray) -> FloatArray:
-    """Curvature of log Gamma, u > 0, to 1e-15: its asymptotic series from 10 on, ten steps of its recurrence below."""
+    """Second derivative of log Gamma at u > 0, to 1e-15: asymptotic series from 10 on, recurrence below 10."""
     flat = np.ravel(u)
     result = np.empty_like(flat)
     for start in range(0, len(flat), _BLOCK):
@@ -36,7 +38,7 @@ def trigamma(u: FloatArray) -> FloatArray:
 
 
 def _trigamma(u: FloatArray) -> FloatArray:
-    """In place as far as it goes: this is where the Rényi curves of posteriors spend their time."""
+    """Compute with in-place operations, because Rényi curves of posteriors spend most of their time here."""
     small = u < _SERIES_FROM
     inverse = 1.0 / np.where(small, u + _SERIES_FROM, u)
     square, series = inverse * inverse, np.full_like(u, _BERNOULLI[0])
@@ -49,7 +51,7 @@ def _trigamma(u: FloatArray) -> FloatArray:
     series *= inverse
     below, rest = u[small], series[small]
     with np.errstate(over="ignore", divide="ignore"):
-        for k in range(int(_SERIES_FROM) - 1, -1, -1):  # the least terms first
+        for k in range(int(_SERIES_FROM) - 1, -1, -1):  # smallest terms first, which keeps the rounding error small
             term = below + k
             term *= term
             rest += np.divide(1.0, term, out=term)
@@ -57,22 +59,26 @@ def _trigamma(u: FloatArray) -> FloatArray:
     return series
 
 
-def _along(
+def _weighted_integral(
     base: FloatArray,
     step: FloatArray,
     length: FloatArray,
     weight: Callable[[FloatArray], FloatArray],
     curvature: Curvature,
 ) -> FloatArray:
-    """Integral over s in [0, length] of weight(s) step^2 curvature(base + step s), panels doubling from base/step.
+    """Integral over s in [0, length] of weight(s) step^2 curvature(base + step s), shape (rows,).
 
-    base, step, length: (rows, 1); weight and curvature map (rows, points) to the same shape. Returns (rows,).
+    Panels double in width from base/step on, so that the pole of the curvature is one panel length away from each.
+    `base`, `step` and `length` have shape (rows, 1); `weight` and `curvature` map (rows, points) to the same shape.
     """
     with np.errstate(over="ignore", divide="ignore"):
         unit = np.minimum(base / step, _LONGEST)
         most = float(np.max(length / unit))
     if not most <= _LONGEST:
-        raise NumericalFailure("a prior is so small beside a record's step that no Rényi curve is known")
+        raise NumericalFailure(
+            "the ratio of a record's contribution to the prior exceeds 1e300, so that no Rényi curve can be computed; "
+            "use a larger prior"
+        )
     count = int(np.ceil(np.log2(most + 1.0))) + 1
     edges = np.minimum(unit * (np.exp2(np.arange(count + 1)) - 1.0), length)
     half = np.diff(edges, axis=1)[:, :, None] / 2
@@ -80,34 +86,38 @@ def _along(
     values = weight(s) * curvature(base + step * s)
     total = (values * (half * _WEIGHTS).reshape(len(base), -1)).sum(axis=1)
     width = step[:, 0]
-    result: FloatArray = width * (width * total)  # the square alone could underflow
+    result: FloatArray = width * (width * total)  # in this order, because width * width alone could underflow
     return result
 
 
 def rising(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
-    """What a coordinate adds that is base + step under P and base under Q, at orders 1 + s; all of shape (rows, 1).
+    """Rényi divergence of order 1 + s from a coordinate that is base + step under P and base under Q, rounded up.
 
-    Rounded up.
+    All arguments have shape (rows, 1); the result has shape (rows,).
     """
-    near = _along(base, step, np.ones_like(s), lambda t: t, curvature)
-    return (near + _along(base + step, step, s, lambda t: (s - t) / s, curvature)) * _UP
+    near = _weighted_integral(base, step, np.ones_like(s), lambda t: t, curvature)
+    return (near + _weighted_integral(base + step, step, s, lambda t: (s - t) / s, curvature)) * _UP
 
 
-def _least_blend(base: FloatArray, s: FloatArray, step: FloatArray) -> FloatArray:
-    """base - s * step, rounded down; it all but cancels near the order limit, so the product is formed exactly."""
+def _mixture_rounded_down(base: FloatArray, s: FloatArray, step: FloatArray) -> FloatArray:
+    """base - s * step, rounded down (posterior.md, section 1, "The blend").
+
+    The difference cancels near the order limit. The product is therefore formed exactly, with its rounding error, and
+    the result is rounded down, because the divergence decreases in it.
+    """
     product, lost = exact_product(s, step)
-    lost = lost + (s > _WHOLE) * product * _ULP  # an order beyond, less one, is rounded itself
+    lost = lost + (s > _WHOLE) * product * _ULP  # rounding error of order - 1 for orders above 2^53
     return ((base - product) - lost) * (1.0 - 2 * _ULP) - _UNDERFLOW
 
 
 def falling(s: FloatArray, base: FloatArray, step: FloatArray, curvature: Curvature) -> FloatArray:
-    """What a coordinate adds that is base under P and base + step under Q, rounded up.
+    """Rényi divergence of order 1 + s from a coordinate that is base under P and base + step under Q, rounded up.
 
-    +inf where the blend of the two, base - s * step, is not positive or cannot be told from zero.
+    The result is +inf if base - s * step, the coordinate of the mixture p^a q^(1-a), is not known to be positive.
     """
-    blend = _least_blend(base, s, step)
+    blend = _mixture_rounded_down(base, s, step)
     valid = blend > 0
-    near = _along(base, step, np.ones_like(s), lambda t: 1.0 - t, curvature)
+    near = _weighted_integral(base, step, np.ones_like(s), lambda t: 1.0 - t, curvature)
     safe, length = np.where(valid, blend, base), np.where(valid, s, 1.0)
-    far = _along(safe, step, length, lambda t: t / length, curvature)
+    far = _weighted_integral(safe, step, length, lambda t: t / length, curvature)
     return np.where(valid[:, 0], (near + far) * _UP, np.inf)

@@ -1,4 +1,4 @@
-"""Integrals of many log-concave functions at once, in log space, with the error that was left."""
+"""Integrals of many log-concave functions at once, in log space, with an error bound (posterior.md, section 2)."""
 
 from collections.abc import Callable
 
@@ -11,31 +11,35 @@ from privsample.errors import NumericalFailure
 Rows = NDArray[np.intp]
 LogFunctions = Callable[[Rows, FloatArray], FloatArray]
 
-DROP = 60.0  # beyond where the integrand has fallen by e^-60 only a bounded tail is left
+DROP = 60.0  # the support ends where the integrand is e^-60 of its peak; the tail beyond is bounded and added
 _FINE, _COARSE = np.polynomial.legendre.leggauss(20), np.polynomial.legendre.leggauss(14)
 _NODES = np.concatenate([_FINE[0], _COARSE[0]]) + 1.0
-_SETTLED, _RELATIVE_ERROR = 1e-12, 1e-11
+_SETTLED, _RELATIVE_ERROR = 1e-12, 1e-11  # agreement of the two rules; rounding error of the sums, added at the end
 _MOST_PANELS = 500_000
 _HALVINGS = np.ldexp(1.0, -np.arange(56))
 
 
 def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None) -> FloatArray:
-    """log of the integrals of f_0 ... f_(rows-1) over (0, inf), rounded up; each log-concave and falling to zero.
+    """Logarithms of the integrals over (0, inf) of log-concave functions f_0 ... f_(rows-1) that decrease to zero.
 
-    `log_f(at, u)` gives log f_at[i](u[i]) for row numbers `at`, shape (k,), and positive `u`, shape (k, points); f may
-    vanish at 0. With `ends`, positive and of shape (rows,), each integral is over (0, end). Panels are halved until two
-    Gauss-Legendre rules agree; each result adds their remaining difference, a bound on the dropped tails
-    (log-concavity) and a relative 1e-11.
-    Raises: NumericalFailure, where a support is not found, or ends beyond 2^992, or the two rules go on to disagree.
+    `log_f(at, u)` returns log f_at[i](u[i]) for row numbers `at`, shape (k,), and positive `u`, shape (k, points); f
+    may be 0 at 0. With `ends`, positive and of shape (rows,), each integral is over (0, end). Panels are halved until
+    two Gauss-Legendre rules agree. The result is rounded up: it adds the difference of the two rules, a bound on the
+    tails beyond the support (by log-concavity) and a relative 1e-11.
+
+    Raises NumericalFailure if a support is not found or ends beyond 2^992, or if the two rules do not agree.
     """
-    low, mode, high, peak = _support(log_f, _everywhere(rows) if ends is None else _up_to(ends))
-    nowhere = np.isneginf(peak)
-    if ends is None and not (nowhere | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
-        raise NumericalFailure("a privacy curve's integrand does not fall within reach; no guarantee is claimed")
-    shift = np.where(nowhere, 0.0, peak)
+    low, mode, high, peak = _support(log_f, _search_points(rows) if ends is None else _search_points_up_to(ends))
+    empty = np.isneginf(peak)
+    if ends is None and not (empty | (log_f(np.arange(rows), high[:, None])[:, 0] < peak - DROP)).all():
+        raise NumericalFailure(
+            "a privacy curve's integrand does not decrease by e^-60 before 2^992; no guarantee is claimed"
+        )
+    shift = np.where(empty, 0.0, peak)
     at, left, right = _panels(log_f, low, mode, high, shift)
     total = np.zeros(rows)
-    error = 2 * np.exp(-DROP) * (high - low)  # a log-concave tail is below its height times the width of its fall
+    # A log-concave function that has decreased by e^-DROP over a width has at most e^-DROP times that width beyond it.
+    error = 2 * np.exp(-DROP) * (high - low)
     halvings = 0
     while at.size:
         halvings += 1
@@ -49,13 +53,13 @@ def log_integral(log_f: LogFunctions, rows: int, ends: FloatArray | None = None)
         at, left, right = at[~settled], left[~settled], right[~settled]
         middle = left / 2 + right / 2
         at, left, right = np.tile(at, 2), np.concatenate([left, middle]), np.concatenate([middle, right])
-    return np.where(nowhere, -np.inf, shift + np.log(np.where(nowhere, 1.0, total + error)) + _RELATIVE_ERROR)
+    return np.where(empty, -np.inf, shift + np.log(np.where(empty, 1.0, total + error)) + _RELATIVE_ERROR)
 
 
 def _two_rules(
     log_f: LogFunctions, at: Rows, left: FloatArray, right: FloatArray, shift: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The integral of e^(log f - shift) over each panel by the finer rule, and how far the coarser one lies from it."""
+    """The integral of e^(log f - shift) over each panel by the finer rule, and its distance to the coarser rule's."""
     half = (right - left)[:, None] / 2
     values = np.exp(log_f(at, left[:, None] + half * _NODES) - shift[at][:, None])
     split = len(_FINE[0])
@@ -63,20 +67,21 @@ def _two_rules(
     return fine * half[:, 0], np.abs(fine - coarse) * half[:, 0]
 
 
-def _everywhere(rows: int) -> FloatArray:
-    """Where to look for the support first: points of (0, inf)."""
+def _search_points(rows: int) -> FloatArray:
+    """Points of (0, inf) at which the search for the support starts."""
     return np.broadcast_to(np.ldexp(1.0, np.arange(-1000, 1000, 8)), (rows, 250))
 
 
-def _up_to(ends: FloatArray) -> FloatArray:
-    """The same on (0, end], the end among them."""
+def _search_points_up_to(ends: FloatArray) -> FloatArray:
+    """Points of (0, end] at which the search for the support starts, including the end."""
     return ends[:, None] * np.append(np.ldexp(1.0, np.arange(-1000, -8, 8)), np.linspace(0.0, 1.0, 126)[1:])
 
 
 def _support(log_f: LogFunctions, grid: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """(low, mode, high, peak), each (rows,): f has fallen by e^-DROP at low and at high, or these are next to an end.
+    """Bounds (low, mode, high, peak), each (rows,), of the region where f is at least e^-DROP of its peak.
 
-    grid: (rows, points) to begin with.
+    `low` and `high` lie just outside that region or next to an end of the domain. `grid`, shape (rows, points), holds
+    the starting points of the search.
     """
     at = np.arange(len(grid))
     for _ in range(200):
@@ -98,7 +103,10 @@ def _support(log_f: LogFunctions, grid: FloatArray) -> tuple[FloatArray, FloatAr
 def _panels(
     log_f: LogFunctions, low: FloatArray, mode: FloatArray, high: FloatArray, peak: FloatArray
 ) -> tuple[Rows, FloatArray, FloatArray]:
-    """Row, left and right end of panels that double in width away from the mode, from where f first falls by e."""
+    """Rows and ends of panels that double in width away from the mode.
+
+    The first panels are as wide as the distance over which f decreases by a factor e.
+    """
     at, falls = np.arange(len(low)), []
     for width, sign in ((mode - low, -1.0), (high - mode, 1.0)):
         points = mode[:, None] + sign * width[:, None] * _HALVINGS
@@ -113,6 +121,6 @@ def _panels(
 
 
 def _doubling(step: FloatArray, length: FloatArray) -> FloatArray:
-    """0, step, 3 step, 7 step ..., each at most the length, which comes last."""
+    """0, step, 3 step, 7 step, ..., up to `length`, which is the last entry."""
     count = int(np.ceil(np.log2(np.max(length / step) + 1.0))) + 1
     return np.minimum(step * (np.exp2(np.arange(count + 1)) - 1.0), length)

@@ -1,8 +1,8 @@
-"""Bounds of accounts put together: one after the other on the same records, or side by side on parts of them.
+"""Privacy bounds of sequential composition (same records) and of parallel composition (disjoint parts).
 
-Source: Mironov 2017, Proposition 1 (Rényi curves add); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu,
-Dong and Wang 2022, Proposition 10 and Theorem 9 (dominating pairs multiply); McSherry 2009, Theorem 4 (parallel
-composition). Proofs: docs/notes/composition.md.
+Mironov 2017, Proposition 1 (Rényi curves add up); Dong, Roth and Su 2022, Corollary 3.3 (Gaussian pairs); Zhu, Dong and
+Wang 2022, Theorem 9 and Proposition 10 (dominating pairs multiply); McSherry 2009, Theorem 4 (parallel composition).
+Proofs: composition.md, sections 1 and 5; grid.md, section 7.
 """
 
 import itertools
@@ -19,16 +19,16 @@ from privsample.accounting.loss.pair import Envelope, LossPair, SmoothPair
 from privsample.accounting.loss.product import ProductPair
 
 Members = Sequence[tuple[PrivacyBounds, int]]
-_ORDERS = 90.0  # that a search for the best order asks for, about
-_DISCRETIZED = 1300.0  # values that a grid asks of an expensive pair, about
+_ORDERS = 90.0  # approximate number of orders evaluated by a search for the best order
+_DISCRETIZED = 1300.0  # approximate number of values of an expensive pair that one grid needs
 _ULP = float(np.finfo(np.float64).eps)
 
 
 def compose(members: Members) -> PrivacyBounds:
-    """Bounds of releases from the same records, each member so many times.
+    """Bounds of the sequential composition of members, each with its multiplicity.
 
-    A repeated member is as exact as one, except on a lattice; of several members each may be worst for other
-    neighbours.
+    The composition of one repeated member is exact in the views in which the member is, except where it is computed on
+    a grid. Several members may be worst for different neighbours, so that their composition is an upper bound.
     """
     if len(members) == 1 and members[0][1] == 1:
         return members[0][0]
@@ -50,7 +50,7 @@ def compose(members: Members) -> PrivacyBounds:
         tabulated_renyi=lambda orders: _sum_of_curves(_by_tables(members), orders),
         tabulated_renyi_cost=sum(_by_table_cost(members)),
         tabulated=any(bounds.tabulated for bounds, _ in members),
-        # an envelope's Rényi curve, which is exact, may compose to less than its privacy curve does
+        # The composed Rényi curve of an envelope may be tighter than its composed privacy curve (grid.md, section 7).
         curve_is_least=bool(groups) and not any(pair.is_envelope for pair in pairs),
         inverts_exactly=closed_form or not groups,
         curve_name=_name(closed_form=closed_form) if numerical else "privacy curve",
@@ -58,38 +58,45 @@ def compose(members: Members) -> PrivacyBounds:
 
 
 def _infinity_mass(members: Members) -> float:
-    with np.errstate(divide="ignore"):  # one, which a long composition rounds to
+    """1 - product of (1 - infinity mass), rounded up; through logarithms, so that small masses do not cancel."""
+    with np.errstate(divide="ignore"):  # log 0 for a mass of 1
         log_finite = sum(times * np.log1p(-bounds.infinity_mass) for bounds, times in members)
     return min(float(-np.expm1(log_finite)) * (1.0 + 8 * _ULP), 1.0)  # rounded up
 
 
 def _name(*, closed_form: bool) -> str:
-    return f"composed loss, {'by contour integral' if closed_form else 'on a lattice'}"
+    """Name of a composed privacy curve for `explain`."""
+    return f"composed loss, {'by contour integral' if closed_form else 'on a grid'}"
 
 
 def _sum_of_curves(members: Members, orders: FloatArray) -> FloatArray:
-    """Rounded up: a product and a sum lose at most half a unit in the last place; of one, its own margin covers it."""
+    """Sum of the members' Rényi curves, rounded up.
+
+    Each product and each sum has a rounding error of at most half an ulp. For one member, the margin of its own curve
+    covers the product with its multiplicity.
+    """
     total = sum((times * bounds.renyi(orders) for bounds, times in members), start=np.zeros_like(orders))
     return total * (1.0 + (len(members) - 1) * 2 * _ULP)
 
 
 def _by_tables(members: Members) -> Members:
-    """The members, each of which costs more than its part of the budget as a table."""
+    """The members, with a table in place of each that costs more than its part of the budget."""
     return [(within_budget(bounds, renyi=_ORDERS * len(members)), times) for bounds, times in members]
 
 
 def _by_table_cost(members: Members) -> Iterator[float]:
-    """Of one value of each member's curve, once those that cost more than their part are tables."""
+    """Cost of one value of each member's Rényi curve after `_by_tables`."""
     most = BUDGET / (_ORDERS * len(members))
     return (bounds.renyi_cost if bounds.renyi_cost <= most else 1.0 for bounds, _ in members)
 
 
 def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], bool]:
-    """Products, one group for each direction, and whether all are in closed form; none where a Rényi curve rules.
+    """Product pairs, one group for each direction, and whether all have a contour integral or a closed form.
 
-    Two members with several pairs, even equal ones, may be worst for opposite neighbours: their pairs do not
-    compose one by one, so each is first dominated by one pair, in each direction that is told apart. Where only one
-    member has several pairs, and is charged once, the others' single pairs join each of them.
+    Two members with several pairs each, even equal ones, may be worst for opposite neighbours, so their pairs must not
+    be multiplied one by one. Each member is therefore first dominated by one pair in each direction (grid.md, section
+    7). If only one member has several pairs and a multiplicity of 1, each of its pairs is multiplied with the single
+    pairs of the others. The result is empty if a member has no pairs or composes by its Rényi curve only.
     """
     if not all(bounds.pairs and bounds.composes_by_pairs for bounds, _ in members):
         return (), False
@@ -97,23 +104,24 @@ def _directions(members: Members) -> tuple[tuple[tuple[LossPair, ...], ...], boo
     several = [place for place, (bounds, _) in enumerate(members) if _single(bounds, 0) is None]
     if width == 1 and [members[place][1] for place in several] == [1]:
         one, others = members[several[0]][0], [*members[: several[0]], *members[several[0] + 1 :]]
-        if (joined := _joined(one.pairs, [_member(*entry, 0) for entry in others])) is not None:
-            return (joined,), True
-    sides = [_affordable([_member(*entry, side) for entry in members]) for side in range(width)]
-    products = [_product(side) for side in sides]
+        if (found := _product_of_each(one.pairs, [_pair_of_member(*entry, 0) for entry in others])) is not None:
+            return (found,), True
+    products = [
+        _product(_affordable([_pair_of_member(*entry, direction) for entry in members])) for direction in range(width)
+    ]
     return tuple((product.simplified,) for product in products), all(product.smooth for product in products)
 
 
-def _joined(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> tuple[LossPair, ...] | None:
-    """Each pair with all others, where every part is smooth; None otherwise."""
-    if not all(_smooth(pair) for pair, _ in others):
+def _product_of_each(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> tuple[LossPair, ...] | None:
+    """The product of each pair with all others if every factor is smooth, otherwise None."""
+    if not all(_is_smooth(pair) for pair, _ in others):
         return None
     found: list[LossPair] = []
     for pair in pairs:
         product: LossPair | None = None
         if isinstance(pair, Envelope):
             product = pair.product(others)
-        elif _smooth(pair):
+        elif _is_smooth(pair):
             product = _product([(pair, 1), *others]).simplified
         if product is None:
             return None
@@ -121,26 +129,27 @@ def _joined(pairs: tuple[LossPair, ...], others: list[tuple[LossPair, int]]) -> 
     return tuple(found)
 
 
-def _smooth(pair: LossPair) -> bool:
+def _is_smooth(pair: LossPair) -> bool:
+    """True if every factor of the pair has a known moment generating function."""
     return all(isinstance(part, SmoothPair) for part, _ in ProductPair.of(pair, 1).members)
 
 
-def _single(bounds: PrivacyBounds, side: int) -> LossPair | None:
-    """The pair that stands for the account alone in this direction, if there is one that is no envelope."""
-    group = bounds.directions[min(side, len(bounds.directions) - 1)]
+def _single(bounds: PrivacyBounds, direction: int) -> LossPair | None:
+    """The only pair of an account in one direction (0 or 1); None if there are several or it is an envelope."""
+    group = bounds.directions[min(direction, len(bounds.directions) - 1)]
     return group[0] if len(group) == 1 and not isinstance(group[0], Envelope) else None
 
 
-def _member(bounds: PrivacyBounds, times: int, side: int) -> tuple[LossPair, int]:
-    """The account's one pair in this direction, or one that dominates its releases, each by itself."""
-    if (pair := _single(bounds, side)) is not None:
+def _pair_of_member(bounds: PrivacyBounds, times: int, direction: int) -> tuple[LossPair, int]:
+    """The account's only pair in one direction, or an envelope of one release, with the multiplicity."""
+    if (pair := _single(bounds, direction)) is not None:
         return pair, times
-    each, count = bounds.per_release or (bounds, 1)
-    return BoundsEnvelope(bounds=each), times * count
+    release, count = bounds.per_release or (bounds, 1)
+    return BoundsEnvelope(bounds=release), times * count
 
 
 def _affordable(members: list[tuple[LossPair, int]]) -> list[tuple[LossPair, int]]:
-    """The members, the most expensive ones as tables until a grid, which asks each for many values, is affordable."""
+    """The members, with tables in place of the most expensive ones until one grid of all members is affordable."""
     while True:
         costs = [_DISCRETIZED * pair.curve_cost if pair.is_expensive else 0.0 for pair, _ in members]
         if sum(costs) <= BUDGET or _product(members).smooth:
@@ -153,12 +162,13 @@ def _affordable(members: list[tuple[LossPair, int]]) -> list[tuple[LossPair, int
 
 
 def _product(members: Iterable[tuple[LossPair, int]]) -> ProductPair:
+    """The product of all members; products among them are flattened."""
     products = [ProductPair.of(pair, times).members for pair, times in members]
     return ProductPair(members=tuple(itertools.chain(*products)))
 
 
 def _undominated(pairs: Sequence[LossPair]) -> tuple[LossPair, ...]:
-    """The pairs without those that another one dominates."""
+    """The pairs that no other pair is known to dominate."""
     kept: list[LossPair] = []
     for pair in pairs:
         if not any(other.dominates(pair) for other in kept):
@@ -166,13 +176,12 @@ def _undominated(pairs: Sequence[LossPair]) -> tuple[LossPair, ...]:
     return tuple(kept)
 
 
-def side_by_side(parts: Sequence[PrivacyBounds]) -> PrivacyBounds:
-    """Bounds of releases from disjoint parts of the records: the largest of the parts' in every view."""
+def compose_parallel(parts: Sequence[PrivacyBounds]) -> PrivacyBounds:
+    """Bounds of parallel composition: in every view the largest of the parts' bounds (composition.md, section 1)."""
     found = [part.pairs if not any(isinstance(pair, Envelope) for pair in part.pairs) else () for part in parts]
     listed = tuple(dict.fromkeys(pair for pairs in found for pair in pairs)) if all(found) else ()
-    pairs = _undominated(
-        [pair for pair in listed if pair.max_divergence > 0.0] or listed[:1]
-    )  # zero loss: any dominates
+    # A pair of zero loss is dominated by every pair; it is kept only if there is no other.
+    pairs = _undominated([pair for pair in listed if pair.max_divergence > 0.0] or listed[:1])
 
     def renyi(orders: FloatArray) -> FloatArray:
         result: FloatArray = np.max([part.renyi(orders) for part in parts], axis=0)

@@ -1,4 +1,4 @@
-"""One pair in place of an account: its privacy curve is the account's at every real epsilon."""
+"""An envelope whose privacy curve is that of a whole account at every real epsilon."""
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from privsample.accounting.loss.pair import Envelope, delta_below_zero
 
 @frozen_value
 class BoundsEnvelope(Envelope):
-    """Dominates every ordered pair of neighbours of an account with these bounds, in either order.
+    """One pair that dominates every ordered pair of neighbours of an account with these bounds, in both orders.
 
-    Members of a composition whose worst neighbours may differ are first replaced by one such pair each (Zhu, Dong and
+    A composition first replaces each member by such a pair if the members' worst neighbours may differ (Zhu, Dong and
     Wang 2022, Proposition 10 and Theorem 9).
     """
 
@@ -21,48 +21,48 @@ class BoundsEnvelope(Envelope):
 
     @property
     def max_divergence(self) -> float:
-        """The account's pure guarantee; +inf where it has an infinity mass."""
+        """The account's pure guarantee in nats; +inf if it has an infinity mass."""
         return self.bounds.pure_epsilon if self.bounds.infinity_mass == 0.0 else np.inf
 
     @property
     def order_limit(self) -> float:
-        """The account's; 1 where it has an infinity mass."""
+        """The account's order limit; 1 if it has an infinity mass."""
         return self.bounds.order_limit if self.bounds.infinity_mass == 0.0 else 1.0
 
     @property
     def is_expensive(self) -> bool:
-        """Where a pair of the account is, or where something else than single pairs stands behind its curve."""
+        """True if a pair of the account is expensive, or if its curve is not that of pairs."""
         return not self.bounds.pairs or any(pair.is_expensive for pair in self.bounds.pairs)
 
     @property
     def curve_cost(self) -> float:
-        """The account's."""
+        """Cost of the account's privacy curve."""
         return self.bounds.curve_cost
 
     @property
     def renyi_cost(self) -> float:
-        """The account's."""
+        """Cost of the account's Rényi curve."""
         return self.bounds.renyi_cost
 
     @property
     def from_table(self) -> bool:
-        """Where the account's curves are."""
+        """True if a curve of the account is tabulated."""
         return self.bounds.from_table
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The account's curve: an upper bound."""
+        """The account's Rényi curve."""
         return views.rdp(self.bounds, np.asarray(orders, dtype=np.float64))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The account's, and below zero what its own reverse then has."""
+        """The account's log delta; for epsilon < 0 that of the reversed pair, which is the envelope itself."""
         e = np.asarray(epsilon, dtype=np.float64)
-        each, where = np.unique(np.abs(e), return_inverse=True)
+        distinct, where = np.unique(np.abs(e), return_inverse=True)
         curve = views.privacy_curve if self.bounds.has_curve else views.log_delta
-        above = np.minimum(curve(self.bounds, each), 0.0)[where].reshape(e.shape)
+        above = np.minimum(curve(self.bounds, distinct), 0.0)[where].reshape(e.shape)
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Of the account's worst pairs, without a certificate."""
+        """Approximate log delta by the account's worst known pairs, without the certified search."""
         if not self.bounds.has_curve:
             return self.log_delta(epsilon)
         e = np.asarray(epsilon, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Group privacy from the bounds of one unit. Proofs: docs/notes/composition.md."""
+"""Group privacy from the bounds for one unit. Proofs: composition.md, sections 2 and 3."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.tables import tabulated, within_budget
 from privsample.accounting.loss.pair import DiscretePair, Envelope, binary_pair, delta_below_zero
 
-_UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # more than a few roundings take away
-_VALUES = 90.0  # that a search for an epsilon takes, about
-_SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])
+_UP = 1.0 + 16 * float(np.finfo(np.float64).eps)  # bounds the relative rounding error of a few operations
+_VALUES = 90.0  # approximate number of values evaluated by a search for an epsilon
+_SPLITS = np.array([1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0])  # multiples of the Gaussian's optimal p - 1
 
 
 def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
-    """Bounds for groups of `size` units; `bounds` are those for one. Kind: upper bound, unless `size` is one."""
-    asked = len(_SPLITS) * size  # orders of the base for one of the group
+    """Bounds for groups of `size` units from bounds for one unit. Kind: upper bound, exact for `size` 1."""
+    evaluations = len(_SPLITS) * size  # orders of the base for one order of the group
     if size > 1:
-        bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * asked)
+        bounds = within_budget(bounds, curve=_VALUES, renyi=_VALUES * evaluations)
     envelope = GroupEnvelope(base=bounds, size=size)
     return PrivacyBounds.from_pairs(
         [envelope],
@@ -32,98 +32,101 @@ def group(bounds: PrivacyBounds, size: int) -> PrivacyBounds:
 
 @frozen_value
 class GroupEnvelope(Envelope):
-    """Dominates all neighbours that are `size` steps apart, each step bounded by `base`.
+    """Upper bound for all datasets that are `size` steps apart, each step bounded by `base`.
 
-    Three routes. Rényi: the weak triangle inequality along a chain of neighbours, its free order chosen so that zCDP
-    comes out as size^2 rho exactly. Privacy curve: delta_k(e) <= (e^e - 1) delta(e/k)/(e^(e/k) - 1). Pure: the pair
-    that dominates every mechanism with size times the pure guarantee.
-    Source: Mironov 2017, Proposition 11; Balle, Barthe and Gaboardi 2018, section 2; Kairouz, Oh and Viswanath 2015,
-    Theorem 2.
+    Three bounds are combined by their minimum. Rényi curve: the weak triangle inequality along a chain of neighbours
+    (Mironov 2017, Proposition 11), with the free order chosen such that a zCDP guarantee rho becomes size^2 rho.
+    Privacy curve: delta_k(e) <= (e^e - 1) delta(e/k)/(e^(e/k) - 1). Pure guarantee: the randomized response that
+    dominates every mechanism with `size` times the base's epsilon (Kairouz, Oh and Viswanath 2015, Theorem 2).
     """
 
     base: PrivacyBounds
     size: int
 
     @property
-    def _chains(self) -> bool:
-        """Rényi curves chain along neighbours only where they hold without an infinity mass."""
+    def _has_renyi_curve(self) -> bool:
+        """True if the base has no infinity mass; otherwise Rényi curves cannot be chained along neighbours."""
         return self.base.infinity_mass == 0.0
 
     @property
     def order_limit(self) -> float:
-        """The limit of the chained curve; 1 where the base has an infinity mass."""
-        return _limit(self.base.order_limit, self.size) if self._chains else 1.0
+        """Order limit of the chained Rényi curve; 1 if the base has an infinity mass."""
+        return _chained_order_limit(self.base.order_limit, self.size) if self._has_renyi_curve else 1.0
 
     @property
     def max_divergence(self) -> float:
-        """size times the base's pure guarantee."""
-        return self.size * self.base.pure_epsilon if self._chains else np.inf
+        """`size` times the base's pure guarantee, in nats."""
+        return self.size * self.base.pure_epsilon if self._has_renyi_curve else np.inf
 
     @cached
     def _pure(self) -> DiscretePair | None:
-        """What the pure guarantee alone implies, where there is one."""
+        """Randomized response that dominates every mechanism with the group's pure guarantee; None without one."""
         return binary_pair(self.max_divergence) if np.isfinite(self.max_divergence) else None
 
     @property
     def curve_cost(self) -> float:
-        """The base's, and that of the pure guarantee."""
+        """Cost of the base's curve and of the pure guarantee's."""
         return 2.0 + self.base.curve_cost
 
     @property
     def renyi_cost(self) -> float:
-        """Chains of the base's curve, one for each free order."""
+        """Cost of chains of the base's curve, one for each free order; of one value for a group of one."""
         chains = len(_SPLITS) * self.size if self.size > 1 else 1
         return chains * (0.2 + self.base.renyi_cost)
 
     @property
     def from_table(self) -> bool:
-        """Where the base's curves are."""
+        """True if a curve of the base is tabulated."""
         return self.base.from_table
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The chained curve, or what the pure guarantee implies where that is less."""
-        if not self._chains:
+        """The minimum of the chained Rényi curve and of the pure guarantee's Rényi curve."""
+        if not self._has_renyi_curve:
             return np.full(orders.shape, np.inf)
-        chained = self._chain(orders, self.size, _SPLITS)
+        chained = self._chained_renyi(orders, self.size, _SPLITS)
         return chained if self._pure is None else np.minimum(chained, self._pure.renyi(orders))
 
-    def _chain(self, orders: FloatArray, size: int, splits: FloatArray) -> FloatArray:
-        """R_a <= (a - 1/p)/(a - 1) R_pa over the first half + R_q over the second, q = (pa - 1)/(p - 1), any p > 1."""
+    def _chained_renyi(self, orders: FloatArray, size: int, splits: FloatArray) -> FloatArray:
+        """Rényi bound along a chain of `size` steps, by recursion on two halves (composition.md, section 2).
+
+        R_a <= (a - 1/p)/(a - 1) R_pa over the first half + R_q over the second, q = (pa - 1)/(p - 1), for any p > 1;
+        p - 1 is `splits` times the optimum of Gaussian noise.
+        """
         if size == 1:
             return self.base.renyi(orders)
         first, second = size - size // 2, size // 2
-        limit_first, limit_second = (_limit(self.base.order_limit, part) for part in (first, second))
+        limit_first, limit_second = (_chained_order_limit(self.base.order_limit, part) for part in (first, second))
         a = orders[..., None]
         with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = (a - 1) / (limit_second - a), limit_first / a - 1  # where both orders stay below their limits
+            low, high = (a - 1) / (limit_second - a), limit_first / a - 1  # range in which both orders are allowed
             inside = (low < high) & (a < limit_second)
         best = second / first * (a - 1) / a * splits
         x = np.where(inside, np.clip(best, low * (1 + 1e-9), np.where(np.isinf(high), best, high * (1 - 1e-9))), 1.0)
         share = 1 + x / ((1 + x) * (a - 1))  # (a - 1/p)/(a - 1) at p = 1 + x, without cancellation
         middle = np.array([1.0])
-        # Rényi curves do not fall with the order: both orders are rounded up, and so is the sum
+        # Rényi curves are non-decreasing in the order, so rounding both orders up rounds the bound up.
         ahead, behind = a * (1 + x) * _UP, (1 + (a - 1) * (1 + 1 / x)) * _UP
-        bound = (share * self._chain(ahead, first, middle) + self._chain(behind, second, middle)) * _UP
+        bound = (share * self._chained_renyi(ahead, first, middle) + self._chained_renyi(behind, second, middle)) * _UP
         result: FloatArray = np.where(inside, bound, np.inf).min(axis=-1)
         return result
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The least of the group's curve and of what the pure guarantee implies."""
+        """The minimum of the chained privacy curve (composition.md, section 3) and of the pure guarantee's curve."""
         e = np.asarray(epsilon, dtype=np.float64)
-        each = np.minimum(np.abs(e) / self.size, self.base.pure_epsilon)  # beyond, only the factor would grow
+        part = np.minimum(np.abs(e) / self.size, self.base.pure_epsilon)  # beyond, delta is 0 and only the factor grows
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(each > 0, _log_ratio(each, self.size), np.log(self.size))
-        above = np.minimum(ratio + views.log_delta(self.base, np.clip(each, -1e300, 1e300)), 0.0)
+            ratio = np.where(part > 0, _log_ratio(part, self.size), np.log(self.size))
+        above = np.minimum(ratio + views.log_delta(self.base, np.clip(part, -1e300, 1e300)), 0.0)
         chained = np.where(e >= 0, above, delta_below_zero(e, above))
         return chained if self._pure is None else np.minimum(chained, self._pure.log_delta(e))
 
 
-def _log_ratio(each: FloatArray, size: int) -> FloatArray:
-    """log((e^(size x) - 1)/(e^x - 1)) at x > 0."""
-    return (size - 1) * each + log1mexp(-size * each) - log1mexp(-each)
+def _log_ratio(x: FloatArray, size: int) -> FloatArray:
+    """log((e^(size x) - 1)/(e^x - 1)) at x > 0, without overflow."""
+    return (size - 1) * x + log1mexp(-size * x) - log1mexp(-x)
 
 
-def _limit(base: float, size: int) -> float:
-    """The limit of the chained curve: 1/(1 - (1 - 1/base)^size) in closed form, by L = L1 L2/(L1 + L2 - 1)."""
-    with np.errstate(divide="ignore"):  # a limit next to one
+def _chained_order_limit(base: float, size: int) -> float:
+    """Order limit of a chain of `size` steps, 1/(1 - (1 - 1/base)^size) (composition.md, section 2)."""
+    with np.errstate(divide="ignore"):  # log of 0 for a limit of 1
         return np.inf if np.isinf(base) else float(1.0 / -np.expm1(size * np.log1p(-1.0 / base)))

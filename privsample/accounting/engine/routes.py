@@ -1,4 +1,7 @@
-"""The ways to epsilon, each with its name. A curve that is too expensive is read from a table, and the name says so."""
+"""All valid values of epsilon at a given delta, one for each bound of an account.
+
+If a curve is too expensive, a table replaces it, and the name of the route says so.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,13 +16,13 @@ from privsample.accounting.engine.tables import BUDGET, tabulated
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 
-_TRIED, _ORDERS = 60.0, 90.0  # values that a search for an epsilon takes, and for the best order, about
+_TRIED, _ORDERS = 60.0, 90.0  # approximate numbers of values evaluated by a search for epsilon, and for an order
 FROM_TABLE = ", of tabulated curves (the exact ones are too expensive)"
 
 
 @frozen_value
 class Route:
-    """One valid way to an epsilon: its name, the epsilon it gives at the delta asked for, and whether it is exact."""
+    """One bound of an account: its name, its epsilon in nats at the requested delta, and its kind."""
 
     name: str
     epsilon: float
@@ -27,7 +30,7 @@ class Route:
 
 
 def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[Route]:
-    """The ways to epsilon at this delta; those that are never the least only where `every` is asked for."""
+    """The routes to epsilon at this delta; with `every` also those that are never the smallest."""
     bounds = affordable(bounds)
     if bounds.parts:
         by_part = [routes(part, delta, every=every) for part in bounds.parts]
@@ -39,7 +42,7 @@ def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[
         epsilon = _least_epsilon(bounds.pairs, float(np.log(delta)))
         found.append(
             Route(
-                name=_named(bounds.curve_name, from_table=bounds.from_table),
+                name=_route_name(bounds.curve_name, from_table=bounds.from_table),
                 epsilon=epsilon,
                 kind=bounds.kind("epsilon"),
             )
@@ -51,9 +54,9 @@ def routes(bounds: PrivacyBounds, delta: float, *, every: bool = False) -> list[
 
 
 def affordable(bounds: PrivacyBounds) -> PrivacyBounds:
-    """The bounds with a table in place of each curve of which a search for an epsilon asks too much.
+    """The bounds with a table in place of each curve that is too expensive for a search for epsilon.
 
-    A product of pairs on a grid is asked once, and its members are affordable already.
+    A product on a grid is excluded: it is composed once, and its members are affordable already.
     """
     if "affordable" not in bounds.memo:
         curve = sum(pair.curve_cost for pair in bounds.pairs if not isinstance(pair, ProductPair))
@@ -61,7 +64,7 @@ def affordable(bounds: PrivacyBounds) -> PrivacyBounds:
             bounds.memo["affordable"] = tabulated(bounds)
         elif bounds.renyi_cost * _ORDERS * len(views.listed_renyi(bounds)) > BUDGET:
             renyi = tabulated(bounds).renyi
-            listed = (RenyiBound(name=_named(views.BY_ORDER, from_table=True), renyi=renyi),)
+            listed = (RenyiBound(name=_route_name(views.BY_ORDER, from_table=True), renyi=renyi),)
             bounds.memo["affordable"] = replace(
                 bounds, renyi=renyi, renyi_bounds=listed, renyi_tables=(), own_renyi_cost=1.0
             )
@@ -71,35 +74,37 @@ def affordable(bounds: PrivacyBounds) -> PrivacyBounds:
     return found
 
 
-def _named(name: str, *, from_table: bool) -> str:
-    """The name of a route, with the reason where it is looser than it could be."""
+def _route_name(name: str, *, from_table: bool) -> str:
+    """The name of a route; it states if a table makes the route looser."""
     return name + FROM_TABLE if from_table and not name.endswith(FROM_TABLE) else name
 
 
 def _further_routes(bounds: PrivacyBounds, delta: float) -> dict[str, float]:
+    """Epsilon by each named curve bound, Rényi bound and Rényi table."""
     found: dict[str, float] = {}
     if delta > 0.0:
         goal = float(np.log(delta))
         for bound in bounds.curve_bounds:
-            name = _named(bound.name, from_table=bounds.tabulated)
+            name = _route_name(bound.name, from_table=bounds.tabulated)
             found[name] = epsilon_of_curve(lambda e, bound=bound: bound.log_delta(e, goal), goal)  # type: ignore[misc]
     if delta > bounds.infinity_mass:
-        beside = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
+        # Delta conditional on finite loss: the Rényi curve holds on that event, and the infinity mass adds to delta.
+        conditional = float(np.log(delta - bounds.infinity_mass) - np.log1p(-bounds.infinity_mass))
         for renyi in views.listed_renyi(bounds):
-            found[_named(renyi.name, from_table=bounds.tabulated)] = epsilon_from_renyi(
-                renyi.renyi, bounds.order_limit, beside
+            found[_route_name(renyi.name, from_table=bounds.tabulated)] = epsilon_from_renyi(
+                renyi.renyi, bounds.order_limit, conditional
             )
         for table in bounds.renyi_tables:
-            found[_named(table.name, from_table=bounds.tabulated)] = max(
-                float(epsilon_at(*table.table(), beside).min()), 0.0
+            found[_route_name(table.name, from_table=bounds.tabulated)] = max(
+                float(epsilon_at(*table.table(), conditional).min()), 0.0
             )
     return found
 
 
 def _least_epsilon(pairs: Sequence[LossPair], goal: float) -> float:
-    """The least epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
+    """The smallest epsilon >= 0 at which the privacy curve of every pair is at most e^goal."""
     least = 0.0
-    for pair in pairs:  # most often the first decides: the others are then only checked
+    for pair in pairs:  # usually the first pair determines epsilon, and one value of each other pair confirms it
         if least == 0.0 or (least < np.inf and not pair.log_delta(np.array([least]))[0] <= goal):
             least = max(pair.least_epsilon(goal), least)
     return least

@@ -1,9 +1,8 @@
-"""Tables of curves in place of curves that are too expensive, decided by the costs that are known beforehand.
+"""Tables that replace expensive curves, chosen by costs that are known in advance (composition.md, section 5).
 
-What is built on an account asks it for many values. If these cost more than `BUDGET`, it asks a table instead: chords
-between a few values, which are never below the truth. So costs along a chain of accounts add and do not multiply. Costs
-follow from the parameters and not from a clock: all machines give the same number.
-Proof: docs/notes/composition.md, "Tables".
+An account that is built on another evaluates many values of it. If these cost more than `BUDGET`, a table replaces the
+curve: chords between a few values, which are upper bounds. The costs of nested accounts then add up instead of
+multiplying. Costs depend on the parameters and not on a clock, so that every machine reports the same number.
 """
 
 from dataclasses import replace
@@ -19,23 +18,23 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero, worst_renyi
 from privsample.accounting.loss.product import ProductPair
 
-BUDGET = 1e7  # some seconds, in values of a closed form
-_PER_GRID = 20.0  # values of a composed loss that one grid serves, about
-_MOST, _FEWEST = 640, 48  # values of a table
-_PART = BUDGET / 8  # what one table may cost
+BUDGET = 1e7  # largest cost, in values of a closed form: some seconds
+_PER_GRID = 20.0  # approximate number of epsilons of a composition that one grid serves
+_MOST, _FEWEST = 640, 48  # largest and smallest number of values in a table
+_TABLE_BUDGET = BUDGET / 8  # largest cost of one table
 
 
 def within_budget(bounds: PrivacyBounds, *, curve: float = 0.0, renyi: float = 0.0) -> PrivacyBounds:
-    """The bounds themselves where so many values of both curves are affordable, else tables of them."""
+    """The bounds themselves if so many values of both curves are affordable, otherwise tables of them."""
     if curve * bounds.curve_cost + renyi * bounds.renyi_cost <= BUDGET:
         return bounds
     return tabulated(bounds)
 
 
 def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
-    """Upper bounds by chords of these, each of whose values costs next to nothing once the tables are filled.
+    """Upper bounds by chords of the given bounds' curves, computed once and cached in the bounds.
 
-    Where even a short table of the privacy curve is too expensive, only the Rényi curve is left.
+    If even a short table of the privacy curve is too expensive, the result has a Rényi curve only.
     """
     if bounds.from_table and bounds.curve_cost + bounds.renyi_cost < _MOST:
         return bounds
@@ -46,25 +45,28 @@ def tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
 
 
 def table_size(cost: float) -> int:
-    """How many values of this cost a table holds."""
-    return int(np.clip(_PART / cost, _FEWEST, _MOST))
+    """Number of values in a table whose values have this cost."""
+    return int(np.clip(_TABLE_BUDGET / cost, _FEWEST, _MOST))
 
 
 def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
+    """Construct the tabulated bounds: one tabulated pair for each direction, or one for the whole account."""
     single = bounds.single_pairs if bounds.curve_is_least and not bounds.parts else None
-    sides = tuple(TabulatedPair(pair=pair) for pair in single or ())
+    tabulated_pairs = tuple(TabulatedPair(pair=pair) for pair in single or ())
     if bounds.tabulated_renyi is not None:
-        renyi = RenyiOf(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=bounds.tabulated_renyi_cost)
-    elif sides and all(pair.by_curve for pair in sides):
-        renyi = RenyiOf(bounds=replace(bounds, renyi=lambda orders: worst_renyi(sides, orders)), cost=1.0)
+        renyi = TabulatedRenyi(bounds=replace(bounds, renyi=bounds.tabulated_renyi), cost=bounds.tabulated_renyi_cost)
+    elif tabulated_pairs and all(pair.renyi_is_integral for pair in tabulated_pairs):
+        renyi = TabulatedRenyi(
+            bounds=replace(bounds, renyi=lambda orders: worst_renyi(tabulated_pairs, orders)), cost=1.0
+        )
     else:
-        renyi = RenyiOf(bounds=bounds, cost=bounds.renyi_cost)
+        renyi = TabulatedRenyi(bounds=bounds, cost=bounds.renyi_cost)
     light = _with_renyi(bounds, renyi)
-    if not sides:
-        sides = (TabulatedPair(pair=_Whole(bounds=light)),)
-    affordable = all(_FEWEST * pair.pair.curve_cost <= 4 * _PART for pair in sides)
+    if not tabulated_pairs:
+        tabulated_pairs = (TabulatedPair(pair=_AccountEnvelope(bounds=light)),)
+    affordable = all(_FEWEST * pair.pair.curve_cost <= 4 * _TABLE_BUDGET for pair in tabulated_pairs)
     return PrivacyBounds(
-        directions=tuple((pair,) for pair in sides) if affordable else (),
+        directions=tuple((pair,) for pair in tabulated_pairs) if affordable else (),
         renyi=renyi,
         order_limit=bounds.order_limit,
         infinity_mass=bounds.infinity_mass,
@@ -78,25 +80,26 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     )
 
 
-def _with_renyi(bounds: PrivacyBounds, renyi: "RenyiOf") -> PrivacyBounds:
-    """The same with a tabulated Rényi curve wherever a privacy curve is read from it."""
-    parts = tuple(_with_renyi(part, RenyiOf(bounds=part, cost=part.renyi_cost)) for part in bounds.parts)
+def _with_renyi(bounds: PrivacyBounds, renyi: "TabulatedRenyi") -> PrivacyBounds:
+    """The bounds with a tabulated Rényi curve, also in their parts, where conversions evaluate it."""
+    parts = tuple(_with_renyi(part, TabulatedRenyi(bounds=part, cost=part.renyi_cost)) for part in bounds.parts)
     return replace(bounds, renyi=renyi, renyi_bounds=(), renyi_tables=(), parts=parts, own_renyi_cost=0.5)
 
 
 @frozen_value
-class RenyiOf(Memo):
-    """The Rényi curve of bounds by chords, filled at the first question."""
+class TabulatedRenyi(Memo):
+    """The Rényi curve of bounds by chords; the table is computed at the first evaluation."""
 
     bounds: PrivacyBounds
     cost: float
 
     @cached
     def _chords(self) -> RenyiChords:
+        """The table of the Rényi curve."""
         return RenyiChords.of(self.bounds.renyi, self.bounds.order_limit, table_size(self.cost))
 
     def __call__(self, orders: FloatArray) -> FloatArray:
-        """At most what zCDP and the pure guarantee imply."""
+        """The chords, or the zCDP or pure guarantee where those are smaller, at each order."""
         a = np.asarray(orders, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             stated = np.minimum(self.bounds.zcdp * a * (1 + 1e-15), self.bounds.pure_epsilon)
@@ -105,73 +108,74 @@ class RenyiOf(Memo):
 
 
 @frozen_value
-class _Whole(Envelope):
-    """All neighbours of an account by its least privacy curve, conversions of its Rényi curve included."""
+class _AccountEnvelope(Envelope):
+    """An envelope with the smallest privacy curve of an account, including conversions of its Rényi curve."""
 
     bounds: PrivacyBounds
 
     @property
     def max_divergence(self) -> float:
-        """The account's pure guarantee; +inf where it has an infinity mass."""
+        """The account's pure guarantee in nats; +inf if it has an infinity mass."""
         return self.bounds.pure_epsilon if self.bounds.infinity_mass == 0.0 else np.inf
 
     @property
     def order_limit(self) -> float:
-        """The account's; 1 where it has an infinity mass."""
+        """The account's order limit; 1 if it has an infinity mass."""
         return self.bounds.order_limit if self.bounds.infinity_mass == 0.0 else 1.0
 
     @property
     def curve_cost(self) -> float:
-        """The account's."""
+        """Cost of the account's privacy curve."""
         return self.bounds.curve_cost
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The account's."""
+        """The account's Rényi curve."""
         return views.rdp(self.bounds, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The account's, epsilon >= 0."""
+        """The account's log delta at epsilon >= 0."""
         return views.log_delta(self.bounds, epsilon)
 
 
 @frozen_value
 class TabulatedPair(LossPair):
-    """Dominates `pair`: its privacy curves joined by chords. An envelope stays its own reverse."""
+    """A pair that dominates `pair`: its privacy curves are chords of that pair's; an envelope is its own reverse."""
 
     pair: LossPair
 
     @cached
     def _chords(self) -> CurveChords:
+        """The table of the privacy curve; on a grid, one composition gives several values."""
         shared = _PER_GRID if isinstance(self.pair, ProductPair) else 1.0
         return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.pair.curve_cost / shared))
 
     @property
-    def by_curve(self) -> bool:
-        """Whether the Rényi curve of the pair is an integral over its privacy curves."""
+    def renyi_is_integral(self) -> bool:
+        """True if the Rényi curve of the pair is computed as an integral over its privacy curves."""
         return hasattr(self.pair, "ceiling")
 
     @property
     def max_divergence(self) -> float:
-        """The pair's."""
+        """Max divergence of the pair, in nats."""
         return self.pair.max_divergence
 
     @property
     def order_limit(self) -> float:
-        """The pair's."""
+        """Order limit of the pair."""
         return self.pair.order_limit
 
     @property
     def is_envelope(self) -> bool:
-        """Where the pair is."""
+        """True if the pair is an envelope."""
         return self.pair.is_envelope
 
     @property
     def from_table(self) -> bool:
-        """It is a table."""
+        """Always True."""
         return True
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """By chords; below zero from the reversed pair."""
+        """Log delta by chords; for epsilon < 0 from the reversed pair."""
         e = np.asarray(epsilon, dtype=np.float64)
         if (e >= 0).all():
             return self._above_zero(e)
@@ -179,16 +183,18 @@ class TabulatedPair(LossPair):
         return np.where(e >= 0, self._above_zero(np.abs(e)), delta_below_zero(e, back._above_zero(np.abs(e))))
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
+        """Log delta by chords at epsilon >= 0."""
         return np.where(epsilon >= self.max_divergence, -np.inf, self._chords(epsilon))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """By chords of the pair's own curve, or of the integral over its chords where it is such an integral."""
+        """Rényi divergence by chords: of the pair's Rényi curve, or of the integral over its privacy-curve chords."""
         a = np.asarray(orders, dtype=np.float64)
         return np.where(a < self.order_limit, np.fmin(self._renyi_chords(a), self.max_divergence), np.inf)
 
     @cached
     def _renyi_chords(self) -> RenyiChords:
-        if not self.by_curve:
+        """The table of the Rényi curve."""
+        if not self.renyi_is_integral:
             return RenyiChords.of(self.pair.renyi, self.order_limit, table_size(self.pair.renyi_cost))
         ahead, back = self._chords, self.reverse()._chords
         ceiling = self.pair.ceiling  # type: ignore[attr-defined]
@@ -200,9 +206,10 @@ class TabulatedPair(LossPair):
 
     @cached
     def _reversed(self) -> "TabulatedPair":
+        """The tabulated reversed pair, created once."""
         back = self.pair.reverse()
         return self if back == self.pair else TabulatedPair(pair=back)
 
     def reverse(self) -> "TabulatedPair":
-        """A table of the reversed pair; itself where the pair is its own reverse."""
+        """The tabulated reversed pair; this object itself if the pair is its own reverse."""
         return self._reversed

@@ -1,4 +1,4 @@
-"""The Rényi curve and the privacy curve of an account, from its privacy bounds alone."""
+"""The Rényi curve and the privacy curve of an account, computed from its privacy bounds."""
 
 import numpy as np
 
@@ -13,43 +13,43 @@ from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
 from privsample.accounting.loss.pair import Envelope, checked_divergence, delta_below_zero, worst_log_delta
 from privsample.errors import NumericalFailure
 
-_LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8
+_LEAST_COST = LEAST_LOSS * LEAST_LOSS / 8  # divergences below it may have underflowed
 BY_ORDER = "Rényi curve at its best order"
 
 
 def rdp(bounds: PrivacyBounds, orders: FloatArray) -> FloatArray:
-    """Rényi curve in nats, shape of orders; +inf everywhere where there is an infinity mass."""
+    """Rényi curve in nats, shape of `orders`; +inf everywhere if there is an infinity mass."""
     if bounds.infinity_mass > 0:
         return np.full(orders.shape, np.inf)
     found = np.asarray(bounds.renyi(orders), dtype=np.float64)
     if found.shape != orders.shape:
         raise ValueError(f"renyi must return one value for each order, shape {orders.shape}, got shape {found.shape}")
     found = np.where(orders < bounds.order_limit, checked_divergence(found), np.inf)
-    lost = found < _LEAST_COST  # squares of such losses vanish in a double: the zCDP rate says at least this much
+    lost = found < _LEAST_COST  # squares of such losses underflow; the zCDP guarantee gives a value that does not
     return np.where(lost, np.minimum(bounds.zcdp * orders, _LEAST_COST), found) if lost.any() else found
 
 
 def log_delta(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """log of the privacy curve: the least over all bounds at each real epsilon, rounded up."""
+    """Logarithm of the privacy curve: the smallest of all bounds at each real epsilon, rounded up."""
     if bounds.parts:
         return np.max([log_delta(part, epsilon) for part in bounds.parts], axis=0)
     result = privacy_curve(bounds, epsilon)
     if not bounds.curve_is_least:
-        result = np.minimum(result, _by_order(bounds, epsilon))
+        result = np.minimum(result, _from_renyi(bounds, epsilon))
     if np.isnan(result).any():
         raise NumericalFailure("a privacy curve came out as NaN; no guarantee is claimed")
     return np.minimum(result, 0.0)
 
 
 def privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """log of the privacy curve by the pairs, or by the listed bounds where there are none; +inf where none are."""
+    """Logarithm of the privacy curve by the pairs, or by the listed bounds if there are no pairs; +inf without any."""
     if bounds.pairs:
         return np.minimum(worst_log_delta(bounds.pairs, epsilon), 0.0)
-    return _by_listed_bounds(bounds, epsilon) if bounds.curve_bounds else np.full(epsilon.shape, np.inf)
+    return _from_listed_bounds(bounds, epsilon) if bounds.curve_bounds else np.full(epsilon.shape, np.inf)
 
 
 def approx_privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """The same without certificates: it guides a search whose answer `privacy_curve` checks."""
+    """Approximation of `privacy_curve` without certified searches; it guides searches and is never reported."""
     if not bounds.pairs:
         return privacy_curve(bounds, epsilon)
     envelopes = [pair for pair in bounds.pairs if isinstance(pair, Envelope)]
@@ -61,47 +61,51 @@ def approx_privacy_curve(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArr
 
 
 def approx_log_delta(bounds: PrivacyBounds, epsilon: float) -> float:
-    """About `log_delta` at one epsilon, to guide a search."""
+    """Approximation of `log_delta` at one epsilon; it guides searches and is never reported."""
     e = np.asarray(epsilon, dtype=np.float64)
     if bounds.has_curve and bounds.curve_is_least:
         return float(approx_privacy_curve(bounds, e))
     return float(log_delta(bounds, e))
 
 
-def beside_failure(bounds: PrivacyBounds, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """log of m + (1 - m) delta, m the infinity mass; delta is zero from the pure guarantee on."""
+def add_infinity_mass(bounds: PrivacyBounds, log_delta: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """Logarithm of m + (1 - m) delta, where m is the infinity mass and delta holds conditional on finite loss.
+
+    Conditional on finite loss, delta is zero from the pure guarantee on.
+    """
     with np.errstate(divide="ignore"):
         own, rest = np.log(bounds.infinity_mass), np.log1p(-bounds.infinity_mass)
     return np.logaddexp(own, rest + np.where(epsilon >= bounds.pure_epsilon, -np.inf, log_delta))
 
 
 def listed_renyi(bounds: PrivacyBounds) -> tuple[RenyiBound, ...]:
-    """The Rényi bounds that an account lists, or its one Rényi curve."""
+    """The Rényi bounds that an account lists, or its Rényi curve if it lists none."""
     return bounds.renyi_bounds or (RenyiBound(name=BY_ORDER, renyi=bounds.renyi),)
 
 
-def _by_order(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """log delta by the best order of the Rényi curve, with the infinity mass."""
+def _from_renyi(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """Log delta by conversion of the Rényi curve at its best order, with the infinity mass."""
     found = [log_delta_from_renyi(bounds.renyi, bounds.order_limit, float(e)) for e in epsilon.ravel()]
-    return beside_failure(bounds, np.array(found).reshape(epsilon.shape), epsilon)
+    return add_infinity_mass(bounds, np.array(found).reshape(epsilon.shape), epsilon)
 
 
-def _by_listed_bounds(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
-    """The least of all listed bounds: valid in either direction, hence below zero by the curve's own reverse."""
+def _from_listed_bounds(bounds: PrivacyBounds, epsilon: FloatArray) -> FloatArray:
+    """Log delta by the smallest listed bound. The bounds hold in both directions, so the curve is its own reverse."""
     above = np.array([_least_listed(bounds, float(e)) for e in np.abs(epsilon).ravel()]).reshape(epsilon.shape)
     return np.where(epsilon >= 0, above, delta_below_zero(epsilon, above))
 
 
 def _least_listed(bounds: PrivacyBounds, epsilon: float) -> float:
-    by_order = log_delta_from_renyi(least_curve(bounds), bounds.order_limit, epsilon)
+    """Smallest listed bound at one epsilon >= 0."""
+    by_order = log_delta_from_renyi(least_renyi_curve(bounds), bounds.order_limit, epsilon)
     for table in bounds.renyi_tables:
         by_order = min(by_order, float(log_delta_at(*table.table(), epsilon).min()))
-    beside = float(beside_failure(bounds, np.asarray(by_order), np.asarray(epsilon)))
-    return min(beside, *(bound.log_delta(epsilon, -np.inf) for bound in bounds.curve_bounds))
+    from_renyi = float(add_infinity_mass(bounds, np.asarray(by_order), np.asarray(epsilon)))
+    return min(from_renyi, *(bound.log_delta(epsilon, -np.inf) for bound in bounds.curve_bounds))
 
 
-def least_curve(bounds: PrivacyBounds) -> Curve:
-    """The least of the listed Rényi bounds at each order."""
+def least_renyi_curve(bounds: PrivacyBounds) -> Curve:
+    """The smallest of the listed Rényi bounds at each order."""
     curves = [bound.renyi for bound in listed_renyi(bounds) if not bound.explained_only]
     if len(curves) == 1:
         return curves[0]

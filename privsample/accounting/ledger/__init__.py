@@ -1,4 +1,4 @@
-"""A privacy budget on disk: spent and synced before anything is drawn, shared by processes, safe against kill -9."""
+"""A privacy budget in a file: spent and synced before each draw, shared by processes, robust to abrupt termination."""
 
 from privsample.accounting.ledger.ledger import Ledger
 from privsample.accounting.ledger.plan import Reservation

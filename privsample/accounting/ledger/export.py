@@ -1,4 +1,4 @@
-"""A ledger in JSON's types, for other programs and for the record."""
+"""Export of a ledger to JSON, for other programs and for documentation."""
 
 import json
 import os
@@ -6,38 +6,39 @@ from pathlib import Path
 from typing import Any
 
 from privsample._serial import encode
-from privsample.accounting.ledger.book import Entry, LedgerState
 from privsample.accounting.ledger.filters import CurveFilter
+from privsample.accounting.ledger.state import Entry, LedgerState
 
 FORMAT = 2
 
 
-def document(book: LedgerState) -> dict[str, Any]:
-    """Settings, totals by this version's formulas, and every entry with its account."""
+def document(state: LedgerState) -> dict[str, Any]:
+    """Settings, totals by the formulas of this version, and every entry with its account."""
     from privsample._version import __version__
 
-    settings, found = book.settings, book.filter
-    within = found.fits(book.total)
+    settings, found = state.settings, state.filter
+    within = found.fits(state.total)
     made: dict[str, Any] = {
         "format": FORMAT,
         "privsample": __version__,
         "dataset": settings.dataset,
         "budget": encode(settings.budget),
-        "budget_in_words": settings.budget.words,
+        "budget_in_words": settings.budget.description,
         "relation": encode(settings.relation),
-        "neighbours": settings.relation.words,
-        "spent": encode(found.spent(book.total)),
-        "remaining": found.left(book.total) if within else 0.0,
+        "neighbours": settings.relation.description,
+        "spent": encode(found.spent(state.total)),
+        "remaining": found.left(state.total) if within else 0.0,
         "within_budget": within,
-        "entries": [_entry(entry) for entry in book.entries],
+        "entries": [_entry(entry) for entry in state.entries],
     }
     if isinstance(found, CurveFilter):
         made["filter"] = {"orders": list(found.at), "weights": list(found.weights)}
-        made["set_aside"] = {"delta": found.set_aside, "left": found.set_aside_left(book.total)}
+        made["set_aside"] = {"delta": found.set_aside, "left": found.set_aside_left(state.total)}
     return made
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
+    """One entry as a dict."""
     items = [
         {
             "account": item.account.to_dict(),
@@ -52,7 +53,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that is not there yet, whole or not at all. Raises: FileExistsError, OSError."""
+    """Write a new file, completely or not at all. Raises FileExistsError or OSError."""
     with path.open("x", encoding="utf-8") as file:
         try:
             file.write(text)

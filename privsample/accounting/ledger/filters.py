@@ -1,6 +1,6 @@
-"""Privacy filters: whether one more release fits, valid although it was chosen after seeing the earlier answers.
+"""Privacy filters: whether one more release fits into a budget, although it was chosen after seeing earlier answers.
 
-Proofs, for every filter and for plans beside it: docs/notes/ledger.md.
+Proofs for every filter, and for plans: docs/notes/ledger.md.
 """
 
 import math
@@ -27,26 +27,26 @@ from privsample.accounting.curves.conversion import crossing, safe_side
 from privsample.accounting.guarantees import ApproximateAccountant
 from privsample.accounting.targets import DP, RDP, ZCDP, Target
 
-_DIGITS = 15  # of a float's decimals, all of which survive: two that print alike to so many count as equal
+_DIGITS = 15  # decimal digits that every float keeps; numbers that agree to 15 digits count as equal
 _UP, _DOWN = Context(prec=60, rounding=ROUND_CEILING), Context(prec=60, rounding=ROUND_FLOOR)
-_PART_DOWN = Context(prec=40, rounding=ROUND_FLOOR)  # fewer digits than a sum keeps: equal parts add up exactly
+_PART_DOWN = Context(prec=40, rounding=ROUND_FLOOR)  # fewer digits than sums have, so equal parts add up exactly
 _SHOWN_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
-_NOTHING, _ENDLESS = Decimal(0), Decimal("Infinity")
+_ZERO, _INFINITE = Decimal(0), Decimal("Infinity")
 _TWO_ROUNDINGS = 2.0**-51
-_CALIBRATED = 1e-9  # of the budget: within this a plan takes it whole
-_MARGIN = 1e-9  # of a share's Rényi curve: more than adding up one release at a time can lose
-_ROUNDS = 64  # halvings of the interval around the worst loss
+_CALIBRATED = 1e-9  # relative tolerance within which a plan uses the complete budget
+_MARGIN = 1e-9  # relative margin of a share's Rényi curve, which exceeds the rounding of repeated sums
+_ROUNDS = 64  # bisections of the interval around the maximum over x
 
 
 def decimal(number: float) -> Decimal:
-    """The number to 15 decimal digits, so that 0.1 + 0.2 fits into 0.3; +inf for NaN and for what lies below zero."""
-    return Decimal(f"{float(number):.{_DIGITS}g}") if number >= 0 else _ENDLESS
+    """The number to 15 decimal digits, so that 0.1 + 0.2 fits into 0.3; +inf for NaN and for negative numbers."""
+    return Decimal(f"{float(number):.{_DIGITS}g}") if number >= 0 else _INFINITE
 
 
 def decimal_of(number: float, whole: float) -> Decimal:
-    """As `decimal`, but a k-th of `whole` counts as just that: to 15 digits three times 2/3 is more than 2.
+    """As `decimal`, but the k-th part of `whole` counts as exactly that: to 15 digits, 3 * (2/3) exceeds 2.
 
-    Within two roundings of a float of the k-th: that is less than what 15 digits leave out.
+    This applies within two roundings of a float of the k-th part, which is less than 15 digits resolve.
     """
     found, ratio = decimal(number), float(whole) / float(number) if number > 0 else math.inf
     if not 1.0 <= ratio < LARGEST_INTEGER or not math.isclose(number * round(ratio), whole, rel_tol=_TWO_ROUNDINGS):
@@ -55,21 +55,22 @@ def decimal_of(number: float, whole: float) -> Decimal:
 
 
 def _float_down(number: Decimal) -> float:
-    """The largest float of 15 digits that is at most this."""
+    """The largest float with 15 digits that is at most this number."""
     return float(_SHOWN_DOWN.plus(number)) + 0.0
 
 
 def _float_up(number: Decimal) -> float:
-    """The smallest float of 15 digits that is at least this."""
+    """The smallest float with 15 digits that is at least this number."""
     return 0.0 - _float_down(number.copy_negate())
 
 
 @frozen_value
 class PrivacyCost:
-    """What a filter adds up. Sums are rounded upwards.
+    """The quantities that a filter accumulates. Sums are rounded up.
 
-    loss: the budget's own measure in nats; for (epsilon, delta) the pure epsilon. renyi: nats at the filter's orders,
-    shape (orders,), beside the failures. failure: the probability with which nothing is promised.
+    `loss` is the budget's own measure in nats; for (epsilon, delta) it is the pure epsilon. `renyi` is the Rényi curve
+    at the filter's orders, conditional on a finite loss, shape (orders,), in nats. `infinity_mass` is the probability
+    mass of infinite privacy loss.
     """
 
     loss: Decimal
@@ -95,59 +96,59 @@ class PrivacyCost:
 
 
 class Filter(ABC):
-    """A budget and the rule by which charges, chosen one after the other, may go on."""
+    """A budget, with the rule that decides whether a further, adaptively chosen charge fits."""
 
     __slots__ = ()
     budget: Target
 
     @property
     def orders(self) -> FloatArray:
-        """The orders at which Rényi curves are added, shape (orders,); none for budgets of one number."""
+        """The orders at which Rényi curves are added, shape (orders,); empty for budgets of a single number."""
         return np.empty(0)
 
     @property
     def amount(self) -> float:
-        """The budget's own number in nats: epsilon, or rho."""
+        """The budget's number in nats: epsilon or rho."""
         return self.budget.rho if isinstance(self.budget, ZCDP) else self.budget.epsilon  # type: ignore[attr-defined]
 
     @property
-    def nothing(self) -> PrivacyCost:
-        """Where every ledger begins."""
-        return PrivacyCost(loss=_NOTHING, renyi=np.zeros(self.orders.shape), infinity_mass=_NOTHING)
+    def zero(self) -> PrivacyCost:
+        """The cost of an empty ledger."""
+        return PrivacyCost(loss=_ZERO, renyi=np.zeros(self.orders.shape), infinity_mass=_ZERO)
 
     @abstractmethod
     def charge(self, account: Accountant) -> PrivacyCost:
-        """What one release with this account adds; what cannot be computed counts as +inf."""
+        """The cost of one release with this account; +inf where it cannot be computed."""
 
     @abstractmethod
     def excess(self, total: PrivacyCost) -> float:
-        """At most zero exactly where the total fits; grows with every charge."""
+        """A number <= 0 if and only if the total fits into the budget; it increases with every charge."""
 
     @abstractmethod
     def spent(self, total: PrivacyCost) -> float:
-        """The smallest budget of this kind, in nats, in which this filter would let the total pass, rounded up."""
+        """The smallest budget of this kind, in nats, into which the total fits, rounded up."""
 
     def fits(self, total: PrivacyCost) -> bool:
-        """Whether all releases in the total keep the promise of the budget."""
+        """Return whether the total fits into the budget."""
         return self.excess(total) <= 0.0
 
     def left(self, total: PrivacyCost) -> float:
-        """The budget less `spent`, in nats, rounded down; a pure release of that epsilon still fits (rho: that rho)."""
+        """The budget minus `spent`, in nats, rounded down; a release with this pure epsilon (or rho) still fits."""
         spent = decimal(self.spent(total))
         return max(_float_down(_DOWN.subtract(decimal(self.amount), spent)), 0.0)
 
 
 def _computed(measure: Callable[[], float], whole: float) -> Decimal:
-    """A cost, `whole` the budget; +inf where its formula breaks down."""
+    """A cost for a budget of size `whole`; +inf if its computation fails."""
     try:
         return decimal_of(measure(), whole)
     except ArithmeticError:
-        return _ENDLESS
+        return _INFINITE
 
 
 @frozen_value
 class SumFilter(Filter):
-    """Budgets of one number that simply adds up: pure epsilon, zCDP's rho, Rényi privacy at one order.
+    """Budgets of a single number that is additive: pure epsilon, rho of zCDP, or Rényi divergence at one order.
 
     Source: Feldman and Zrnic 2021, Theorem 3.1 (Rényi filter); docs/notes/ledger.md, section 1.
     """
@@ -159,9 +160,9 @@ class SumFilter(Filter):
             raise TypeError(f"budget must be DP, ZCDP or RDP, got {type(self.budget).__name__}")
 
     def charge(self, account: Accountant) -> PrivacyCost:
-        """max_loss, zcdp or rdp(order); +inf where the release may fail outright."""
+        """The account's pure_epsilon, zcdp or rdp(order); +inf if it has an infinity mass."""
         if account.infinity_mass > 0:
-            return replace(self.nothing, loss=_ENDLESS, infinity_mass=decimal(account.infinity_mass))
+            return replace(self.zero, loss=_INFINITE, infinity_mass=decimal(account.infinity_mass))
         match self.budget:
             case ZCDP():
                 loss = _computed(lambda: account.zcdp, self.amount)
@@ -169,14 +170,14 @@ class SumFilter(Filter):
                 loss = _computed(lambda: float(account.rdp(order)), self.amount)
             case _:
                 loss = _computed(lambda: account.pure_epsilon, self.amount)
-        return replace(self.nothing, loss=loss)
+        return replace(self.zero, loss=loss)
 
     def excess(self, total: PrivacyCost) -> float:
-        """The total over the budget, less one."""
+        """The total divided by the budget, minus 1."""
         return float(_UP.subtract(_UP.divide(total.loss, decimal(self.amount)), Decimal(1)))
 
     def spent(self, total: PrivacyCost) -> float:
-        """The sum."""
+        """The sum of the costs."""
         return _float_up(total.loss)
 
 
@@ -184,11 +185,11 @@ class SumFilter(Filter):
 class CurveFilter(Filter):
     """(epsilon, delta) by Rényi curves at fixed orders a with fixed weights w, mixed into one martingale.
 
-    With D = delta - set_aside and S the sums of the curves, go on while
+    Let D = delta - set_aside, and S_a the sum of the Rényi curves at order a. A total fits while
         1 - e^-x <= D * sum_a w_a e^((a-1)(epsilon + x - S_a))  for all x > 0,
-    or while the sum of the pure guarantees is at most epsilon; and failures may add up to `set_aside`. This admits
-    whatever "some order with S_a <= epsilon + log(w_a D)/(a-1)" admits, and more.
-    Proof: docs/notes/ledger.md, section 2.
+    or while the sum of the pure epsilons is at most epsilon; and the infinity masses may add up to `set_aside`. This
+    rule accepts everything that "S_a <= epsilon + log(w_a D)/(a-1) for some order" accepts, and more. Proof:
+    docs/notes/ledger.md, section 2.
     """
 
     budget: DP
@@ -200,13 +201,11 @@ class CurveFilter(Filter):
         orders, weights = renyi_orders(self.at), real_array(weights=self.weights)
         positive(**{"delta of the budget": self.budget.delta})
         if not (orders.ndim == 1 and orders.size and orders.shape == weights.shape and len({*self.at}) == orders.size):
-            raise ValueError("orders must be different, with one weight for each, and at least one of them")
+            raise ValueError("orders must be distinct and nonempty, with one weight each")
         if not (np.all((weights > 0) & (weights <= 1)) and abs(math.fsum(weights) - 1.0) <= 1e-9):
-            raise ValueError("weights must be > 0 and add up to one")
+            raise ValueError("weights must be > 0 and sum to 1")
         if not 0.0 <= self.set_aside <= self.budget.delta:
-            raise ValueError(
-                f"the part of delta set aside must lie in [0, {self.budget.delta:g}], got {self.set_aside!r}"
-            )
+            raise ValueError(f"set_aside must lie in [0, {self.budget.delta:g}], got {self.set_aside!r}")
         set_fields(self, at=tuple(orders.tolist()), weights=tuple(weights.tolist()), set_aside=float(self.set_aside))
 
     @property
@@ -216,15 +215,15 @@ class CurveFilter(Filter):
 
     @property
     def own_delta(self) -> float:
-        """The part of delta that pays for Rényi curves, rounded down."""
+        """The part of delta for the Rényi curves, rounded down."""
         return _float_down(_DOWN.subtract(decimal(self.budget.delta), decimal(self.set_aside)))
 
     def set_aside_left(self, total: PrivacyCost) -> float:
-        """What no failure has used yet of the part set aside, rounded down."""
+        """The part set aside that no infinity mass has used yet, rounded down."""
         return max(_float_down(_DOWN.subtract(decimal(self.set_aside), decimal(_float_up(total.infinity_mass)))), 0.0)
 
     def charge(self, account: Accountant) -> PrivacyCost:
-        """The account's Rényi curve beside its failures, its pure guarantee, and its failures."""
+        """The account's Rényi curve conditional on a finite loss, its pure epsilon, and its infinity mass."""
         renyi = np.full(len(self.at), np.inf)
         with suppress(ArithmeticError), np.errstate(all="ignore"):  # NaN is seen below
             usable = self.orders < account.bounds.order_limit
@@ -233,33 +232,33 @@ class CurveFilter(Filter):
         loss = _computed(lambda: account.pure_epsilon, self.amount)
         return PrivacyCost(loss=loss, renyi=renyi, infinity_mass=decimal_of(account.infinity_mass, self.set_aside))
 
-    def tight(self, account: Accountant, delta: float) -> PrivacyCost:
-        """The account as its own (epsilon, delta), the best over all routes: for plans declared whole."""
+    def charge_composition(self, account: Accountant, delta: float) -> PrivacyCost:
+        """The account as one (epsilon, delta), the least over all derivations: for plans declared in advance."""
         try:
             epsilon, most = float(account.epsilon(delta)), self.budget.epsilon
             if epsilon > most * (1.0 - _CALIBRATED) and (epsilon <= most or self._keeps(account, delta)):
-                epsilon = most  # a plan calibrated to the budget takes it whole: a search ends a little below it
+                epsilon = most  # a plan calibrated to the budget uses it completely; calibration ends slightly below it
         except ArithmeticError:
             epsilon = math.inf
         if not 0.0 <= epsilon < math.inf:
             return PrivacyCost(
-                loss=_ENDLESS, renyi=np.full(len(self.at), np.inf), infinity_mass=decimal_of(delta, self.set_aside)
+                loss=_INFINITE, renyi=np.full(len(self.at), np.inf), infinity_mass=decimal_of(delta, self.set_aside)
             )
         return self.charge(ApproximateAccountant(stated_epsilon=epsilon, stated_delta=delta))
 
     def _keeps(self, account: Accountant, delta: float) -> bool:
-        """Whether the account meets the budget by any of its views, whatever a search lost in the last digit."""
+        """Return whether any view of the account meets the budget at this delta."""
         return DP(epsilon=self.budget.epsilon, delta=delta).met_by(account)
 
     def excess(self, total: PrivacyCost) -> float:
-        """How far the better of the two rules is from passing; +inf where too much may fail."""
+        """The excess by the better of the two rules; +inf if the infinity mass exceeds `set_aside`."""
         if total.infinity_mass > decimal(self.set_aside):
             return math.inf
         pure = SumFilter(budget=DP(epsilon=self.budget.epsilon)).excess(total)
         return pure if pure <= 0.0 else min(pure, self._curve_excess(total.renyi, self.budget.epsilon))
 
     def spent(self, total: PrivacyCost) -> float:
-        """The least epsilon at this delta; +inf where too much may fail."""
+        """The least epsilon at this delta; +inf if the infinity mass exceeds `set_aside`."""
         if total.infinity_mass > decimal(self.set_aside):
             return math.inf
         pure = _float_up(total.loss)
@@ -272,7 +271,8 @@ class CurveFilter(Filter):
     def _curve_excess(self, sums: FloatArray, epsilon: float) -> float:
         """max over x > 0 of log(1 - e^-x) - log(D sum_a w_a e^((a-1)(epsilon + x - S_a))), rounded up.
 
-        The function is concave in x, and its slope 1/(e^x - 1) - (a mean of a-1) changes sign between the two ends.
+        The function is concave in x, and its slope 1/(e^x - 1) - (a weighted mean of a-1) changes sign between the two
+        ends (ledger.md, section 2).
         """
         s = self.orders - 1.0
         with np.errstate(over="ignore"):
@@ -299,17 +299,17 @@ class CurveFilter(Filter):
 def filter_for(
     budget: Target, *, approximate_share: float = 0.0, weights: Mapping[float, float] | None = None
 ) -> Filter:
-    """The filter of a budget: DP, ZCDP or RDP.
+    """The filter of a DP, ZCDP or RDP budget.
 
-    Parameters: approximate_share in [0, 1), the part of delta set aside for failures and plans; weights, order ->
-    weight, adding up to one, for (epsilon, delta) with delta > 0. Raises: ValueError, TypeError.
+    `approximate_share` in [0, 1) is the fraction of delta set aside for infinity masses and plans. `weights` maps
+    orders to weights that sum to 1, for budgets with delta > 0. Raises ValueError or TypeError.
     """
     share = probability(approximate_share=approximate_share)
     if not isinstance(budget, DP) or budget.delta == 0.0:
         made = SumFilter(budget=budget)
         if share > 0 or weights is not None:
             raise ValueError(
-                f"approximate_share and weights divide a delta, and {budget.words} has none; leave them out"
+                f"approximate_share and weights need a budget with delta > 0, got {budget.description}; omit them"
             )
         return made
     chosen = dict(weights) if weights is not None else default_weights(budget)
@@ -317,10 +317,10 @@ def filter_for(
 
 
 def default_weights(budget: DP) -> dict[float, float]:
-    """Orders around the one at which Gaussian noise just exhausts the budget, heavier near it; adding up to one.
+    """Orders around the one at which Gaussian noise exhausts the budget, with larger weights near it.
 
-    Orders are counted in log(1/delta)/epsilon above one: below one such step no order can help, and pure mechanisms
-    profit from high ones. Whatever the choice, the filter is valid.
+    Orders minus 1 are multiples of log(1/delta)/epsilon, below which no order helps; pure mechanisms need high orders.
+    The filter is valid for any choice.
     """
     ratio = -math.log(budget.delta) / budget.epsilon
     steps = np.geomspace(1.0, 64.0, 24)
@@ -335,7 +335,7 @@ def default_weights(budget: DP) -> dict[float, float]:
 
 @frozen_value
 class Share(Target):
-    """One of `releases` equal parts of what a filter has left: met where that many such releases still fit."""
+    """The target of one of `releases` equal parts of the remaining budget: met if that many such releases still fit."""
 
     filter: Filter
     total: PrivacyCost
@@ -345,17 +345,19 @@ class Share(Target):
         set_fields(self, releases=positive_integer(releases=self.releases))
 
     def _after(self, account: Accountant) -> PrivacyCost:
+        """The total after all releases of this share, with a margin for rounding."""
         more = self.releases * self.filter.charge(account)
         return self.total + replace(more, renyi=more.renyi * (1.0 + _MARGIN))
 
     def met_by(self, account: Accountant) -> bool:
-        """Whether `releases` of these fit, in whatever order they are spent."""
+        """Return whether `releases` releases with this account fit, in any order."""
         return self.filter.fits(self._after(account))
 
     def _excess(self, account: Accountant) -> float:
+        """The excess of the filter after all releases of this share."""
         return self.filter.excess(self._after(account))
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The guarantee in one phrase."""
-        return f"1/{self.releases} of what is left of {self.filter.budget.words}"
+        return f"1/{self.releases} of the remainder of {self.filter.budget.description}"

@@ -1,4 +1,4 @@
-"""The ledger: what may be spent of a budget, what was, and draws that are paid for before they are made."""
+"""The ledger: a budget in a file, the entries charged to it, and draws that are charged before they are made."""
 
 import json
 import os
@@ -10,30 +10,30 @@ from typing import Any, final
 
 from privsample._checks import flag, listed, positive, positive_integer, probability
 from privsample.accounting.base import Accountant
-from privsample.accounting.ledger.book import (
+from privsample.accounting.ledger.export import document, write_new
+from privsample.accounting.ledger.filters import PrivacyCost, Share
+from privsample.accounting.ledger.log import Log, Writer, check_chain
+from privsample.accounting.ledger.plan import (
+    Draws,
+    R_co,
+    Reservation,
+    SpendingPlan,
+    check_registered,
+    plan_item,
+    validate_data,
+)
+from privsample.accounting.ledger.refusal import over_budget_error, refusal_error
+from privsample.accounting.ledger.state import (
     Entry,
     Item,
     LedgerState,
     Settings,
-    creation,
-    declared,
-    drawing,
-    entering,
-    read,
+    apply_events,
+    creation_event,
+    draw_event,
+    entry_event,
+    storable_item,
 )
-from privsample.accounting.ledger.export import document, write_new
-from privsample.accounting.ledger.filters import PrivacyCost, Share
-from privsample.accounting.ledger.log import Log, Writer, chained
-from privsample.accounting.ledger.plan import (
-    Draws,
-    Plan,
-    R_co,
-    Reservation,
-    planned,
-    refuse_unregistered,
-    validated_first,
-)
-from privsample.accounting.ledger.refusal import closed, refused
 from privsample.accounting.targets import Target
 from privsample.errors import BudgetExceeded
 from privsample.relations import Relation
@@ -41,14 +41,59 @@ from privsample.relations import Relation
 
 @final
 class Ledger:
-    """A budget in a file. Spending is written and synced before anything is drawn; what would exceed it is refused.
+    """A privacy budget in a file, shared by processes.
 
-    The refusal stays valid although every release may be chosen after seeing all earlier ones (docs/notes/ledger.md).
-    A killed process may waste what it had just spent; it never overspends, and no entry is lost.
-    Numbers are nats in the budget's own measure: epsilon (at the budget's delta or order), or rho.
+    An expense is written and synced before anything is drawn, and refused if it would exceed the budget. The guarantee
+    holds although every release may be chosen after seeing all earlier ones (privacy filters; docs/notes/ledger.md). If
+    a process is killed, its last expense may be wasted, but the budget is never exceeded and no entry is lost. Numbers
+    are nats in the measure of the budget: epsilon (at the delta or order of the budget) or rho.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. It is created if it does not exist and `budget`, `relation` and `dataset` are given.
+    budget : Target, optional
+        `DP`, `ZCDP` or `RDP`.
+    relation : Relation, optional
+        Neighbouring relation with the unit of privacy; all accounts must be under it.
+    dataset : str, optional
+        A name for the data that the budget protects.
+    approximate_share : float, optional
+        Fraction of delta, in [0, 1), that is set aside for infinity masses and for plans that are charged by the
+        epsilon of their composition; 0 by default.
+    weights : mapping of float to float, optional
+        Weights by Rényi order, which sum to 1, for budgets with delta > 0; chosen around the budget by default.
+    timeout : float, default 60.0
+        Largest time, in seconds, to wait for other processes that write.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, of a newer format or not a ledger, or if its settings differ from the arguments.
+    TypeError
+        If an argument has the wrong type.
+    FileNotFoundError
+        If the file does not exist and `budget`, `relation` or `dataset` is missing.
+
+    Notes
+    -----
+    Source: Feldman and Zrnic 2021, Theorem 3.1; docs/notes/ledger.md.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import privsample as ps
+    >>> folder = TemporaryDirectory()
+    >>> ledger = ps.Ledger(
+    ...     f"{folder.name}/study.ledger", budget=ps.DP(epsilon=1, delta=1e-6), relation=ps.AddRemove(), dataset="study"
+    ... )
+    >>> release = ledger.release(ps.LaplaceMechanism(sensitivity=1, scale=4), 12.0)
+    >>> ledger.spent(), ledger.remaining()
+    (0.25, 0.75)
+    >>> folder.cleanup()
     """
 
-    __slots__ = ("_book", "_log")
+    __slots__ = ("_log", "_state")
 
     def __init__(
         self,
@@ -61,15 +106,7 @@ class Ledger:
         weights: Mapping[float, float] | None = None,
         timeout: float = 60.0,
     ) -> None:
-        """Open the file; or make it, where there is none and budget, relation and dataset are given.
-
-        Parameters: budget, DP, ZCDP or RDP; relation, with the unit of privacy; dataset, a name for the data that this
-        budget protects; approximate_share in [0, 1), the part of delta that pays for releases that may fail outright
-        and for plans by their tight composition; weights, order -> weight, for (epsilon, delta) only, where the default
-        will not do; timeout, in seconds, while other processes write.
-        Raises: ValueError, for a file that is damaged, newer or another program's, or that says otherwise than what is
-        given; FileNotFoundError and other OSErrors.
-        """
+        """Open the file, or create it if it does not exist."""
         self._log = Log(path=_path(path).absolute(), timeout=positive(timeout=timeout))
         fixed = {"budget": budget, "relation": relation, "dataset": dataset}
         given: dict[str, Any] = fixed | {"approximate_share": approximate_share, "weights": weights}
@@ -79,137 +116,274 @@ class Ledger:
             missing = [name for name, item in fixed.items() if item is None]
             if missing:
                 raise FileNotFoundError(
-                    f"there is no ledger at {path}; to make one, give its {', '.join(missing)}, too"
+                    f"there is no ledger at {path}; to create one, give {', '.join(missing)} as well"
                 )
-            with suppress(FileExistsError):  # another process was faster
-                self._log.create(creation(Settings(**given), _stamp()))
+            with suppress(FileExistsError):  # another process created it first
+                self._log.create(creation_event(Settings(**given), _stamp()))
         self._log.check()
         events = self._log.after(None)
-        chained(self._log.path, None, events)
-        self._book = read(self._log.path, None, events)
-        _agree(self._log.path, self._book.settings, given)
+        check_chain(self._log.path, None, events)
+        self._state = apply_events(self._log.path, None, events)
+        _agree(self._log.path, self._state.settings, given)
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, budget={self.budget}, dataset={self.dataset!r})"
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the file."""
         return self._log.path
 
     @property
     def budget(self) -> Target:
-        """The guarantee that all releases together keep."""
-        return self._book.settings.budget
+        """The guarantee that all releases together satisfy."""
+        return self._state.settings.budget
 
     @property
     def relation(self) -> Relation:
-        """Neighbouring data sets, with n where it is public, and the unit of privacy."""
-        return self._book.settings.relation
+        """The neighbouring relation, with n where it is public, and the unit of privacy."""
+        return self._state.settings.relation
 
     @property
     def dataset(self) -> str:
         """The name of the data that the budget protects."""
-        return self._book.settings.dataset
+        return self._state.settings.dataset
 
     def fits(self, account: Accountant, times: int = 1) -> bool:
-        """Whether this could be spent now; nothing is spent. Raises: as `spend`, but for BudgetExceeded."""
-        item = declared(account, times, self.relation)
-        book = self._now()
-        return book.fits(book.charge((item,), None))
+        """Return whether an expense fits into the budget now. Nothing is spent.
+
+        Parameters
+        ----------
+        account : Accountant
+            The account of one release.
+        times : int, default 1
+            Number of releases, >= 1.
+
+        Returns
+        -------
+        bool
+            True if `spend` would accept it.
+
+        Raises
+        ------
+        RelationMismatch, NotRegistered, ValueError, TypeError
+            As for `spend`.
+        """
+        item = storable_item(account, times, self.relation)
+        state = self._now()
+        return state.fits(state.charge((item,), None))
 
     def spend(self, account: Accountant, times: int = 1, label: str = "") -> Entry:
-        """Write down `times` releases with this account, before they are made.
+        """Record releases with this account, before they are made.
 
-        Raises: BudgetExceeded, RelationMismatch, NotRegistered (an account that the file could not give back),
-        ValueError, TypeError, OSError; then nothing was spent.
+        Parameters
+        ----------
+        account : Accountant
+            The account of one release.
+        times : int, default 1
+            Number of releases, >= 1.
+        label : str, default ""
+            A label for the entry.
+
+        Returns
+        -------
+        Entry
+            The entry.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the expense does not fit into the budget.
+        RelationMismatch
+            If the account is under another relation.
+        NotRegistered
+            If the account is of a class that files cannot name.
+        ValueError, TypeError, OSError
+            For wrong arguments, or a file that cannot be written. Nothing is spent if an error is raised.
         """
         _text(label=label)
-        return self._spend("spend", declared(account, times, self.relation), label)
+        return self._spend("spend", storable_item(account, times, self.relation), label)
 
     def release(self, mechanism: Draws[R_co], data: Any, *, label: str = "", validated: bool = False) -> R_co:
-        """Spend the mechanism's account, then draw from `data` with noise from the operating system.
+        """Record the account of a mechanism, then draw from `data` with entropy from the operating system.
 
-        The mechanism's `validate`, if it has one, sees the data first, so that data of a wrong shape cost nothing;
-        not where `data` can be read only once, or with `validated`, where the caller has done it. An error after the
-        spend wastes it. A mechanism of a class that is not registered, whose release no file could hold, is refused
-        before; one with a function as score is not, as it is known that its release cannot be saved.
-        Raises: as `spend`; SchemaError.
+        Data are validated first, so data of the wrong shape cost nothing. If an error occurs after the expense was
+        recorded, the expense is wasted.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism. Its class must be registered unless it holds a function, such as a score, which files cannot
+            hold.
+        data : object
+            The data that the mechanism reads.
+        label : str, default ""
+            A label for the entry; by default the name of the class.
+        validated : bool, default False
+            True if the caller has validated the data already. Data that can be read only once are never validated
+            first.
+
+        Returns
+        -------
+        Release
+            The release of the mechanism.
+
+        Raises
+        ------
+        BudgetExceeded, RelationMismatch, NotRegistered, ValueError, TypeError, OSError
+            As for `spend`.
+        SchemaError
+            If the data have the wrong shape.
         """
         if not hasattr(mechanism, "accountant"):
             raise TypeError(f"mechanism must be a mechanism, got {type(mechanism).__name__}")
         _text(label=label)
-        refuse_unregistered(mechanism)
-        item = declared(mechanism.accountant, 1, self.relation)
+        check_registered(mechanism)
+        item = storable_item(mechanism.accountant, 1, self.relation)
         if not flag(validated=validated):
-            validated_first(mechanism, data)
+            validate_data(mechanism, data)
         self._spend("release", item, label or type(mechanism).__name__)
         return mechanism.release(data)
 
-    def reserve(self, plan: Plan, *, delta: float | None = None, label: str = "") -> "Reservation":
-        """Spend a whole plan at once: mechanisms or accounts, alone or as (mechanism, times), fixed before any draw.
+    def reserve(self, plan: SpendingPlan, *, delta: float | None = None, label: str = "") -> "Reservation":
+        """Record a whole plan at once: mechanisms or accounts that are fixed before any draw.
 
-        The plan is charged by its Rényi curve; where that does not fit, or with `delta`, by the epsilon of its tight
-        composition at a part of the budget's delta: at most what is set aside and left, or all of delta while
-        the ledger is empty. That part stays taken. The draws may come later, in any order and between other releases,
-        and from another process.
-        Equal items must be draws from one and the same column: their tight composition takes them for that.
-        Raises: as `spend`.
+        The plan is charged by its Rényi curve. If that does not fit, or if `delta` is given, it is charged by the
+        epsilon of its composition at a part of the budget's delta: at most the unused part that is set aside, or all of
+        delta while the ledger is empty. That part stays used. The draws may be made later, in any order, between other
+        releases, and by another process.
+
+        Parameters
+        ----------
+        plan : sequence of Mechanism, Accountant or (member, int)
+            The members, each with its number of draws. Equal members must be draws from the same data, because their
+            composition assumes this.
+        delta : float, optional
+            The part of delta, > 0, at which the composition is charged.
+        label : str, default ""
+            A label for the entry.
+
+        Returns
+        -------
+        Reservation
+            The plan, from which the draws are made.
+
+        Raises
+        ------
+        BudgetExceeded, RelationMismatch, NotRegistered, ValueError, TypeError, OSError
+            As for `spend`.
         """
         _text(label=label)
-        items = [planned(member, self.relation) for member in listed(plan=plan)]
+        items = [plan_item(member, self.relation) for member in listed(plan=plan)]
         if not items:
-            raise ValueError("the plan must name at least one mechanism or account")
+            raise ValueError("plan must contain at least one mechanism or account")
         if delta is not None and not probability(delta=delta) > 0:
-            raise ValueError(f"delta must be > 0, got {delta!r}; leave it out to count the plan by its Rényi curve")
+            raise ValueError(f"delta must be > 0, got {delta!r}; omit it to charge the plan by its Rényi curve")
         known: dict[float | None, PrivacyCost] = {}
 
-        def fitting(book: LedgerState) -> float | None:
-            for part in [delta] if delta is not None else [None, *filter(None, [book.reservable])]:
+        def fitting_delta(state: LedgerState) -> float | None:
+            for part in [delta] if delta is not None else [None, *filter(None, [state.reservable])]:
                 if part not in known:
-                    known[part] = book.charge(items, part)
-                if book.fits(known[part], part):
+                    known[part] = state.charge(items, part)
+                if state.fits(known[part], part):
                     return part
-            raise refused(book, self.path, known[delta], "the plan", delta=delta, plan=True)
+            raise refusal_error(state, self.path, known[delta], "the plan", delta=delta, plan=True)
 
-        with suppress(BudgetExceeded):  # computes outside the lock what may take long
-            fitting(self._now())
-        entry = self._enter(lambda book: entering("plan", items, label, fitting(book), _stamp()))
+        with suppress(BudgetExceeded):  # expensive charges are computed before the file is locked
+            fitting_delta(self._now())
+        entry = self._enter(lambda state: entry_event("plan", items, label, fitting_delta(state), _stamp()))
         return Reservation(self, entry.number)
 
     def reservation(self, number: int) -> "Reservation":
-        """A plan that was reserved before, by its number in `history`: to go on after a restart. Raises: ValueError."""
+        """A plan that was reserved earlier, for example before a restart.
+
+        Parameters
+        ----------
+        number : int
+            Number of the plan in `history()`, >= 1.
+
+        Returns
+        -------
+        Reservation
+            The plan.
+
+        Raises
+        ------
+        ValueError
+            If the entry is not a plan.
+        """
         entries = self._now().entries
         if not 1 <= positive_integer(number=number) <= len(entries) or entries[number - 1].kind != "plan":
-            raise ValueError(f"entry {number} of the ledger {self.path} is no reserved plan; see history()")
+            raise ValueError(f"entry {number} of the ledger {self.path} is not a reserved plan; see history()")
         return Reservation(self, number)
 
     def spent(self) -> float:
-        """What all entries cost, in nats: the smallest budget of this kind that the same filter would let them pass in.
+        """The cost of all entries: the smallest budget of this kind into which they fit.
 
-        Computed from the stored accounts by this version's formulas, when the ledger is opened and as it is added to.
+        It is computed from the stored accounts by the formulas of this version.
+
+        Returns
+        -------
+        float
+            Nats in the measure of the budget, rounded up.
         """
-        book = self._now()
-        return book.filter.spent(book.total)
+        state = self._now()
+        return state.filter.spent(state.total)
 
     def remaining(self) -> float:
-        """The budget less `spent`, at least 0, in nats: a pure release of that epsilon (or that rho) still fits."""
-        book = self._now()
-        return book.filter.left(book.total) if book.filter.fits(book.total) else 0.0
+        """The budget minus `spent`; a release with this pure epsilon (or rho) still fits.
+
+        Returns
+        -------
+        float
+            Nats in the measure of the budget, >= 0, rounded down.
+        """
+        state = self._now()
+        return state.filter.left(state.total) if state.filter.fits(state.total) else 0.0
 
     def share(self, k: int) -> Share:
-        """A target for each of k equal releases, to which a mechanism can be calibrated, so that all k still fit."""
-        book = self._now()
-        return Share(filter=book.filter, total=book.total, releases=positive_integer(k=k))
+        """A target for each of k equal releases, to which mechanisms can be calibrated so that all k fit.
+
+        Parameters
+        ----------
+        k : int
+            Number of releases, >= 1.
+
+        Returns
+        -------
+        Target
+            The target.
+        """
+        state = self._now()
+        return Share(filter=state.filter, total=state.total, releases=positive_integer(k=k))
 
     def history(self) -> tuple[Entry, ...]:
-        """All entries, oldest first."""
+        """All entries, oldest first.
+
+        Returns
+        -------
+        tuple of Entry
+            The entries.
+        """
         return self._now().entries
 
     def export(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """All that the ledger holds and its totals in JSON's types; written to a new file if `path` is given.
+        """Export all contents and totals of the ledger as lists, numbers and strings.
 
-        Raises: FileExistsError, OSError.
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A new JSON file to which the document is written.
+
+        Returns
+        -------
+        dict
+            The document.
+
+        Raises
+        ------
+        FileExistsError, OSError
+            If the file exists or cannot be written.
         """
         made = document(self._now())
         if path is not None:
@@ -217,65 +391,73 @@ class Ledger:
         return made
 
     def _now(self) -> LedgerState:
+        """The state with all events of the file."""
         return self._caught_up(self._log)
 
     def _caught_up(self, log: Log | Writer) -> LedgerState:
-        """The state with what others have added. Raises: ValueError, where the file is not the same any more."""
-        book = self._book
-        events = log.after(book.last)
-        if not events or events[0] != book.last:
+        """The state with the events that other processes have added. Raises ValueError if the file was replaced."""
+        state = self._state
+        events = log.after(state.last)
+        if not events or events[0] != state.last:
             raise ValueError(f"the ledger {self.path} was replaced or cut short while it was open; open it again")
-        chained(self.path, book.last, events[1:])
-        self._book = read(self.path, book, events[1:])
-        return self._book
+        check_chain(self.path, state.last, events[1:])
+        self._state = apply_events(self.path, state, events[1:])
+        return self._state
 
     def _spend(self, kind: str, item: Item, label: str) -> Entry:
-        charge = self._book.charge((item,), None)
+        """Enter one item if it fits. Raises BudgetExceeded."""
+        charge = self._state.charge((item,), None)
 
-        def event(book: LedgerState) -> str:
-            if not book.fits(charge):
-                raise refused(book, self.path, charge, label or type(item.account).__name__, delta=None, plan=False)
-            return entering(kind, (item,), label, None, _stamp())
+        def event(state: LedgerState) -> str:
+            if not state.fits(charge):
+                raise refusal_error(
+                    state, self.path, charge, label or type(item.account).__name__, delta=None, plan=False
+                )
+            return entry_event(kind, (item,), label, None, _stamp())
 
         return self._enter(event)
 
     def _enter(self, event: Callable[[LedgerState], str]) -> Entry:
         """Write an event that the current state allows, and sync it."""
         with self._log.writing() as writer:
-            book = self._caught_up(writer)
-            added = writer.add(book.last, event(book))
-        self._book = after = read(self.path, book, [added])
+            state = self._caught_up(writer)
+            added = writer.add(state.last, event(state))
+        self._state = after = apply_events(self.path, state, [added])
         return after.entries[-1]
 
-    def _use(self, number: int, position: int) -> None:
-        """Mark one draw of a plan's item as made, and sync it."""
+    def _mark_draw(self, number: int, position: int) -> None:
+        """Record one draw of a plan's item, and sync it."""
 
-        def event(book: LedgerState) -> str:
-            if not book.filter.fits(book.total):
-                raise closed(book, self.path)
-            item = book.entries[number - 1].items[position]
+        def event(state: LedgerState) -> str:
+            if not state.filter.fits(state.total):
+                raise over_budget_error(state, self.path)
+            item = state.entries[number - 1].items[position]
             if not item.left:
                 raise BudgetExceeded(
-                    f"item {position} of plan {number} in {self.path} was reserved {item.times} times and is used up; "
+                    f"item {position} of plan {number} in {self.path} was reserved {item.times} times, and no draw "
+                    f"is left; "
                     "nothing was drawn; draw another item, or reserve more"
                 )
-            return drawing(number, position, _stamp())
+            return draw_event(number, position, _stamp())
 
         self._enter(event)
 
 
 def _path(path: Any) -> Path:
+    """Check that the argument is the name of a file. Raises TypeError."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be the name of a file, got {type(path).__name__}")
     return Path(path)
 
 
 def _text(*, label: Any) -> None:
+    """Check that a label is a string. Raises TypeError."""
     if not isinstance(label, str):
         raise TypeError(f"label must be text, got {type(label).__name__}")
 
 
 def _check(given: Mapping[str, Any]) -> None:
+    """Check the types of the settings. Raises TypeError or ValueError."""
     kinds: dict[str, type] = {"budget": Target, "relation": Relation, "dataset": str, "weights": Mapping}
     for name, item in given.items():
         if name in kinds and not isinstance(item, kinds[name]):
@@ -288,13 +470,15 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _agree(path: Path, settings: Settings, given: Mapping[str, Any]) -> None:
+    """Check that the given settings equal those of the ledger. Raises ValueError."""
     for name, item in given.items():
         held = getattr(settings, name)
         if held != item:
-            raise ValueError(f"the ledger {path} was made with {name} {held}, not {item}; nothing was changed")
+            raise ValueError(f"the ledger {path} was created with {name} {held}, got {item}; nothing was changed")
 
 
 def _stamp() -> dict[str, str]:
+    """Time and version of an event."""
     from privsample._version import __version__
 
     return {"at": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__}

@@ -1,8 +1,8 @@
-"""The file: events that are only ever added, each synced before the next step. SQLite, safe against kill -9.
+"""The file of a ledger: an append-only list of events in SQLite, each synced before the next step.
 
-One file, several processes: a rollback journal (no side files stay), `synchronous=EXTRA` (what is committed survives a
-loss of power, the removal of the journal too), `BEGIN IMMEDIATE` (whoever writes has seen all that was written before).
-Each event carries a digest of itself and of all before it: it catches accidents, not forgers.
+Several processes share one file: a rollback journal leaves no side files, `synchronous=EXTRA` makes commits survive a
+loss of power, and `BEGIN IMMEDIATE` lets a writer see all earlier events. Each event has a digest of itself and of all
+earlier ones, which detects accidental damage but not forgery.
 """
 
 import hashlib
@@ -29,18 +29,19 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 @frozen_value
 class Event:
-    """One line of the log: its number from 1 on, its JSON text, and the digest that ends with it."""
+    """One event: its number from 1 on, its JSON document, and the digest of the log up to it."""
 
     number: int
     document: str
     digest: str
 
     def follows(self, before: "Event | None") -> bool:
-        """Whether this is what was written after `before` (None: at the beginning)."""
+        """Return whether this event was written directly after `before` (None for the first event)."""
         return self == _next(before, self.document)
 
 
 def _next(before: Event | None, document: str) -> Event:
+    """The event with this document after `before`."""
     number, digest = (1, "") if before is None else (before.number + 1, before.digest)
     return Event(
         number=number,
@@ -51,17 +52,18 @@ def _next(before: Event | None, document: str) -> Event:
 
 @frozen_value
 class Writer:
-    """The log while nobody else can write."""
+    """The log during an exclusive write."""
 
     connection: sqlite3.Connection
 
     def after(self, last: Event | None) -> list[Event]:
-        """The event `last` itself, if it is given, and all after it."""
+        """The event `last`, if given, and all later events."""
         return _events(self.connection, last)
 
     def add(self, last: Event | None, document: str) -> Event:
-        """Write one event after `last`; it is kept when the writing ends without an error."""
-        self.connection.execute(f"PRAGMA user_version = {SCHEMA}")  # versions that cannot read it say so
+        """Write one event after `last`; it is committed when the write ends without an error."""
+        # older versions refuse the file with a clear message
+        self.connection.execute(f"PRAGMA user_version = {SCHEMA}")
         made = _next(last, document)
         row = (made.number, made.document, made.digest)
         self.connection.execute("INSERT INTO events (id, document, digest) VALUES (?, ?, ?)", row)
@@ -70,29 +72,29 @@ class Writer:
 
 @frozen_value
 class Log:
-    """A file of events. Each call opens it anew, so that threads, forks and other processes need no care."""
+    """A file of events. Each call opens it anew, so it can be used from threads, forks and other processes."""
 
     path: Path
     timeout: float
 
     def create(self, document: str) -> None:
-        """Make the file with its first event, whole or not at all. Raises: FileExistsError, OSError."""
+        """Create the file with its first event, completely or not at all. Raises FileExistsError or OSError."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder {self.path.parent} does not exist; create it first")
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
-            with _told(self.path), closing(self._connect(draft, "rwc")) as connection:
+            with _translate_errors(self.path), closing(self._connect(draft, "rwc")) as connection:
                 tables = _TABLES.format(application=APPLICATION, schema=SCHEMA)
                 connection.executescript(f"BEGIN IMMEDIATE; {tables}")
                 Writer(connection=connection).add(None, document)
                 connection.execute("COMMIT")
-            os.link(draft, self.path)  # never replaces a file
+            os.link(draft, self.path)  # fails if the file exists
             _sync_folder(self.path.parent)
         finally:
             draft.unlink(missing_ok=True)
 
     def check(self) -> None:
-        """Refuse what is no ledger, a newer one, or damaged. Raises: ValueError, OSError."""
+        """Check that the file is an undamaged ledger of a known format. Raises ValueError or OSError."""
         if self.path.is_dir():
             raise IsADirectoryError(f"{self.path} is a folder; name a file in it")
         with self._open() as connection:
@@ -101,15 +103,16 @@ class Log:
                 raise _damaged(self.path, "its pages are not in order")
 
     def after(self, last: Event | None) -> list[Event]:
-        """The event `last` itself, if it is given, and all after it. Raises: ValueError, OSError."""
+        """The event `last`, if given, and all later events. Raises ValueError or OSError."""
         with self._open() as connection:
             return _events(connection, last)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """Alone with the file: what is added is committed and synced at the end, or not at all on any error.
+        """Lock the file for writing; events are committed and synced at the end, or none of them if an error occurs.
 
-        Raises: TimeoutError, when others keep the file; OSError, for a full disk or a read-only file; ValueError.
+        Raises TimeoutError if other processes hold the lock, OSError for a full disk or a read-only file, and
+        ValueError.
         """
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -123,12 +126,13 @@ class Log:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with _told(self.path), closing(self._connect(self.path, "rw")) as connection:
+        """Open the file, check its format and close it afterwards."""
+        with _translate_errors(self.path), closing(self._connect(self.path, "rw")) as connection:
             self._identify(connection)
             yield connection
 
     def _connect(self, path: Path, mode: str) -> sqlite3.Connection:
-        """Mode rw never makes a new file: a ledger that was removed must not begin anew."""
+        """Open the file. Mode rw never creates it, so a removed ledger does not start anew."""
         uri = f"{path.as_uri()}?mode={mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
         for setting in ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON"):
@@ -136,6 +140,7 @@ class Log:
         return connection
 
     def _identify(self, connection: sqlite3.Connection) -> None:
+        """Check that the file is a ledger of a known format. Raises ValueError."""
         ((application,),) = connection.execute("PRAGMA application_id")
         ((schema,),) = connection.execute("PRAGMA user_version")
         if application != APPLICATION:
@@ -149,26 +154,28 @@ class Log:
 
 
 def _events(connection: sqlite3.Connection, last: Event | None) -> list[Event]:
+    """The events from `last` on, in order."""
     first = 1 if last is None else last.number
     rows = connection.execute("SELECT id, document, digest FROM events WHERE id >= ? ORDER BY id", (first,))
     return [Event(number=number, document=document, digest=digest) for number, document, digest in rows]
 
 
 def _foreign(path: Path) -> ValueError:
-    return ValueError(f"{path} is no privsample ledger: it is empty, damaged or another program's; name another file")
-
-
-def _damaged(path: Path, reason: str) -> ValueError:
+    """The error for a file that is not a ledger."""
     return ValueError(
-        f"the ledger {path} is damaged ({reason}) and was left as it is; restore a copy that holds all that was spent"
+        f"{path} is not a privsample ledger: it is empty, damaged or written by another program; use another file"
     )
 
 
-def chained(path: Path, last: Event | None, events: Sequence[Event]) -> None:
-    """Refuse a log in which an event is missing or was altered, or that does not go on from `last`.
+def _damaged(path: Path, reason: str) -> ValueError:
+    """The error for a damaged ledger."""
+    return ValueError(
+        f"the ledger {path} is damaged ({reason}) and was not changed; restore a copy that contains all entries"
+    )
 
-    Raises: ValueError.
-    """
+
+def check_chain(path: Path, last: Event | None, events: Sequence[Event]) -> None:
+    """Check that no event is missing or altered and that the first continues `last`. Raises ValueError."""
     expected = last
     for event in events:
         if not event.follows(expected):
@@ -177,15 +184,16 @@ def chained(path: Path, last: Event | None, events: Sequence[Event]) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """SQLite's errors as Python's own, in plain words."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Raise Python's own exceptions in place of SQLite's, with messages that say what to do."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _plain(path, error) from None
+        raise _python_error(path, error) from None
 
 
-def _plain(path: Path, error: sqlite3.Error) -> Exception:
+def _python_error(path: Path, error: sqlite3.Error) -> Exception:
+    """The Python exception for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
         return TimeoutError(f"other processes keep the ledger {path} busy; {_NOTHING_SPENT}; try again")
@@ -203,7 +211,7 @@ def _plain(path: Path, error: sqlite3.Error) -> Exception:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a loss of power, where the system can."""
+    """Sync the folder, so that a new file survives a loss of power, where the system supports it."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

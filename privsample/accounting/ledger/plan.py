@@ -1,4 +1,4 @@
-"""Plans that are paid for as a whole, and the mechanisms that a ledger draws from."""
+"""Plans that are charged as a whole, and the protocol of mechanisms that a ledger draws from."""
 
 import json
 from collections.abc import Sequence
@@ -9,40 +9,71 @@ from privsample._checks import flag, positive_integer
 from privsample._serial import decode, encode
 from privsample._value import Memo
 from privsample.accounting.base import Accountant
-from privsample.accounting.ledger.book import Entry, Item, declared
+from privsample.accounting.ledger.state import Entry, Item, storable_item
 from privsample.relations import Relation
 
 R_co = TypeVar("R_co", covariant=True)
 
 
 class Draws(Protocol[R_co]):
-    """A mechanism, as far as the ledger knows it."""
+    """The part of a mechanism that the ledger uses."""
 
     @property
     def accountant(self) -> Accountant:
-        """The cost of one `release`."""
+        """The account of one `release`."""
 
     def release(self, data: Any) -> R_co:
-        """Draw once, with noise from the operating system."""
+        """Draw once, with entropy from the operating system."""
 
 
 class PlanLedger(Protocol):
-    """A ledger, as far as a reserved plan knows it."""
+    """The part of a ledger that a reservation uses."""
 
     def history(self) -> tuple[Entry, ...]:
         """All entries, oldest first."""
 
-    def _use(self, number: int, position: int) -> None:
-        """Mark one draw of a plan's item as made, and sync it. Raises: BudgetExceeded, when it is used up."""
+    def _mark_draw(self, number: int, position: int) -> None:
+        """Record one draw of a plan's item, and sync it. Raises BudgetExceeded if none is left."""
 
 
-Planned = Draws[Any] | Accountant
-Plan = Sequence[Planned | tuple[Planned, int]]
+PlanMember = Draws[Any] | Accountant
+SpendingPlan = Sequence[PlanMember | tuple[PlanMember, int]]
 
 
 @final
 class Reservation:
-    """A plan that is paid for. Each draw is marked as made, and synced, before it is made."""
+    """A plan that a ledger has charged; its draws can be made later. `Ledger.reserve` returns it.
+
+    Each draw is recorded, and synced, before it is made.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger that holds the plan.
+    number : int
+        Number of the plan in `ledger.history()`, >= 1.
+
+    Raises
+    ------
+    TypeError
+        If `ledger` is not a ledger.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import privsample as ps
+    >>> folder = TemporaryDirectory()
+    >>> ledger = ps.Ledger(
+    ...     f"{folder.name}/study.ledger", budget=ps.DP(epsilon=1, delta=1e-6), relation=ps.AddRemove(), dataset="study"
+    ... )
+    >>> mechanism = ps.GaussianMechanism(sensitivity=1, noise_std=20)
+    >>> plan = ledger.reserve([(mechanism, 5)], delta=1e-6)
+    >>> plan.release(0, 12.0)["statistic"].shape
+    (1,)
+    >>> plan.items[0].left
+    4
+    >>> folder.cleanup()
+    """
 
     __slots__ = ("_ledger", "_number")
 
@@ -56,41 +87,79 @@ class Reservation:
 
     @property
     def number(self) -> int:
-        """The plan's number in `ledger.history()`."""
+        """The number of the plan in `ledger.history()`."""
         return self._number
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """The plan's items, each with how often it was reserved, used and is left."""
+        """The items of the plan, each with its numbers of reserved, used and remaining draws."""
         return self._ledger.history()[self._number - 1].items
 
     def release(self, position: int, data: Any, *, validated: bool = False) -> Any:
-        """Draw the item at this position, counted from 0, by the mechanism that was declared.
+        """Draw an item with the mechanism that was declared.
 
-        Raises: BudgetExceeded, when it is used up; ValueError, for an item that was declared by its account; as
-        `Ledger.release`.
+        Parameters
+        ----------
+        position : int
+            Position of the item in the plan, from 0.
+        data : object
+            The data that the mechanism reads.
+        validated : bool, default False
+            True if the caller has validated the data already.
+
+        Returns
+        -------
+        Release
+            The release of the mechanism.
+
+        Raises
+        ------
+        BudgetExceeded
+            If no draw of the item is left.
+        ValueError
+            If the item was declared by its account, or its mechanism has another account in this version.
+        SchemaError
+            If the data have the wrong shape; nothing is drawn then.
         """
         item = self._item(position)
         if item.mechanism is None:
             raise ValueError(f"item {position} was declared by its account; draw after take({position})")
         mechanism = decode(json.loads(item.mechanism))
         if mechanism.accountant != item.account:
-            raise ValueError(f"item {position} was reserved at another cost than its mechanism has in this version")
+            raise ValueError(
+                f"item {position} was reserved with another account than that of its mechanism in this version"
+            )
         if not flag(validated=validated):
-            validated_first(mechanism, data)
-        self._ledger._use(self._number, position)
+            validate_data(mechanism, data)
+        self._ledger._mark_draw(self._number, position)
         return mechanism.release(data)
 
     def take(self, position: int) -> Accountant:
-        """Mark one draw of the item as made, for the caller to make by the mechanism meant when the plan was reserved.
+        """Record one draw of an item that the caller makes with the mechanism that the plan declared.
 
-        Returns: its account. Raises: BudgetExceeded, when it is used up; ValueError.
+        Parameters
+        ----------
+        position : int
+            Position of the item in the plan, from 0.
+
+        Returns
+        -------
+        Accountant
+            The account of the item.
+
+        Raises
+        ------
+        BudgetExceeded
+            If no draw of the item is left.
+        ValueError
+            If there is no such position.
         """
         item = self._item(position)
-        self._ledger._use(self._number, position)
+        self._ledger._mark_draw(self._number, position)
         return item.account
 
     def _item(self, position: int) -> Item:
+        """The item at a position. Raises ValueError."""
         items = self.items
         given: Any = position
         if isinstance(given, bool) or not isinstance(given, int) or given not in range(len(items)):
@@ -98,28 +167,28 @@ class Reservation:
         return items[position]
 
 
-def validated_first(mechanism: Any, data: Any) -> None:
-    """Let the mechanism look at data that can be read twice. Raises: SchemaError."""
+def validate_data(mechanism: Any, data: Any) -> None:
+    """Let the mechanism validate data that can be read repeatedly. Raises SchemaError."""
     check = getattr(mechanism, "validate", None)
     if check is not None and (hasattr(data, "__len__") or hasattr(data, "__array__")):
         check(data)
 
 
-def refuse_unregistered(mechanism: Any) -> None:
-    """Raises: NotRegistered, for a mechanism that no file could name. One that holds a function is its own affair."""
+def check_registered(mechanism: Any) -> None:
+    """Check that files can name the mechanism, unless it holds a function. Raises NotRegistered."""
     if isinstance(mechanism, Memo):
         with suppress(TypeError):
             encode(mechanism)
 
 
-def planned(member: Any, relation: Relation) -> Item:
-    """A member of a plan as an item. Raises: TypeError, ValueError (NotRegistered), RelationMismatch."""
+def plan_item(member: Any, relation: Relation) -> Item:
+    """A member of a plan as an item. Raises TypeError, ValueError (NotRegistered) or RelationMismatch."""
     what, times = member if isinstance(member, tuple) and len(member) == 2 else (member, 1)
     if isinstance(what, Accountant):
-        return declared(what, times, relation)
+        return storable_item(what, times, relation)
     if not hasattr(what, "accountant"):
-        raise TypeError(f"a plan holds mechanisms and accountants, got {type(what).__name__}")
+        raise TypeError(f"plan must contain mechanisms and accountants, got {type(what).__name__}")
     text = json.dumps(encode(what), allow_nan=False)
     if decode(json.loads(text)) != what:
         raise ValueError(f"the mechanism {type(what).__name__} cannot be stored exactly; declare its accountant")
-    return declared(what.accountant, times, relation, text)
+    return storable_item(what.accountant, times, relation, text)

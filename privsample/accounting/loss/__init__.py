@@ -1,1 +1,1 @@
-"""Dominating pairs of distributions: the privacy loss that every account is made of, and sums of such losses."""
+"""Dominating pairs of distributions, and the privacy curves of their compositions."""

@@ -1,4 +1,7 @@
-"""Distributions of one code that neighbours change: what a random step after a release needs to know of it."""
+"""Output distributions of a categorical release, which accounts of post-processing by a kernel start from.
+
+A code is one categorical output, such as the answer of randomized response, and one input changes between neighbours.
+"""
 
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
@@ -11,40 +14,43 @@ from privsample.accounting.loss.worst import WorstPair
 from privsample.distributions.steps.kernels import normalize_rows
 
 _ULP = float(np.finfo(np.float64).eps)
-_MOST = 1 << 20  # masses of output distributions that are compared
+_MOST = 1 << 20  # largest number of masses in all compared distributions together
 
 
 @frozen_value
 class CodeDistributions:
-    """Output distributions of one code, (inputs, codes), and the inputs that neighbours can exchange, (pairs, 2)."""
+    """Output distributions of one code under each input, and the pairs of inputs that neighbours can exchange.
+
+    `distributions` has shape (inputs, codes); `exchanged` holds pairs of row numbers, shape (pairs, 2).
+    """
 
     distributions: FloatArray
     exchanged: Any
 
     @property
     def pairs(self) -> tuple[WorstPair, ...]:
-        """One for all ordered pairs of distributions; none where they are too many."""
+        """One `WorstPair` of all ordered pairs of distributions; empty if there are too many."""
         first, second = np.concatenate([self.exchanged, self.exchanged[:, ::-1]]).T
         if first.size * self.distributions.shape[1] > _MOST:
             return ()
         with np.errstate(divide="ignore"):
-            log_laws = np.log(self.distributions)
-        slack = _ULP * (self.distributions.shape[1] + 16)
-        return (WorstPair(log_p=log_laws[first], log_q=log_laws[second], slack=slack),)
+            log_masses = np.log(self.distributions)
+        slack = _ULP * (self.distributions.shape[1] + 16)  # relative rounding error of the masses
+        return (WorstPair(log_p=log_masses[first], log_q=log_masses[second], slack=slack),)
 
     def through(self, matrix: FloatArray) -> "CodeDistributions":
-        """The distributions behind a kernel."""
+        """The distributions after post-processing by a kernel, shape (codes, new codes), whose rows are normalized."""
         return replace(self, distributions=self.distributions @ normalize_rows(matrix))
 
 
 @runtime_checkable
 class KnowsCodeDistributions(Protocol):
-    """An account that knows the distributions of the one code that neighbours change."""
+    """An account that knows the output distributions of the one code that neighbours change."""
 
     def code_distributions(self) -> CodeDistributions | None:
-        """The distributions, or None where they are not known after all."""
+        """The distributions; None if they are not known for this account's parameters."""
 
 
 def code_distributions_of(account: object) -> CodeDistributions | None:
-    """The distributions of the one code that neighbours change, where the account knows them."""
+    """The account's output distributions of the one code that neighbours change; None if it does not know them."""
     return account.code_distributions() if isinstance(account, KnowsCodeDistributions) else None

@@ -1,4 +1,4 @@
-"""The pair of Gaussian noise. Exact."""
+"""The dominating pair of Gaussian noise. Kind: exact."""
 
 import numpy as np
 from scipy import special
@@ -6,16 +6,16 @@ from scipy import special
 from privsample._checks import FloatArray, positive
 from privsample._logspace import log1mexp, resolved
 from privsample._value import frozen_value, set_fields
-from privsample.accounting.curves.discretize import density_dots, joined
+from privsample.accounting.curves.discretize import discretize_curve, discretize_density
 from privsample.accounting.loss.pair import ComplexArray, LossPair, SmoothPair, delta_below_zero
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-_UP = 1.0 + 2 * float(np.finfo(np.float64).eps)  # more than three roundings take away
+_UP = 1.0 + 2 * float(np.finfo(np.float64).eps)  # bounds the relative rounding error of three operations
 
 
 @frozen_value
 class GaussianPair(SmoothPair):
-    """N(mu, 1) against N(0, 1): a shift of mu noise standard deviations. Its own reverse."""
+    """N(mu, 1) against N(0, 1): a shift by mu noise standard deviations. The pair is its own reverse."""
 
     mu: float
 
@@ -24,72 +24,74 @@ class GaussianPair(SmoothPair):
 
     @property
     def max_divergence(self) -> float:
-        """Unbounded."""
+        """Infinite: the loss is unbounded."""
         return np.inf
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """a mu^2 / 2, rounded up (Gil, Alajaji and Linder 2013)."""
+        """Rényi divergence a mu^2 / 2, rounded up (Gil, Alajaji and Linder 2013)."""
         with np.errstate(over="ignore"):
             return np.asarray(orders) * (self.mu * self.mu / 2 * _UP)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """mu^2 t (t+1) / 2."""
+        """Log moment generating function mu^2 t (t+1) / 2."""
         return self.mu * self.mu / 2 * t * (t + 1)
 
     def dominates(self, other: LossPair) -> bool:
-        """A shift dominates every smaller one, to which it is brought by scaling and adding noise."""
+        """True for Gaussian pairs of at most this shift, which are a post-processing (scaling and added noise)."""
         return isinstance(other, GaussianPair) and self.mu >= other.mu
 
     def reverse(self) -> "GaussianPair":
-        """Itself."""
+        """The pair itself, by symmetry."""
         return self
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
+        """Log of Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu) by Mills ratios (Balle and Wang 2018, Theorem 8)."""
         e = np.asarray(epsilon, dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # a tiny mu leads beyond the smallest number
+        with np.errstate(over="ignore", invalid="ignore"):  # e/mu overflows for a tiny mu
             above = self._log_delta_above(np.abs(e))
-            far = np.abs(e) / self.mu + self.mu / 2  # what rounding of the two arguments of Phi can take away
+            far = np.abs(e) / self.mu + self.mu / 2  # size of the larger argument of Phi, for its rounding error
             lost = 2e-15 * (1 + far * (1 + np.abs(np.abs(e) / self.mu - self.mu / 2)))
             above = np.where(np.isneginf(above), above, np.minimum(above * (1 - 2e-15) + lost, 0.0))
         below = delta_below_zero(e, above)
         return np.where(e >= 0, above, np.minimum(below * (1 - 2e-15) + 2e-15, 0.0))
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """By quadrature of the density in each cell, where the cells are narrow."""
+        """Discretize by quadrature of the density in each cell if cells are narrow, otherwise from the curve."""
         gap, far = float(np.diff(nodes).max()), float(np.abs(nodes).max()) / self.mu + self.mu
         wide = gap / self.mu
         if wide > 1 / 16 or gap > 500.0:
-            return joined(self.log_delta, self.log_delta, nodes)
+            return discretize_curve(self.log_delta, self.log_delta, nodes)
         deep = float(np.abs(nodes / self.mu - self.mu / 2).max())
-        error = 1e-13 + (wide * far / 2) ** 10 / 1e9 + 1e-15 * far * deep  # relative: of the rule, and of the exponent
+        error = 1e-13 + (wide * far / 2) ** 10 / 1e9 + 1e-15 * far * deep  # relative error of the rule and the exponent
         peak = error - np.log(self.mu) - 0.5 * np.log(2 * np.pi)
         below = float(special.log_ndtr(nodes[0] / self.mu - self.mu / 2))
         last = float(nodes[-1] + special.log_ndtr(-nodes[-1] / self.mu - self.mu / 2))
-        log_p = density_dots(lambda loss: peak - 0.5 * (loss / self.mu - self.mu / 2) ** 2, nodes, below, last)
+        log_p = discretize_density(lambda loss: peak - 0.5 * (loss / self.mu - self.mu / 2) ** 2, nodes, below, last)
         return log_p, float(self.log_delta(nodes[-1:])[0])
 
     def _log_delta_above(self, e: FloatArray) -> FloatArray:
+        """Log delta at e >= 0; the difference of the two tails is never formed where it would cancel."""
         low, high = e / self.mu - self.mu / 2, e / self.mu + self.mu / 2
         log_density = -0.5 * low * low - 0.5 * np.log(2 * np.pi)
         tight = np.maximum(low, -20.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.mu < 0.1:  # integrate the derivative of the Mills ratio, which has one sign
+            if self.mu < 0.1:  # small mu: the difference of Mills ratios cancels, so integrate their derivative
                 points = (e / self.mu)[..., None] + self.mu / 2 * _NODES
                 by_mills = log_density + np.log(self.mu / 2 * (_mills_slope(points) @ _WEIGHTS))
             else:
                 by_mills = log_density + np.log(_mills(tight) - _mills(np.maximum(high, tight)))
-            upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))  # e itself would cancel
+            # e^e times the lower tail is density(low) * mills(high): adding e to the tail's logarithm would cancel.
+            upper, lower = special.log_ndtr(-low), log_density + np.log(_mills(high))
             direct = upper + log1mexp(np.minimum(lower - upper, 0.0))
         return np.where(low > -20.0, by_mills, direct)
 
 
 def _mills(x: FloatArray) -> FloatArray:
-    """Upper tail of the standard normal over its density."""
+    """Mills ratio: upper tail of the standard normal divided by its density."""
     return np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2))
 
 
 def _mills_slope(x: FloatArray) -> FloatArray:
-    """1 - x times the Mills ratio, > 0: minus its derivative; by its asymptotic series from 50 on."""
+    """1 - x mills(x) > 0, minus the derivative of the Mills ratio; by its asymptotic series from 50 on."""
     far = 1.0 / np.maximum(x, 50.0) ** 2
     return np.where(x < 50.0, 1.0 - x * _mills(x), far * (1 - far * (3 - far * (15 - far * 105))))

@@ -576,6 +576,7 @@ class DiscretePair(LossPair):
 
 
 def _log_masses(**named: ArrayLike) -> FloatArray:
+    """A checked, read-only copy of log masses that add up to one."""
     ((name, _),) = named.items()
     result = real_array(**named).copy()
     if result.ndim != 1 or not abs(np.logaddexp.reduce(result)) <= 1e-9:

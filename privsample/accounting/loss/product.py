@@ -1,4 +1,4 @@
-"""The pair of several releases from the same records: the members' losses add up."""
+"""The dominating pair of a composition: independent releases from the same records, whose privacy losses add up."""
 
 import itertools
 from collections import Counter
@@ -10,64 +10,65 @@ from privsample._checks import FloatArray
 from privsample._logspace import weighted_sum_up
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import epsilon_from_renyi, least_epsilon, log_delta_from_renyi
-from privsample.accounting.loss import lattice
+from privsample.accounting.loss import grid
 from privsample.accounting.loss.contour import summed_log_deltas
-from privsample.accounting.loss.enumeration import enumerated
+from privsample.accounting.loss.enumeration import enumerate_product
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, SmoothRows, delta_below_zero
 
 _ULP = float(np.finfo(np.float64).eps)
-_MOST_CHOICES = 64  # products that are kept apart
-_CONTOUR, _GRID, _DISCRETIZED = 3e3, 1e5, 1300  # costs: of a value, and how often a grid asks an expensive member
-SURE = -150.0  # log delta below which a contour may be looser than the best order
+_MOST_CHOICES = 64  # largest number of products of alternatives that are kept separate
+_CONTOUR, _GRID = 3e3, 1e5  # costs of one contour integral and of one grid
+_DISCRETIZED = 1300  # values of an expensive member's curve that one grid needs
+LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
 
 
 @frozen_value
 class ProductPair(LossPair):
-    """Independent releases, `times` of each member: P's product against Q's product.
+    """Product of independent pairs, each with a multiplicity: the product of all P against the product of all Q.
 
-    Its Rényi divergence is the sum. Its privacy curve is enumerated where all members are tables of few outcomes
-    (relative 1e-13). Else it inverts the product of the moment generating functions where all members have one
-    (relative 1e-10), or convolves the losses on a lattice (about 1e-7 in epsilon). All are rounded up by their error;
-    where none settles it, the curve is bounded by the best order.
+    The Rényi divergence is the sum. The privacy curve is computed by the first method that applies: enumeration, if all
+    members are discrete with few outcomes (relative error 1e-13); contour integral, if all members have a known moment
+    generating function (relative error 1e-10); convolution on a grid (error about 3e-7 in epsilon). Each is rounded up
+    by its error. If none gives a tight bound, the curve is bounded by the Rényi conversion at its best order.
     """
 
     members: tuple[tuple[LossPair, int], ...]
 
     @staticmethod
     def of(pair: LossPair, times: int) -> "ProductPair":
-        """`times` releases of a pair, or of a product."""
+        """The composition of `times` releases of a pair; the multiplicities of a product are multiplied."""
         members = pair.members if isinstance(pair, ProductPair) else ((pair, 1),)
         return ProductPair(members=tuple((own, count * times) for own, count in members))
 
     @cached
     def smooth(self) -> bool:
-        """Whether every member's moment generating function is known: the contour serves, else the lattice."""
+        """True if every member's moment generating function is known, so that the contour integral applies."""
         return all(isinstance(pair, SmoothPair) for pair, _ in self.members)
 
     @cached
     def alternatives(self) -> tuple[LossPair, ...]:
-        """The products of one alternative for each release; itself where they are too many to be kept apart.
+        """Products with one alternative for each release; this product alone if they are too many.
 
-        Releases of equal members may be dominated by different alternatives for the same neighbours: all multisets
-        count. Itself is an upper bound of them all (docs/notes/stated.md, section 2).
+        For the same neighbours, repeated releases may be dominated by different alternatives, so all multisets of
+        alternatives are needed. This product is an upper bound on all of them (stated.md, section 2).
         """
         each = [(pair.alternatives, times) for pair, times in self.members]
         count = prod(comb(times + len(found) - 1, len(found) - 1) for found, times in each)
         if not 1 < count <= _MOST_CHOICES:
             return (self,)
         choices = [itertools.combinations_with_replacement(found, times) for found, times in each]
-        products = (Counter(itertools.chain(*chosen)) for chosen in itertools.product(*choices))
+        products = (Counter(itertools.chain(*choice)) for choice in itertools.product(*choices))
         return tuple(ProductPair(members=tuple(counts.items())) for counts in products)
 
     @cached
     def is_envelope(self) -> bool:
-        """Where a member still stands for several pairs after its alternatives were kept apart."""
+        """True if a member is an envelope even after its alternatives were separated."""
         return any(part.is_envelope for product in self.alternatives for part, _ in getattr(product, "members", ()))
 
     @property
     def simplified(self) -> LossPair:
-        """One Gaussian pair where all members are Gaussian."""
+        """One Gaussian pair if all members are Gaussian, otherwise this product."""
         gaussian = [(pair.mu, times) for pair, times in self.members if isinstance(pair, GaussianPair)]
         if len(gaussian) < len(self.members):
             return self
@@ -77,22 +78,22 @@ class ProductPair(LossPair):
 
     @cached
     def order_limit(self) -> float:
-        """The least of the members'."""
+        """Smallest order limit of the members."""
         return min(pair.order_limit for pair, _ in self.members)
 
     @cached
     def max_divergence(self) -> float:
-        """The sum, rounded up."""
+        """Sum of the members' max divergences in nats, rounded up."""
         return weighted_sum_up((pair.max_divergence, times) for pair, times in self.members)
 
     @property
     def is_expensive(self) -> bool:
-        """Each value is an integral or a convolution."""
+        """True, because each value is an integral or a convolution."""
         return True
 
     @property
     def curve_cost(self) -> float:
-        """Of an enumeration, a contour integral, or a grid on which every member is discretized anew."""
+        """Cost of an enumeration, of a contour integral, or of a grid to which every member is discretized."""
         if len(each := self.alternatives) > 1:
             return sum(pair.curve_cost for pair in each)
         if self._table is not None:
@@ -103,38 +104,42 @@ class ProductPair(LossPair):
 
     @property
     def renyi_cost(self) -> float:
-        """The sum of the members' costs."""
+        """Sum of the members' costs."""
         return sum(pair.renyi_cost for pair, _ in self.members)
 
     @property
     def from_table(self) -> bool:
-        """Where a member is."""
+        """True if a member's curve is tabulated."""
         return any(pair.from_table for pair, _ in self.members)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The sum, rounded up: each product and each sum loses at most half a unit in the last place.
+        """Sum of the members' divergences, rounded up.
 
-        Of one member the margin of its own curve covers the product.
+        Each product and each sum has a rounding error of at most half an ulp. The margin of one member's curve covers
+        its product with its multiplicity.
         """
         total: FloatArray = np.sum([times * pair.renyi(orders) for pair, times in self.members], axis=0)
         return total * (1.0 + (len(self.members) - 1) * 2 * _ULP)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """By contour, each epsilon apart, or on a lattice; below zero from the reversed pair."""
+        """Log delta by the method of the class docstring; for epsilon < 0 from the reversed pair."""
         e, each = np.asarray(epsilon, dtype=np.float64), self.alternatives
         if len(each) > 1:
             return np.max([pair.log_delta(e) for pair in each], axis=0)
         above = np.empty(e.size)
         for negative in (False, True):
-            chosen = (e.ravel() < 0) == negative
-            if chosen.any():
+            rows = (e.ravel() < 0) == negative
+            if rows.any():
                 pair = self.reverse() if negative else self
-                above[chosen] = pair._above_zero(np.abs(e.ravel()[chosen]))
+                above[rows] = pair._above_zero(np.abs(e.ravel()[rows]))
         result = above.reshape(e.shape)
         return np.where(e < 0, delta_below_zero(e, result), result) if (e < 0).any() else result
 
     def least_epsilon(self, log_delta: float) -> float:
-        """By search along the contour, or from the one lattice that is sharp there; where it is not, by best order."""
+        """Smallest epsilon at a log delta, by a search on the contour integral or from one grid that is tight there.
+
+        If the grid's truncated mass exceeds delta, the Rényi conversion at the best order is used.
+        """
         if self.max_divergence == 0.0:
             return 0.0
         if len(each := self.alternatives) > 1:
@@ -142,9 +147,9 @@ class ProductPair(LossPair):
         if self._table is not None:
             return min(self._table.least_epsilon(log_delta), self.max_divergence)
         if self.smooth:
-            guide = self._by_contour_alone if log_delta > SURE else self.approx_log_delta
+            guide = self._contour_guide if log_delta > LEAST_CONTOUR_LOG_DELTA else self.approx_log_delta
             return least_epsilon(self.log_delta, guide, log_delta)
-        found = lattice.at_log_delta(self.members, log_delta).epsilon(log_delta)
+        found = grid.compose_at_log_delta(self.members, log_delta).epsilon(log_delta)
         if np.isinf(found):
             found = epsilon_from_renyi(self.renyi, self.order_limit, log_delta)
         return min(found, self.max_divergence)
@@ -155,38 +160,40 @@ class ProductPair(LossPair):
 
     @cached
     def _table(self) -> DiscretePair | None:
-        """All outcomes, where they are few."""
-        return enumerated(self.members)
+        """The enumerated product if it is small enough, otherwise None."""
+        return enumerate_product(self.members)
 
     def _above_zero(self, epsilon: FloatArray) -> FloatArray:
-        """log delta at each epsilon >= 0; (epsilons,)."""
+        """Log delta at each epsilon >= 0, shape (epsilons,)."""
         if self._table is not None:
             return np.where(epsilon >= self.max_divergence, -np.inf, self._table.log_delta(epsilon))
-        sharp = self._by_contour(epsilon) if self.smooth else self._on_lattice(epsilon)
-        unsure = ~np.isneginf(sharp) & ~(sharp > SURE) | np.isposinf(sharp)
+        sharp = self._by_contour(epsilon) if self.smooth else self._on_grid(epsilon)
+        unsure = ~np.isneginf(sharp) & ~(sharp > LEAST_CONTOUR_LOG_DELTA) | np.isposinf(sharp)
         if unsure.any():
             renyi = [log_delta_from_renyi(self.renyi, self.order_limit, float(x)) for x in epsilon[unsure]]
             sharp[unsure] = np.fmin(sharp[unsure], renyi)
         return np.where(epsilon >= self.max_divergence, -np.inf, np.minimum(sharp, 0.0))
 
-    def _by_contour_alone(self, epsilon: FloatArray) -> FloatArray:
-        """log delta at epsilon >= 0, by the best order nowhere: it guides a search for a value above `SURE`."""
+    def _contour_guide(self, epsilon: FloatArray) -> FloatArray:
+        """Log delta at epsilon >= 0 without Rényi conversions, for a search for a value above the contour's limit."""
         sharp = np.minimum(self._by_contour(epsilon), 0.0)
         return sharp if (sharp < 0.0).all() and (epsilon < self.max_divergence).all() else self._above_zero(epsilon)
 
     def _by_contour(self, epsilon: FloatArray) -> FloatArray:
+        """Log delta at each epsilon >= 0 by contour integrals."""
         return summed_log_deltas(self._smooth, np.full(len(epsilon), self.order_limit), epsilon)
 
     @cached
     def _smooth(self) -> list[tuple[SmoothPair | SmoothRows, int]]:
+        """The smooth members in the form that evaluates several epsilons at once."""
         return [(pair.rows, times) for pair, times in self.members if isinstance(pair, SmoothPair)]
 
-    def _on_lattice(self, epsilon: FloatArray) -> FloatArray:
-        """One lattice serves the epsilons near the one that it was made for."""
+    def _on_grid(self, epsilon: FloatArray) -> FloatArray:
+        """Log delta at each epsilon >= 0 on grids; one grid serves all epsilons within its valid radius."""
         result = np.full(len(epsilon), np.nan)
         while (left := np.isnan(result) & (epsilon < self.max_divergence)).any():
             centre = float(epsilon[left].min())
-            made = lattice.at_epsilon(self.members, centre)
-            near = left & (epsilon <= centre + made.reach)
+            made = grid.compose_at_epsilon(self.members, centre)
+            near = left & (epsilon <= centre + made.valid_radius)
             result[near] = [made.log_delta(float(x)) for x in epsilon[near]]
         return np.where(np.isnan(result), -np.inf, result)

@@ -1,4 +1,4 @@
-"""Many pairs of distributions on one finite set as one pair."""
+"""The pointwise maximum of many discrete pairs on one finite set, as one dominating pair."""
 
 import numpy as np
 
@@ -9,21 +9,21 @@ from privsample.accounting.loss.pair import LossPair, checked_divergence
 
 _UNIT = float(np.finfo(np.float64).eps)
 _BLOCK = 1 << 16
-_EVALUATION = 32 * _UNIT  # relative error of a Rényi divergence as it is computed here
+_EVALUATION = 32 * _UNIT  # bounds the relative rounding error of a Rényi divergence in this module
 
 
 def _parts(points: FloatArray, masses: int) -> list[FloatArray]:
-    """The points in blocks of shape (some, 1, 1), to be met with that many masses."""
+    """The points in blocks of shape (block, 1, 1), whose broadcast with so many masses fits the cache."""
     return np.array_split(points.reshape(-1, 1, 1), points.size * masses // _BLOCK + 1)
 
 
 @frozen_value
 class WorstPair(LossPair):
-    """Many pairs of distributions on one finite set as one: at each order and each epsilon the worst of them.
+    """Pointwise maximum of the curves of many pairs of distributions on one finite set.
 
-    log_p, log_q: log masses, shape (pairs, outcomes), each within a relative `slack` of the truth, which every number
-    here is rounded up by. The privacy curve is that of one pair which dominates all (Zhu, Dong and Wang 2022,
-    Proposition 10); the Rényi curve is the largest of the pairs' own. Kind: exact.
+    `log_p` and `log_q` are log masses of shape (pairs, outcomes). Each mass may differ from the true one by a relative
+    `slack`, by which every result is rounded up. The privacy curve is that of one pair that dominates all of them (Zhu,
+    Dong and Wang 2022, Proposition 10); the Rényi curve is the largest of their Rényi curves. Kind: exact.
     """
 
     log_p: FloatArray
@@ -42,40 +42,38 @@ class WorstPair(LossPair):
 
     @property
     def loss(self) -> FloatArray:
-        """log_p - log_q, as computed; -inf where P never is, +inf where only Q never is."""
+        """log_p - log_q as computed; -inf where P is zero, +inf where only Q is zero."""
         with np.errstate(invalid="ignore"):
             return np.where(np.isneginf(self.log_p), -np.inf, self.log_p - self.log_q)
 
     @property
     def _error(self) -> FloatArray:
-        """How far `loss` may lie from the truth: by the slack of both distributions, and by rounding of the
-        logarithms.
-        """
+        """Bound on the error of `loss`: the slack of both distributions and the rounding error of the logarithms."""
         finite = [np.where(np.isneginf(masses), 0.0, -masses) for masses in (self.log_p, self.log_q)]
         return np.where(self.slack > 0, 2 * self.slack + _UNIT * (1 + finite[0] + finite[1]), 0.0)
 
     @property
     def is_envelope(self) -> bool:
-        """Where there is more than one pair beside its reverse."""
+        """True if there are more pairs than one pair and its reverse."""
         return len(self.log_p) > 2
 
     @property
     def max_divergence(self) -> float:
-        """The largest loss of all pairs, rounded up; never below zero."""
+        """Largest loss of all pairs in nats, rounded up, at least zero."""
         return max(float((self.loss + self._error).max()), 0.0)
 
     @property
     def curve_cost(self) -> float:
-        """Grows with the masses."""
+        """Proportional to the number of masses."""
         return 1.0 + self.log_p.size / 20
 
     @property
     def renyi_cost(self) -> float:
-        """Grows with the masses."""
+        """Proportional to the number of masses."""
         return 1.0 + self.log_p.size / 10
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The largest sum of [p - e^eps q]_+."""
+        """Logarithm of the largest sum of [p - e^eps q]_+, rounded up."""
         e = np.asarray(epsilon, dtype=np.float64)
         loss, log_p = self.loss + self._error, self.log_p + self.slack
         terms = (log_p + log1mexp(np.minimum(part - loss, 0.0)) for part in _parts(e, loss.size))
@@ -83,12 +81,13 @@ class WorstPair(LossPair):
         return np.minimum(values.reshape(e.shape), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The largest log(sum p e^{(a-1) L}) / (a-1); near zero as log1p of positive terms."""
+        """Largest log(sum p e^{(a-1) L}) / (a-1), rounded up; small values are computed as log1p of positive terms."""
         a = np.asarray(orders, dtype=np.float64)
         loss = self.loss
         if np.isposinf(loss).any():
             return np.full(a.shape, np.inf)
         present = ~np.isneginf(loss)
+        # Positive terms grow with |loss|, so `outward` adds the error to the modulus; the power sum grows with loss.
         outward = np.where(present, loss + np.where(loss >= 0, 1.0, -1.0) * self._error, 0.0)
         upward = np.where(present, loss + self._error, 0.0)
         never = np.exp(np.where(present, -np.inf, self.log_q) + self.slack).sum(axis=1)
@@ -100,6 +99,7 @@ class WorstPair(LossPair):
     def _largest(
         s: FloatArray, log_p: FloatArray, outward: FloatArray, upward: FloatArray, never: FloatArray
     ) -> FloatArray:
+        """Largest divergence of all pairs at orders 1 + s for a block of s; `never` is Q's mass where P is zero."""
         with np.errstate(over="ignore", invalid="ignore"):
             terms = np.exp(log_p) * (expm1_excess(s * outward) + s * expm1_excess(-outward))
             near = np.log1p(np.where(np.isneginf(log_p), 0.0, terms).sum(axis=2) + s[..., 0] * never)

@@ -1,1 +1,1 @@
-"""What noise costs that is added to a statistic."""
+"""Accounts of noise that is added to a statistic."""

@@ -1,4 +1,4 @@
-"""Accounts of Gaussian and Laplace noise. Everything is exact for the worst shift within the sensitivity."""
+"""Accounts of Gaussian and Laplace noise, exact for the worst shift within the sensitivity."""
 
 from dataclasses import replace
 
@@ -17,7 +17,41 @@ _TRUSTED = frozenset({Assumption.IDEAL_REALS, Assumption.TRUSTED_SENSITIVITY})
 
 @frozen_value
 class GaussianAccountant(SizeFreeAccountant):
-    """Gaussian noise of standard deviation `noise_std` on a statistic of L2 sensitivity `sensitivity`. Kind: exact."""
+    """Gaussian noise on a statistic of known L2 sensitivity.
+
+    The largest privacy loss over all shifts within the sensitivity is that of the Gaussian pair with mean shift
+    sensitivity / noise_std, in both directions of the relation.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L2 distance between the statistics of two neighbouring datasets, finite and > 0, in units of the
+        statistic.
+    noise_std : float
+        Standard deviation of the noise in each coordinate, finite and > 0, in units of the statistic.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+
+    Notes
+    -----
+    Source: Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3.
+
+    Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.GaussianAccountant(sensitivity=1, noise_std=4)
+    >>> round(float(account.epsilon(1e-6)), 3), f"{float(account.delta(1.0)):.2e}", round(float(account.rdp(8)), 3)
+    (1.061, '2.92e-06', 0.25)
+    """
 
     sensitivity: float
     noise_std: float
@@ -33,25 +67,57 @@ class GaussianAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorems."""
+        """The theorems on the privacy curve and on the Rényi curve."""
         return "Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3"
 
     def _bounds(self) -> PrivacyBounds:
-        """By one pair, its own reverse."""
+        """One Gaussian pair, which is its own reverse."""
         ratio = ratio_up(self.sensitivity, self.noise_std)
         return PrivacyBounds.from_pairs([GaussianPair(mu=ratio)], zcdp=half_square(ratio))
 
     def group(self, size: int) -> "GaussianAccountant":
-        """`size` times the sensitivity: exact."""
+        """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
 
 
 @frozen_value
 class LaplaceAccountant(SizeFreeAccountant):
-    """Laplace noise of scale `scale` on a statistic of L1 sensitivity `sensitivity`. Kind: exact.
+    """Laplace noise on a statistic of known L1 sensitivity.
 
-    A vector of total shift s in L1 costs at most what one coordinate costs that moves by s (docs/notes/additive.md).
+    A vector that moves by s in L1 norm has at most the privacy loss of one coordinate that moves by s
+    (docs/notes/additive.md).
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest L1 distance between the statistics of two neighbouring datasets, finite and > 0, in units of the
+        statistic.
+    scale : float
+        Scale b of the noise in each coordinate, finite and > 0, in units of the statistic. The density is proportional
+        to e^(-|x|/b).
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+
+    Notes
+    -----
+    Source: Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6.
+
+    Kind: exact.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LaplaceAccountant(sensitivity=1, scale=2)
+    >>> account.pure_epsilon, round(float(account.delta(0.25)), 4), round(float((10 * account).epsilon(1e-3)), 3)
+    (0.5, 0.1175, 4.521)
     """
 
     sensitivity: float
@@ -66,14 +132,14 @@ class LaplaceAccountant(SizeFreeAccountant):
 
     @property
     def source(self) -> str:
-        """The theorems."""
+        """The theorems on the privacy curve and on the Rényi curve."""
         return "Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6"
 
     def _bounds(self) -> PrivacyBounds:
-        """By one pair, its own reverse."""
+        """One Laplace pair, which is its own reverse."""
         return PrivacyBounds.from_pairs([LaplacePair(shift=ratio_up(self.sensitivity, self.scale))])
 
     def group(self, size: int) -> "LaplaceAccountant":
-        """`size` times the sensitivity: exact."""
+        """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))

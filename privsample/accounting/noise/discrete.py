@@ -1,4 +1,4 @@
-"""Loss pairs of discrete Laplace and discrete Gaussian noise, shifted by a whole number.
+"""Dominating pairs of discrete Laplace and discrete Gaussian noise that is shifted by an integer.
 
 Source: Ghosh, Roughgarden and Sundararajan 2009 (discrete Laplace); Canonne, Kamath and Steinke 2020 (discrete
 Gaussian). Proofs are in docs/notes/statistics.md.
@@ -15,18 +15,19 @@ from privsample.accounting.loss.pair import LossPair, checked_divergence, delta_
 from privsample.distributions.noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
 _ULP = float(np.finfo(np.float64).eps)
-_FEW = 1 << 16  # outcomes that are listed one by one
-_WIDE = 1 << 13  # noise_std from which the privacy curve is a bound in closed form
+_FEW = 1 << 16  # largest number of outcomes that are listed
+_WIDE = 1 << 13  # noise_std from which the privacy curve is a closed-form upper bound
 _PLACES = np.arange(1.0, 10.0)
-_COUNTED = 1e15  # beyond it outcomes cannot be told apart
-_LEFT_OUT = -100.0  # log of the mass beyond the outcomes listed, in `discretize`
+_COUNTED = 1e15  # floats of this size do not resolve single outcomes
+_LEFT_OUT = -100.0  # log of the mass outside the outcomes that `discretize` lists
 
 
 @frozen_value
 class DiscreteLaplacePair(LossPair):
-    """P(k) proportional to e^(-|k| / scale), moved by the whole number `shift`, against itself. Its own reverse.
+    """Discrete Laplace noise, P(k) proportional to e^(-|k| / scale), shifted by an integer, against itself.
 
-    One unit apart it is randomized response with epsilon = 1 / scale. Everything is exact.
+    It is its own reverse. For shift 1 it is binary randomized response with epsilon = 1 / scale. All curves are exact
+    (statistics.md, "Discrete Laplace").
     """
 
     shift: int
@@ -37,32 +38,42 @@ class DiscreteLaplacePair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """shift / scale."""
+        """shift / scale, rounded up."""
         return ratio_up(self.shift, self.scale)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """log of (A e^((a-1)z) + B e^(-az))/(1+q), q = e^(-u), u = 1/scale, z = u shift: log1p of a positive sum."""
+        """log of (A e^((a-1)z) + B e^(-az))/(1+q) over a - 1, with q = e^(-u), u = 1/scale, z = u shift.
+
+        For small divergences it is log1p of a sum of positive terms, which avoids the cancellation of log near 1.
+        """
         alpha = np.asarray(orders, dtype=np.float64)
         s, u, z = alpha - 1.0, 1.0 / self.scale, self.max_divergence
         whole = -np.expm1(-(alpha + s) * u)
         up, down = -np.expm1(-2 * alpha * u) / whole, -np.exp(-u) * np.expm1(-2 * s * u) / whole  # A and B
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            drift = 2 * np.exp(-alpha * u) * (s * _sinh_excess(alpha * u) - alpha * _sinh_excess(s * u))
+            slope = 2 * np.exp(-alpha * u) * (s * _sinh_excess(alpha * u) - alpha * _sinh_excess(s * u))
             plain = s * -np.expm1(-2 * alpha * u) + alpha * np.exp(-u) * np.expm1(-2 * s * u)
-            drift = np.maximum(np.where(alpha * u < 1.0, drift, plain), 0.0) / whole  # (a-1) A - a B
-            near = (up * expm1_excess(s * z) + down * expm1_excess(-alpha * z) + z * drift) / (1.0 + np.exp(-u))
+            slope = np.maximum(np.where(alpha * u < 1.0, slope, plain), 0.0) / whole  # (a-1) A - a B
+            near = (up * expm1_excess(s * z) + down * expm1_excess(-alpha * z) + z * slope) / (1.0 + np.exp(-u))
             far = np.logaddexp(np.log(up) + s * z, np.log(down) - alpha * z) - np.log1p(np.exp(-u))
         return checked_divergence(np.where(near < 1.0, np.log1p(np.where(near < 1.0, near, 0.0)), far) / s)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """[q (1 - q^(s-j)) + 1 - e^e q^j]/(1 + q): P(k >= j) - e^e Q(k >= j), j the first outcome of loss above e."""
+        """log of P(k >= j) - e^e Q(k >= j) = [q (1 - q^(s-j)) + 1 - e^e q^j]/(1 + q).
+
+        Here s is the shift and j the first outcome with a loss above e.
+        """
         e = np.asarray(epsilon, dtype=np.float64)
         u, z = 1.0 / self.scale, self.max_divergence
         inside = np.clip(e, -z, z)
+        # rounding error of the loss, subtracted from epsilon so that delta is rounded up
         lost = 2 * _ULP * (z + np.abs(inside))
         middle = np.floor((inside * self.scale + self.shift) / 2)
         mass = np.zeros(e.shape)
-        for j in (np.maximum(middle, 1.0), np.clip(middle + 1.0, 1.0, self.shift)):  # no other j gives more
+        for j in (
+            np.maximum(middle, 1.0),
+            np.clip(middle + 1.0, 1.0, self.shift),
+        ):  # the maximum over j is at one of these two
             with np.errstate(over="ignore"):
                 beyond = np.expm1(inside - j * u - lost)
             mass = np.maximum(mass, -np.exp(-u) * np.expm1(-(self.shift - j) * u) - beyond)
@@ -71,11 +82,11 @@ class DiscreteLaplacePair(LossPair):
         return np.where(e >= z, -np.inf, _up(result))
 
     def reverse(self) -> "DiscreteLaplacePair":
-        """Itself."""
+        """The pair itself."""
         return self
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Each outcome by itself, where they are few."""
+        """Split the mass of each outcome between the nodes around its loss; by the default method for large shifts."""
         if self.shift > _FEW:
             return LossPair.discretize(self, nodes)
         return split_mass(self.log_masses, (2 * np.arange(self.shift + 1.0) - self.shift) / self.scale, nodes)
@@ -90,21 +101,22 @@ class DiscreteLaplacePair(LossPair):
 
 
 def _up(log_delta: FloatArray) -> FloatArray:
-    """Rounded up by what a few operations can take away."""
+    """Round log delta up by more than the error of a few operations."""
     return np.minimum(log_delta + 8 * _ULP * (1.0 + np.abs(np.maximum(log_delta, -1e300))), 0.0)
 
 
 def _sinh_excess(x: FloatArray) -> FloatArray:
-    """sinh x - x; its error is an ulp of x^2."""
+    """sinh x - x, with an error of one unit in the last place of x^2."""
     return (expm1_excess(x) - expm1_excess(-x)) / 2
 
 
 @frozen_value
 class DiscreteGaussianPair(LossPair):
-    """P(k) proportional to e^(-k^2 / (2 noise_std^2)), moved by the whole number `shift`, against itself.
+    """Discrete Gaussian noise, P(k) proportional to e^(-k^2 / (2 noise_std^2)), shifted by an integer, against itself.
 
-    Its own reverse. The Rényi curve is exact: a shift^2 / (2 noise_std^2) where a shift is whole, a little less
-    elsewhere. The privacy curve is the sum over the outcomes; from noise_std 8192 on, a bound about 1/noise_std above.
+    It is its own reverse. The Rényi curve is exact: a shift^2 / (2 noise_std^2) where a * shift is an integer, and
+    slightly less elsewhere. The privacy curve is a sum over the outcomes; from noise_std 8192 on it is an upper bound
+    that exceeds it by about 1/noise_std (statistics.md, "Discrete Gaussian").
     """
 
     shift: int
@@ -116,7 +128,7 @@ class DiscreteGaussianPair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """Unbounded."""
+        """Infinite: the loss is unbounded."""
         return np.inf
 
     @property
@@ -150,17 +162,21 @@ class DiscreteGaussianPair(LossPair):
         return np.log1p(more / (1 + 2 * np.exp(at_rest).sum()))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Sum of [p - e^e q]_+ (Canonne, Kamath and Steinke 2020, Theorem 7)."""
+        """log of the sum of [p - e^e q]_+ over all outcomes (Canonne, Kamath and Steinke 2020, Theorem 7)."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = self._bound(np.abs(e)) if self.noise_std >= _WIDE else self._summed(np.abs(e))
         return _up(np.where(e >= 0, above, delta_below_zero(e, above)))
 
     def reverse(self) -> "DiscreteGaussianPair":
-        """Itself."""
+        """The pair itself."""
         return self
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Each outcome by itself, where they are few; the outcomes far out go to an infinite loss, or move up."""
+        """Split the mass of each outcome between the nodes around its loss, if there are few outcomes.
+
+        The mass of outcomes in the far tails is added to the infinite loss or to a larger loss, which is an upper
+        bound.
+        """
         distribution = DiscreteGaussianNoise(noise_std=self.noise_std)
         far = float(np.ceil(distribution.reach(_LEFT_OUT)))
         if 2 * far + self.shift > _FEW:
@@ -172,16 +188,17 @@ class DiscreteGaussianPair(LossPair):
         return masses, float(np.logaddexp(infinite, distribution.log_tail(np.array(far))))
 
     def _loss(self, k: FloatArray) -> FloatArray:
+        """Privacy loss of each outcome, in nats."""
         return (self.shift / self.noise_std) * ((2 * k - self.shift) / self.noise_std) / 2
 
     def _summed(self, epsilon: FloatArray) -> FloatArray:
-        """log delta at each epsilon >= 0 by summation; the terms left out are below 1e-17 of the sum."""
+        """log delta at each epsilon >= 0 by summation; the terms that are left out are below 1e-17 of the sum."""
         distribution, shift, sigma = DiscreteGaussianNoise(noise_std=self.noise_std), self.shift, self.noise_std
         threshold = epsilon.ravel() / shift * sigma * sigma + shift / 2  # outcomes beyond it have a larger loss
         result = np.zeros(threshold.shape)
         for i, (at, e) in enumerate(zip(threshold, epsilon.ravel(), strict=True)):
-            first = np.floor(at) - shift  # of the outcomes, seen from the middle of P
-            if first < -12 * sigma - 1:  # all but 1e-30
+            first = np.floor(at) - shift  # first outcome above the threshold, relative to the centre of P
+            if first < -12 * sigma - 1:  # the tail below has mass 1e-30
                 continue
             if first > _COUNTED:
                 result[i] = distribution.log_tail(first)
@@ -193,9 +210,12 @@ class DiscreteGaussianPair(LossPair):
         return np.minimum(result + 64 * _ULP * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0).reshape(epsilon.shape)
 
     def _bound(self, epsilon: FloatArray) -> FloatArray:
-        """log of the Gaussian curve and the largest term: a sum of a unimodal function against its integral."""
+        """log of the Gaussian curve plus the largest term of the sum, an upper bound of the sum.
+
+        The sum of a unimodal function is at most its integral plus its largest value.
+        """
         ratio = self.shift / self.noise_std
-        away = epsilon / ratio - ratio / 2  # of the threshold from the middle of P, in noise_std
+        away = epsilon / ratio - ratio / 2  # distance of the threshold from the centre of P, in noise_std
         peak = (np.hypot(away, 2.0) - away) / 2
         peak = np.where(away > 1.0, 2.0 / (np.hypot(away, 2.0) + away), peak)
         slope = np.log(ratio) + np.log(peak) - 0.5 * (peak + away) ** 2

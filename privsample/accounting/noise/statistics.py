@@ -1,6 +1,6 @@
-"""The account of a statistic released with noise: from the geometry of record differences, not from a norm alone.
+"""Account of a statistic released with noise, from the set of differences that one record can cause.
 
-Proofs are in docs/notes/statistics.md.
+The set is more informative than a norm. Proofs are in docs/notes/statistics.md.
 """
 
 from collections import Counter
@@ -20,8 +20,7 @@ from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteGaussianPair, DiscreteLaplacePair
-from privsample.accounting.noise.sums_of_losses import together
-from privsample.distributions.geometry import RecordSensitivity
+from privsample.accounting.noise.sums_of_losses import independent_coordinates
 from privsample.distributions.noise import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -29,17 +28,61 @@ from privsample.distributions.noise import (
     LaplaceNoise,
     Noise,
 )
+from privsample.distributions.record_sensitivity import RecordSensitivity
 from privsample.relations import ReplaceOne
 
 
 @frozen_value
 class StatisticsAccountant(Accountant):
-    """`draws` noisy copies of the statistic of n records, each coordinate with its own `noise`, under ReplaceOne(n).
+    """Noisy copies of a statistic of n records, each coordinate with independent noise, under ReplaceOne(n).
 
-    A single extreme difference costs, exactly, one shifted pair for each of its coordinates: one binary count one, a
-    one-hot record two. Where there are several the Rényi curve is their maximum, and the privacy curve is bounded by
-    the largest L1 norm (Laplace distributions), the Rényi curve alone (discrete Gaussian), or given by the largest L2
-    norm (Gaussian, exactly). With `group_size` k, k records are replaced at once.
+    If one record can cause a single extreme difference, the account is exact: the product of one shifted pair for each
+    nonzero coordinate, for example one pair for a binary count and two pairs for a one-hot record. With several extreme
+    differences, the Rényi curve is the maximum over them, and the privacy curve is that of the largest L1 norm (Laplace
+    distributions) or of the largest L2 norm (Gaussian, exact), or is converted from the Rényi curve (discrete
+    Gaussian).
+
+    Parameters
+    ----------
+    differences : RecordSensitivity
+        The extreme differences between the statistics of neighbours.
+    n : int
+        Number of records, >= 1; public.
+    noise : Noise
+        Distribution of the noise: `LaplaceNoise`, `GaussianNoise`, `DiscreteLaplaceNoise` or `DiscreteGaussianNoise`.
+    draws : int, default 1
+        Number of independent noisy copies, >= 1.
+    unit : str, default "record"
+        The name of what is protected.
+    group_size : int, default 1
+        Number of records that are replaced at once, >= 1. Values above `n` become `n`.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    TypeError
+        If `noise` or `differences` has the wrong type.
+    ValueError
+        If a number is outside its range, or if discrete noise is added to a statistic that is not an integer.
+
+    Notes
+    -----
+    Source: Balle, Barthe and Gaboardi 2018, Theorem 3; Balle and Wang 2018, Theorem 8; Ghosh, Roughgarden and
+    Sundararajan 2009; Canonne, Kamath and Steinke 2020, Theorem 7; docs/notes/statistics.md.
+
+    Kind: exact for a single attained difference and for Gaussian noise; otherwise exact for the Rényi curve and an
+    upper bound for the privacy curve. For several coordinates of discrete Gaussian noise it is an upper bound.
+
+    Examples
+    --------
+    Counts of three categories, of which a replaced record changes two by 1:
+
+    >>> import privsample as ps
+    >>> counts = ps.RecordSensitivity(differences=[[1, 1, 0]])
+    >>> account = ps.StatisticsAccountant(differences=counts, n=100, noise=ps.LaplaceNoise(scale=4))
+    >>> account.pure_epsilon, round(float(account.delta(0.25)), 4)
+    (0.5, 0.0623)
     """
 
     differences: RecordSensitivity
@@ -51,50 +94,51 @@ class StatisticsAccountant(Accountant):
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
 
     def __post_init__(self) -> None:
-        fitting(self.noise, self.differences)
+        check_noise(self.noise, self.differences)
         set_fields(self, n=positive_integer(n=self.n), draws=positive_integer(draws=self.draws))
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         positive(**{"half the squared ratio of difference and noise": self._rho})
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
-                f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; "
-                f".group({self.group_size}) bounds the group from the account of one"
+                f"group_size must be 1 for discrete Gaussian noise on several coordinates, got {self.group_size}; use "
+                f".group({self.group_size}) of the account of one record"
             )
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; one record may be any other."""
+        """ReplaceOne: the number of records is public, and `group_size` records can be replaced."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
-        """The theorems and the proof note."""
+        """The theorems, and the note with the proofs."""
         own: dict[type[Noise], str] = {
             LaplaceNoise: "Balle, Barthe and Gaboardi 2018, Theorem 3; Mironov 2017, Proposition 6",
             GaussianNoise: "Balle and Wang 2018, Theorem 8; Mironov 2017, Corollary 3",
             DiscreteLaplaceNoise: "Ghosh, Roughgarden and Sundararajan 2009 (two-sided geometric distribution)",
             DiscreteGaussianNoise: "Canonne, Kamath and Steinke 2020, Theorem 7",
         }
-        return f"{own[type(self.noise)]}; privsample notes, statistics.md (differences of records)"
+        return f"{own[type(self.noise)]}; docs/notes/statistics.md"
 
     @property
     def _vectors(self) -> FloatArray:
+        """The extreme differences of a group, shape (differences, coordinates)."""
         return self.group_size * self.differences.differences
 
     @property
     def _bounded_by_renyi(self) -> bool:
-        """Whether no pair is known to be worst, only a Rényi curve."""
+        """True if no dominating pair is known, and the Rényi curve is the only bound."""
         return len(self._vectors) > 1 and isinstance(self.noise, DiscreteGaussianNoise)
 
     def _bounds(self) -> PrivacyBounds:
-        """By one pair, its own reverse: all coordinates and draws share their neighbours."""
+        """One pair for all coordinates and copies, which is its own reverse."""
         known: dict[str, Any] = {"zcdp": self._rho, "pure_epsilon": self._largest_loss}
         attained: frozenset[View] = VIEWS if self.differences.tight else frozenset()
         if self._bounded_by_renyi:
             return PrivacyBounds.from_renyi(self._renyi, **known | {"exact": frozenset()})
         pair = self._pair
         numerical = isinstance(pair, ProductPair)
-        # one pair that bounds several differences: their Rényi curves may be below its own
+        # a pair that dominates several differences: the maximum of their Rényi curves may be below its own
         single = len(self._vectors) == 1 or isinstance(self.noise, GaussianNoise)
         return PrivacyBounds.from_pairs(
             [pair],
@@ -102,30 +146,32 @@ class StatisticsAccountant(Accountant):
             exact=attained if single and not numerical else attained & {"rdp"},
             inverts_exactly=not numerical,
             curve_is_least=single,
-            curve_name="composed loss, on a lattice" if numerical else "privacy curve",
+            curve_name="numerically composed loss" if numerical else "privacy curve",
             **known,
         )
 
     @property
     def _pair(self) -> LossPair:
+        """A pair that dominates all differences."""
         vectors = self._vectors
         if isinstance(self.noise, GaussianNoise):
             return GaussianPair(mu=float(np.sqrt(2 * self._rho)))
         if len(vectors) > 1:
-            return together(((_shifted(self.noise, self._reach), self.draws),))
-        return together(self._members(vectors[0]))
+            return independent_coordinates(((_shifted(self.noise, self._largest_l1_norm), self.draws),))
+        return independent_coordinates(self._members(vectors[0]))
 
     def _members(self, vector: FloatArray) -> tuple[tuple[LossPair, int], ...]:
+        """One pair for each distinct nonzero shift of a coordinate, with its number of occurrences."""
         sizes = Counter(vector[vector > 0].tolist())
         return tuple((_shifted(self.noise, size), count * self.draws) for size, count in sizes.items())
 
     @property
-    def _reach(self) -> float:
-        """The largest L1 norm."""
+    def _largest_l1_norm(self) -> float:
+        """The largest L1 norm of a difference."""
         return float(self._vectors.sum(axis=1).max())
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        """The largest over the extreme differences; of each, the sum over coordinates."""
+        """The maximum over the extreme differences of the sum over coordinates."""
         if isinstance(self.noise, GaussianNoise) or self._bounded_by_renyi:
             return orders * self._rho
         rows = [ProductPair(members=self._members(row)) for row in self._vectors]
@@ -133,7 +179,7 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _rho(self) -> float:
-        """Half the largest squared L2 norm, in noise_std or in scales: a pure guarantee of e costs e^2 / 2."""
+        """zCDP: half the largest squared L2 norm in units of the noise; a pure epsilon of e has zCDP at most e^2/2."""
         with np.errstate(over="ignore", under="ignore"):
             square = float(((self._vectors / self.noise.spread) ** 2).sum(axis=1).max())
         longest = self.group_size * self.differences.l2 / self.noise.spread
@@ -141,40 +187,47 @@ class StatisticsAccountant(Accountant):
 
     @property
     def _largest_loss(self) -> float:
-        """Of Laplace noise the largest L1 norm, in scales."""
+        """Pure epsilon: the largest L1 norm over the scale for Laplace distributions, otherwise infinite."""
         if isinstance(self.noise, (GaussianNoise, DiscreteGaussianNoise)):
             return np.inf
-        return ratio_up(self._reach * self.draws, self.noise.spread)
+        return ratio_up(self._largest_l1_norm * self.draws, self.noise.spread)
 
     @property
     def _groups_known(self) -> bool:
-        """Whether k records are worst when all make the same step; not proven for discrete Gaussian vectors."""
+        """True if a group is worst when all its records cause the same difference.
+
+        This is not proved for discrete Gaussian noise on several coordinates.
+        """
         return not isinstance(self.noise, DiscreteGaussianNoise) or self.differences.differences.shape[1] == 1
 
     def group(self, size: int) -> Accountant:
-        """`size` records replaced at once: so many times the differences. Discrete Gaussian vectors: the curves'."""
+        """`size` records are replaced at once: `size` times the differences.
+
+        For discrete Gaussian noise on several coordinates, the general bound for groups is used.
+        """
         size = positive_integer(size=size)
         if not self._groups_known:
             return Accountant.group(self, size)
         return replace(self, group_size=size * self.group_size)
 
 
-def fitting(noise: Noise, differences: RecordSensitivity) -> None:
-    """Check that the noise can hide the differences. Raises: TypeError, ValueError."""
+def check_noise(noise: Noise, differences: RecordSensitivity) -> None:
+    """Check that the noise can be added to a statistic with these differences. Raises TypeError or ValueError."""
     if not isinstance(noise, Noise):
-        raise TypeError(f"noise must be one of privsample's distributions of noise, got {type(noise).__name__}")
+        raise TypeError(
+            f"noise must be a noise distribution such as LaplaceNoise(scale=...), got {type(noise).__name__}"
+        )
     if not isinstance(differences, RecordSensitivity):
         raise TypeError(f"differences must be RecordSensitivity(differences=...), got {type(differences).__name__}")
     if noise.whole and not differences.whole:
         raise ValueError(
-            f"{noise.name} is a noise distribution that does not fit the statistic: it is whole, the statistic is not, "
-            "and its "
-            "fraction would show through; use 'laplace' or 'gaussian'"
+            f"noise must be continuous for a statistic that is not an integer, got {noise.name}: integer values would "
+            "reveal the fractional part of the statistic; use 'laplace' or 'gaussian'"
         )
 
 
 def _shifted(noise: Noise, size: float) -> LossPair:
-    """The pair of one coordinate."""
+    """The dominating pair of one coordinate that moves by `size`."""
     match noise:
         case LaplaceNoise(scale=scale):
             return LaplacePair(shift=ratio_up(size, scale))

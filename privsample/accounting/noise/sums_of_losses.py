@@ -1,4 +1,4 @@
-"""Several coordinates with Laplace noise as one pair in closed form, where there is one. docs/notes/statistics.md."""
+"""Several coordinates of Laplace noise as one pair in closed form, where one is known. docs/notes/statistics.md."""
 
 import numpy as np
 
@@ -10,13 +10,16 @@ from privsample.accounting.loss.pair import DiscretePair, LossPair, delta_below_
 from privsample.accounting.loss.product import ProductPair
 from privsample.accounting.noise.discrete import DiscreteLaplacePair
 
-_OUTCOMES = 1 << 12
-_DEEPEST = 600.0  # the least mass is e^-600, a normal number
+_OUTCOMES = 1 << 12  # largest number of losses of an explicit table
+_DEEPEST = 600.0  # smallest mass e^-600, which is a normal float
 
 
 @frozen_value
 class TwoLaplacePair(LossPair):
-    """Two coordinates of Laplace noise of scale one, both moved by `shift`: a record counted in another category."""
+    """Two coordinates of Laplace noise of scale 1, both shifted by `shift`: a record that moves between two counts.
+
+    Source: statistics.md, "Two coordinates of Laplace noise, shift z each".
+    """
 
     shift: float
 
@@ -29,11 +32,11 @@ class TwoLaplacePair(LossPair):
         return 2 * self.shift
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Twice that of one coordinate."""
+        """Twice the Rényi curve of one coordinate."""
         return 2 * LaplacePair(shift=self.shift).renyi(orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """1 - e^-t (1 + t/2), t = shift - e/2, for 0 <= e <= 2 shift."""
+        """log of 1 - e^-t (1 + t/2), t = shift - e/2, for 0 <= e <= 2 shift."""
         e = np.asarray(epsilon, dtype=np.float64)
         t = np.maximum(self.shift - np.abs(e) / 2, 0.0)
         with np.errstate(divide="ignore"):
@@ -42,12 +45,12 @@ class TwoLaplacePair(LossPair):
         return np.minimum(result + 16 * np.finfo(np.float64).eps * (1.0 + np.abs(np.maximum(result, -1e300))), 0.0)
 
     def reverse(self) -> "TwoLaplacePair":
-        """Itself."""
+        """The pair itself."""
         return self
 
 
-def together(members: tuple[tuple[LossPair, int], ...]) -> LossPair:
-    """The pair of independent coordinates, each pair with how often: in closed form where known, else a ProductPair."""
+def independent_coordinates(members: tuple[tuple[LossPair, int], ...]) -> LossPair:
+    """The pair of independent coordinates, each given with its multiplicity: in closed form or as a ProductPair."""
     match members:
         case ((pair, 1),):
             return pair

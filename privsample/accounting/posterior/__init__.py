@@ -1,1 +1,1 @@
-"""What a draw from a posterior costs."""
+"""Accounts of draws from posteriors: conjugate, tempered and truncated, logistic regression, Gibbs sampling."""

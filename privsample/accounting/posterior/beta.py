@@ -1,8 +1,8 @@
-"""The loss pair of two Beta posteriors one record apart. Exact.
+"""The dominating pair of two Beta posteriors that differ in one record. Kind: exact.
 
-The Rényi divergence integrates the curvature of the log normalizer along the segment between the two posteriors; the
-privacy curve integrates the density beyond the threshold of the loss, which is monotone. Neither cancels.
-Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md.
+The Rényi divergence is an integral of the log normalizer's second derivative along the line between the two posteriors
+(posterior.md, section 1). The privacy curve is an integral of the density beyond the threshold of the loss, which is
+monotone in theta (section 2). Neither involves cancellation. Geumlek, Song and Chaudhuri 2017, Observation 5.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,15 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, SmoothRows, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import by_rows, deep_tail, rounded
+from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, tail_bound
 
 
 def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
-    """Log density of logit X - log(a/b) at z, X ~ Beta(a, b): concave, zero derivative at z = 0."""
+    """Log density of logit X - log(a/b) at z for X ~ Beta(a, b); concave, with its maximum at z = 0.
+
+    Written relative to the mode, with Stirling remainders in place of log Gamma values, so that nothing cancels for
+    large a and b (posterior.md, section 2, "Densities").
+    """
     p, q = a / (a + b), b / (a + b)
     near = np.clip(z, -30.0, 30.0)
     up = np.where(z > 30.0, np.logaddexp(np.log(q), np.log(p) + z), np.log1p(p * np.expm1(near)))
@@ -39,7 +43,7 @@ def _log_beta_density(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray
 
 
 def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArray) -> FloatArray:
-    """R_order of Beta(a + step, b) from Beta(a, b + step), for columns."""
+    """Rényi divergence of Beta(a + step, b) from Beta(a, b + step), for columns (rows, 1), rounded up."""
     with np.errstate(over="ignore"):
         limit = b / step
     below = orders < 1.0 + limit
@@ -49,39 +53,42 @@ def _beta_renyi(a: FloatArray, b: FloatArray, step: FloatArray, orders: FloatArr
 
 
 def _beta_log_delta(a: FloatArray, b: FloatArray, step: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step), for columns and epsilon >= 0."""
+    """Log delta of Beta(a + step, b) against Beta(a, b + step), for columns (rows, 1) and epsilon >= 0, rounded up."""
     with np.errstate(over="ignore", invalid="ignore"):
+        # The loss exceeds epsilon where logit theta, relative to P's mode, exceeds the threshold.
         threshold = (epsilon + log_gamma_growth(a, step) - log_gamma_growth(b, step)) / step - np.log1p(step / a)
         p, q = (a + step) / (a + b + step), b / (a + b + step)
         slope = (a + step) * q * -np.expm1(-threshold) / (q * np.exp(-threshold) + p)
-        deep, result = deep_tail(_log_beta_density(a + step, b, threshold), slope)
+        deep, result = tail_bound(_log_beta_density(a + step, b, threshold), slope)
     if not deep.all():
         result[~deep] = _beta_integral(*(column[~deep] for column in (a, b, step, threshold)))
     return result
 
 
 def _beta_integral(a: FloatArray, b: FloatArray, step: FloatArray, threshold: FloatArray) -> FloatArray:
+    """Log of the integral of P's density times 1 - e^(epsilon - loss) beyond the threshold, for columns."""
     with np.errstate(over="ignore"):
         integral = log_integral(
             lambda at, u: _log_beta_density((a + step)[at], b[at], threshold[at] + u) + log1mexp(-step[at] * u),
             len(threshold),
         )
-    return rounded(integral, threshold, (a + step) * (b / (a + b + step)))
+    return add_rounding_error(integral, threshold, (a + step) * (b / (a + b + step)))
 
 
 def beta_log_delta(a: Real, b: Real, step: Real, epsilon: Real) -> FloatArray:
-    """log D_{e^epsilon} of Beta(a + step, b) from Beta(a, b + step); all arguments broadcast, any real epsilon."""
-    turned = np.asarray(epsilon) < 0  # the mirrored pair, at -epsilon
-    first, second = np.where(turned, b, a), np.where(turned, a, b)
+    """Log delta of Beta(a + step, b) against Beta(a, b + step) at any real epsilon, rounded up; arguments broadcast."""
+    negative = np.asarray(epsilon) < 0  # there the reversed pair is evaluated at -epsilon: a and b exchanged
+    first, second = np.where(negative, b, a), np.where(negative, a, b)
     above = by_rows(_beta_log_delta, first, second, step, np.abs(epsilon))
-    return np.where(turned, delta_below_zero(np.asarray(epsilon), above), above)
+    return np.where(negative, delta_below_zero(np.asarray(epsilon), above), above)
 
 
 @frozen_value
 class BetaPair(SmoothPair):
-    """P = Beta(a + step, b) against Q = Beta(a, b + step): one success replaced by a failure.
+    """P = Beta(a + step, b) against Q = Beta(a, b + step): a success in one dataset is a failure in the other.
 
-    Mirrored (a and b exchanged) it is its own reverse. The loss is step * logit(theta) plus a constant: unbounded.
+    The reverse is the same pair with a and b exchanged. The loss is step * logit(theta) plus a constant, hence
+    unbounded.
     """
 
     a: float
@@ -93,61 +100,61 @@ class BetaPair(SmoothPair):
 
     @property
     def order_limit(self) -> float:
-        """1 + b/step."""
+        """The order limit 1 + b/step."""
         return 1.0 + self.b / self.step
 
     @property
     def renyi_cost(self) -> float:
-        """Each value is an integral."""
+        """Constant: each value is an integral."""
         return 20.0
 
     @property
     def is_expensive(self) -> bool:
-        """Its privacy curve is an integral."""
+        """True, because each value of the privacy curve is an integral."""
         return True
 
     @property
     def max_divergence(self) -> float:
-        """Unbounded."""
+        """Infinite: the loss is unbounded."""
         return np.inf
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Integral form without cancellation; rounded up."""
+        """Rényi divergence by an integral without cancellation, rounded up."""
         return by_rows(_beta_renyi, self.a, self.b, self.step, orders)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Quadrature of a positive integrand, rounded up by its error bound."""
+        """Log delta by quadrature of a positive integrand, rounded up by its error bound."""
         return beta_log_delta(self.a, self.b, self.step, epsilon)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """Of log-Gamma functions, which are largest on the real line."""
+        """Log moment generating function by log Gamma functions, whose modulus is largest on the real line."""
         return self.rows.log_mgf(t.reshape(1, -1)).reshape(t.shape)
 
     @cached
     def rows(self) -> "BetaRows":
-        """One row, which serves for any number of rows."""
+        """The pair as `BetaRows` with one row, which broadcasts to any number of rows."""
         return BetaRows(a=np.array([self.a]), b=np.array([self.b]), step=self.step)
 
     def reverse(self) -> "BetaPair":
-        """The mirror image."""
+        """The reversed pair: a and b exchanged."""
         return BetaPair(a=self.b, b=self.a, step=self.step)
 
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
-        """All pairs in one call."""
+        """Largest Rényi divergence of all pairs, in one vectorized call."""
         a, b, step = _stacked(pairs, np.ndim(orders))
         return by_rows(_beta_renyi, a, b, step, orders).max(axis=0)
 
     @classmethod
     def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
-        """All pairs in one call."""
+        """Largest log delta of all pairs, in one vectorized call."""
         a, b, step = _stacked(pairs, np.ndim(epsilon))
         return beta_log_delta(a, b, step, epsilon).max(axis=0)
 
 
 @frozen_value
 class BetaRows(SmoothRows):
-    """BetaPair(a=a[i], b=b[i], step=step) in row i; a, b of shape (rows,), or (1,) for the same pair in all rows."""
+    """BetaPair(a=a[i], b=b[i], step=step) in row i; a and b of shape (rows,), or (1,) for one pair in all rows."""
 
     a: FloatArray
     b: FloatArray
@@ -163,7 +170,10 @@ class BetaRows(SmoothRows):
         set_fields(self, _bases=bases, _remainders=own, _whole_steps=whole)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """The first base is a + step under P, a under Q; the second is b under P, b + step under Q."""
+        """Log moment generating function of each row's pair at t, shape (rows, points).
+
+        The first Gamma shape is a + step under P and a under Q; the second is b under P and b + step under Q.
+        """
         up = t + 1
         steps = np.stack([up * self.step, -t * self.step])
         rising, falling = complex_log_gamma_growth(self._bases, steps, self._remainders)
@@ -171,11 +181,11 @@ class BetaRows(SmoothRows):
         return (rising - up * of_a) + (falling + t * of_b)
 
     def select_rows(self, rows: NDArray[np.bool_]) -> "BetaRows":
-        """Some rows."""
+        """The pairs of the selected rows."""
         return self if len(self.a) == 1 else BetaRows(a=self.a[rows], b=self.b[rows], step=self.step)
 
 
 def _stacked(pairs: Sequence[BetaPair], dimensions: int) -> list[FloatArray]:
-    """a, b and step, each (pairs, 1, ..., 1) with `dimensions` ones."""
+    """Arrays a, b and step of all pairs, each of shape (pairs, 1, ..., 1) with `dimensions` ones."""
     table = np.array([(pair.a, pair.b, pair.step) for pair in pairs])
     return [column.reshape(-1, *[1] * dimensions) for column in table.T]

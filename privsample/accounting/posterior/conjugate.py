@@ -1,7 +1,7 @@
-"""Accounts of one draw from a diffused or concentrated conjugate posterior.
+"""Accounts of draws from a conjugate power posterior with a weighted prior.
 
-Source: Geumlek, Song and Chaudhuri 2017 (thesis of Geumlek, chapter 5): Algorithms 1-3, Theorem 10.
-Proofs beyond the source are in docs/notes/posterior.md.
+Geumlek, Song and Chaudhuri 2017 (thesis of Geumlek, chapter 5): Algorithms 1-3, Theorem 10. The privacy curves, groups
+and rounding are proved in posterior.md.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from privsample.accounting.posterior.pairs import (
     upper_sum,
 )
 from privsample.distributions.models.base import Model
-from privsample.distributions.shifts import (
+from privsample.distributions.posterior_shifts import (
     BetaShift,
     BetaShifts,
     GammaRateShift,
@@ -37,21 +37,59 @@ from privsample.distributions.shifts import (
 )
 from privsample.relations import ReplaceOne
 
-_LEAST_WEIGHT = 1e-300  # below, a record's step is no more a number with all its digits
-_UP = 1.0 + 2.0**-49  # more than rounding takes away from the Normal's shift: at most 9 units of 2^-53
-_PRIORS = 1e-150, 1e16  # below, curvatures overflow; beyond, a record is lost beside the prior
+_LEAST_WEIGHT = 1e-300  # below it, the step of a record would be subnormal and lose digits
+_UP = 1.0 + 2.0**-49  # bounds the rounding error of the Normal's shift, which is at most 9 units of 2^-53
+_PRIORS = 1e-150, 1e16  # below, second derivatives overflow; above, a record is rounded away against the prior
 P = TypeVar("P", bound=LossPair)
 
 
 @frozen_value
 class PosteriorAccountant(Accountant):
-    """`draws` draws from one posterior of n records with data weight r and prior weight w, under ReplaceOne(n).
+    """Draws from the power posterior (tempered likelihood) of a conjugate model, under ReplaceOne(n).
 
-    The model says which posteriors lie farthest apart, by its `neighbouring_posteriors`; what it says is not checked.
-    rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
-    for Beta-Bernoulli (and two categories) it is certified to lie within a relative 1e-9 above the worst pair.
-    With `group_size` k, k records are replaced at once: as exact, for Dirichlet with three or more categories where
-    no prior is below one.
+    The posterior's density is proportional to prior^w * likelihood^r for prior weight w and data weight r. All draws
+    are from one posterior. The model states which neighbouring posteriors lie farthest apart, by its
+    `neighbouring_posteriors`; this statement is not validated.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior and, for records with real values, the public bounds of a record.
+    n : int
+        Number of records, >= 1; public.
+    data_weight : float, default 1.0
+        Exponent r of the likelihood, in (0, 1]; smaller values cost less.
+    prior_weight : float, default 1.0
+        Factor w >= 1 of the prior's parameters; larger values cost less.
+    draws : int, default 1
+        Number of independent draws from the posterior, >= 1.
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of records that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if the worst posteriors of groups are not known for the model and prior.
+    TypeError
+        If `model` is not a model, or states no neighbouring posteriors.
+
+    Notes
+    -----
+    Geumlek, Song and Chaudhuri 2017, Theorem 10 (worst pairs); posterior.md (privacy curves, groups, rounding). Kind of
+    the Rényi curve: exact. Kind of the privacy curve: exact for Dirichlet models with three or more categories, both
+    Gamma models and the Normal model; for Beta-Bernoulli (and two categories) it is certified to exceed the worst
+    pair's curve by at most a relative 1e-9.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.PosteriorAccountant(model=ps.BetaBernoulli(alpha=5, beta=5), n=100, data_weight=0.5)
+    >>> round(float(account.rdp(2.0)), 4), round(float(account.epsilon(1e-6)), 4)
+    (0.06, 1.447)
     """
 
     model: Model
@@ -89,16 +127,20 @@ class PosteriorAccountant(Accountant):
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; one record may be any other."""
+        """Replacement of `group_size` of the n records; n is public."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
-        """The theorem and the proof note."""
+        """Theorem and note that prove the account."""
         return "Geumlek, Song and Chaudhuri 2017, Theorem 10; privsample notes, posterior.md (privacy curves)"
 
     def _bounds(self) -> PrivacyBounds:
-        """By neighbouring posteriors that are worst at every order; all draws share one pair of neighbours."""
+        """Bounds by the neighbouring posteriors that are the worst at every order.
+
+        All draws are from the same two posteriors, so the Rényi curve of several draws is exact (posterior.md, section
+        4).
+        """
         single, draws = self._single, self.draws
         if draws == 1:
             return self._of_draws(1)
@@ -109,7 +151,7 @@ class PosteriorAccountant(Accountant):
         )
 
     def _of_draws(self, draws: int) -> PrivacyBounds:
-        """By a family's envelope in the place of its ends, which are not proven to be its worst at every epsilon."""
+        """Bounds of several draws; a family's envelope replaces its ends, not proven worst at every epsilon."""
         others = self._others if draws == 1 else [ProductPair.of(pair, draws).simplified for pair in self._others]
         match [*self._envelopes, *others]:
             case [GaussianPair(mu=mu) as only]:
@@ -118,30 +160,31 @@ class PosteriorAccountant(Accountant):
 
     @cached
     def _shifts(self) -> tuple[Shift, ...]:
+        """The model's neighbouring posteriors. Raises TypeError unless they are shifts of this package."""
         shifts = self.model.neighbouring_posteriors
         strange = [type(shift).__name__ for shift in cast("tuple[object, ...]", shifts) if not isinstance(shift, Shift)]
         if strange or not shifts:
             raise TypeError(
                 f"neighbouring_posteriors of {type(self.model).__name__} must return shifts of "
-                f"privsample.distributions.shifts, at least one, got {', '.join(strange) or 'none'}"
+                f"privsample.distributions.posterior_shifts, at least one, got {', '.join(strange) or 'none'}"
             )
         return shifts
 
     @cached
     def _single(self) -> tuple[LossPair, ...]:
-        """The pairs of one draw: the ends of families, then all others."""
+        """The pairs of one draw: the ends of the families, then all other pairs."""
         return (*[pair for envelope in self._envelopes for pair in envelope.ends], *self._others)
 
     @cached
     def _others(self) -> tuple[LossPair, ...]:
-        """The pairs that are in no family: in the order of the shifts, then the other way round."""
+        """The pairs that belong to no family, followed by their reverses."""
         alone = [self._pair(shift) for shift in self._shifts if not isinstance(shift, BetaShifts)]
         ends = {pair for envelope in self._envelopes for pair in envelope.ends} if alone else ()
         return tuple(pair for pair in _both_orders(alone) if pair not in ends)
 
     @cached
     def _envelopes(self) -> tuple[BetaEnvelope, ...]:
-        """The families of one draw, each with its ends."""
+        """The families of one draw, each with the pairs at its ends."""
         return tuple(
             BetaEnvelope(family=self._family(shift), ends=_both_orders(self._ends(shift)))
             for shift in self._shifts
@@ -149,7 +192,10 @@ class PosteriorAccountant(Accountant):
         )
 
     def _pair(self, shift: BetaShift | GammaShapeShift | GammaRateShift | NormalShift) -> LossPair:
-        """The dominating pair of a shift of the model, in one of the two orders."""
+        """The dominating pair of one of the model's shifts, in one direction.
+
+        Every operation is rounded in the direction that increases the divergence (posterior.md, section 1, "Rounding").
+        """
         n, r, w, size = self.n, self.data_weight, self.prior_weight, self.group_size
         match shift:
             case BetaShift(a=a, b=b):
@@ -167,9 +213,9 @@ class PosteriorAccountant(Accountant):
                 return GaussianPair(mu=size * r * normal.reach / noise / precision**0.5 * _UP)
 
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
-        """The other n - size records all failures, or all successes.
+        """The pairs in which the other n - size records are all failures, or all successes.
 
-        The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
+        The divergences decrease in a and b and increase in the step, so a and b are rounded down and the step up.
         """
         r, w, size = self.data_weight, self.prior_weight, self.group_size
         a, b = lower_product(shift.a, w), lower_product(shift.b, w)
@@ -177,15 +223,17 @@ class PosteriorAccountant(Accountant):
         return BetaPair(a=a, b=lower_sum(b, rest), step=step), BetaPair(a=lower_sum(a, rest), b=b, step=step)
 
     def _family(self, shift: BetaShifts) -> BetaFamily:
+        """The family of all sums of the other records."""
         w = self.prior_weight
         return BetaFamily(
             a=w * shift.a, b=w * shift.b, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
         )
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """More records cost more where they raise a Gamma's shape, else the same or less (notes, subsampling.md).
+        """The account that holds for every number of records from `low` to `high` (subsampling.md).
 
-        Raises: TypeError, for a model some of whose farthest posteriors have Gamma rates, and some have not.
+        More records cost more if they raise the shape of a Gamma whose rates differ; otherwise they cost the same or
+        less. Raises TypeError for a model with both kinds of neighbouring posteriors.
         """
         rising = {isinstance(shift, GammaRateShift) for shift in self._shifts}
         if len(rising) > 1:
@@ -196,12 +244,13 @@ class PosteriorAccountant(Accountant):
 
     @property
     def _groups_known(self) -> bool:
+        """True if the worst posteriors of groups are known for this model and prior (posterior.md, section 5)."""
         return self.model.supports_groups(self.prior_weight)
 
     def group(self, size: int) -> Accountant:
-        """`size` records replaced at once: their steps add up, the others stay.
+        """The account of groups of `size` records, whose steps add up.
 
-        From the account's curves alone where the model does not know the farthest posteriors of groups.
+        If the worst posteriors of groups are not known for this model, the general bound on groups is used.
         """
         size = positive_integer(size=size)
         if not self._groups_known:
@@ -210,5 +259,5 @@ class PosteriorAccountant(Accountant):
 
 
 def _both_orders(pairs: Sequence[P]) -> tuple[P, ...]:
-    """The pairs, then the other way round, none of them twice."""
+    """The pairs followed by their reverses, without duplicates."""
     return tuple(dict.fromkeys([*pairs, *(cast("P", pair.reverse()) for pair in pairs)]))

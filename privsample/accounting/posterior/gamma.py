@@ -1,6 +1,7 @@
-"""Loss pairs of two Gamma posteriors one record apart: their shapes differ, or their rates. Exact, as in beta.py.
+"""The dominating pairs of two Gamma posteriors that differ in one record, in their shapes or in their rates.
 
-Source: Geumlek, Song and Chaudhuri 2017, Observation 5; docs/notes/posterior.md.
+Kind: exact. The methods are those of beta.py (posterior.md, sections 1 and 2). Geumlek, Song and Chaudhuri 2017,
+Observation 5.
 """
 
 from abc import abstractmethod
@@ -14,20 +15,20 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.curves.curvature import falling, rising, trigamma
 from privsample.accounting.curves.quadrature import log_integral
 from privsample.accounting.loss.pair import ComplexArray, SmoothPair, checked_divergence, delta_below_zero
-from privsample.accounting.posterior.pairs import by_rows, deep_tail, falling_mgf, rising_mgf, rounded
+from privsample.accounting.posterior.pairs import add_rounding_error, by_rows, falling_mgf, rising_mgf, tail_bound
 
 _EPS = float(np.finfo(float).eps)
-_LEAST_RATIO = 1e-300
+_LEAST_RATIO = 1e-300  # smaller ratios of rates are raised to it, which increases the loss
 
 
 def _log_gamma_density(shape: Real, z: FloatArray) -> FloatArray:
-    """Log density of log X - log shape at z, X ~ Gamma(shape): concave, zero derivative at z = 0."""
-    falls = np.minimum(z, 1e300) - np.expm1(z)  # at +inf, too
+    """Log density of log X - log shape at z for X ~ Gamma(shape); concave, with its maximum at z = 0."""
+    falls = np.minimum(z, 1e300) - np.expm1(z)  # the minimum avoids inf - inf at z = +inf
     return 0.5 * np.log(shape / (2 * np.pi)) - stirling_remainder(shape) + shape * falls
 
 
 class _GammaPair(SmoothPair):
-    """Common to the two Gamma pairs: one falling or rising coordinate, one threshold."""
+    """Common methods of the two Gamma pairs; `rising` is True if P has the larger of the two parameters."""
 
     __slots__ = ()
     shape: float
@@ -36,8 +37,8 @@ class _GammaPair(SmoothPair):
 
     @property
     @abstractmethod
-    def _moving(self) -> float:
-        """The smaller of the two parameters that differ."""
+    def _smaller_parameter(self) -> float:
+        """The smaller of the two values of the parameter that differs."""
 
     @abstractmethod
     def _curvature(self, u: FloatArray) -> FloatArray:
@@ -45,10 +46,10 @@ class _GammaPair(SmoothPair):
 
     @abstractmethod
     def _threshold(self, epsilon: FloatArray) -> FloatArray:
-        """Where the loss is epsilon >= 0, as an offset from the centre of P."""
+        """Value of log X, relative to the mode of P, at which the loss equals epsilon >= 0."""
 
     @abstractmethod
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         """Loss minus epsilon at distance u > 0 beyond the threshold."""
 
     @property
@@ -58,47 +59,48 @@ class _GammaPair(SmoothPair):
 
     @property
     @abstractmethod
-    def _upper(self) -> bool:
-        """Whether the loss exceeds epsilon above the threshold, not below it."""
+    def _exceeds_above(self) -> bool:
+        """True if the loss exceeds epsilon above the threshold, False if below."""
 
     @property
     def order_limit(self) -> float:
-        """1 + the smaller parameter / step where P has it, else +inf."""
-        return np.inf if self.rising else 1.0 + self._moving / self.step
+        """1 + (smaller parameter) / step if P has the smaller parameter, otherwise +inf."""
+        return np.inf if self.rising else 1.0 + self._smaller_parameter / self.step
 
     @property
     def renyi_cost(self) -> float:
-        """Each value is an integral."""
+        """Constant: each value is an integral."""
         return 20.0
 
     @property
     def is_expensive(self) -> bool:
-        """Its privacy curve is an integral."""
+        """True, because each value of the privacy curve is an integral."""
         return True
 
     @property
     def max_divergence(self) -> float:
-        """Unbounded, unless a subclass says otherwise."""
+        """Infinite, unless a subclass has a bounded loss."""
         return np.inf
 
     @abstractmethod
     def reverse(self) -> "_GammaPair":
-        """(Q, P)."""
+        """The reversed pair (Q, P)."""
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Integral form without cancellation; rounded up."""
+        """Rényi divergence by an integral without cancellation, rounded up."""
         return by_rows(self._renyi_column, orders)
 
     def _renyi_column(self, orders: FloatArray) -> FloatArray:
+        """Rényi divergence for a column of orders, (rows, 1)."""
         below = orders < self.order_limit
-        base, step = np.full_like(orders, self._moving), np.full_like(orders, self.step)
+        base, step = np.full_like(orders, self._smaller_parameter), np.full_like(orders, self.step)
         with np.errstate(over="ignore"):
             s = np.where(below, orders - 1.0, base / step / 2)
         total = (rising if self.rising else falling)(s, base, step, self._curvature)
         return checked_divergence(np.where(below[:, 0], total, np.inf))
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Quadrature of a positive integrand, rounded up by its error bound."""
+        """Log delta by quadrature of a positive integrand, rounded up by its error bound."""
         e = np.asarray(epsilon, dtype=np.float64)
         result = np.full(e.shape, -np.inf)
         for sign, pair in ((e >= 0, self), (e < 0, self.reverse())):
@@ -107,29 +109,29 @@ class _GammaPair(SmoothPair):
         return np.where(e < 0, delta_below_zero(e, result), result)
 
     def _log_delta_column(self, epsilon: FloatArray) -> FloatArray:
-        """For epsilon >= 0."""
+        """Log delta for a column of epsilon >= 0, (rows, 1)."""
         with np.errstate(over="ignore", invalid="ignore"):
             threshold = self._threshold(epsilon)
-            slope = self._shape_of_p * (np.expm1(threshold) if self._upper else -np.expm1(threshold))
-            deep, result = deep_tail(_log_gamma_density(self._shape_of_p, threshold), slope)
+            slope = self._shape_of_p * (np.expm1(threshold) if self._exceeds_above else -np.expm1(threshold))
+            deep, result = tail_bound(_log_gamma_density(self._shape_of_p, threshold), slope)
             if not deep.all():
                 starts = threshold[~deep]
-                integral = log_integral(lambda at, u: self._log_beyond(starts[at], u), len(starts))
-                result[~deep] = rounded(integral, starts, np.full_like(starts, self._shape_of_p))
+                integral = log_integral(lambda at, u: self._log_integrand(starts[at], u), len(starts))
+                result[~deep] = add_rounding_error(integral, starts, np.full_like(starts, self._shape_of_p))
         return np.where(epsilon[:, 0] < self.max_divergence, result, -np.inf)
 
-    def _log_beyond(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _log_integrand(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         """Log of P's density at distance u > 0 beyond the threshold, times 1 - e^(epsilon - loss)."""
-        z = threshold + u if self._upper else threshold - u
-        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._gap(threshold, u))
+        z = threshold + u if self._exceeds_above else threshold - u
+        return _log_gamma_density(self._shape_of_p, z) + log1mexp(-self._excess_loss(threshold, u))
 
 
 @frozen_value
 class GammaShapePair(_GammaPair):
-    """Gamma distributions of one rate, shapes `shape` and `shape` + step; P has the larger one if `rising`, else the
-    smaller.
+    """Two Gamma distributions of equal rate with shapes `shape` and `shape` + `step`.
 
-    The loss is linear in the logarithm of the parameter: unbounded both ways.
+    P has the larger shape if `rising`, otherwise the smaller. The loss is linear in the logarithm of the variable and
+    unbounded in both directions.
     """
 
     shape: float
@@ -140,7 +142,7 @@ class GammaShapePair(_GammaPair):
         set_fields(self, shape=positive(shape=self.shape), step=positive(step=self.step), rising=bool(self.rising))
 
     @property
-    def _moving(self) -> float:
+    def _smaller_parameter(self) -> float:
         return self.shape
 
     @property
@@ -148,15 +150,15 @@ class GammaShapePair(_GammaPair):
         return self.shape + self.step if self.rising else self.shape
 
     @property
-    def _upper(self) -> bool:
+    def _exceeds_above(self) -> bool:
         return self.rising
 
     def reverse(self) -> "GammaShapePair":
-        """The other direction."""
+        """The reversed pair (Q, P)."""
         return replace(self, rising=not self.rising)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """Of log-Gamma functions, which are largest on the real line."""
+        """Log moment generating function by log Gamma functions, whose modulus is largest on the real line."""
         return (rising_mgf if self.rising else falling_mgf)(self.shape, self.step, t)
 
     def _curvature(self, u: FloatArray) -> FloatArray:
@@ -168,15 +170,17 @@ class GammaShapePair(_GammaPair):
             return (epsilon + growth) / self.step - np.log1p(self.step / self.shape)
         return (growth - epsilon) / self.step
 
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         del threshold
         return self.step * u
 
 
 @frozen_value
 class GammaRatePair(_GammaPair):
-    """Gamma distributions of one shape, rates `rate` and `rate` + step; P has the larger one if `rising`, else the
-    smaller.
+    """Two Gamma distributions of equal `shape` with rates `rate` and `rate` + `step`.
+
+    P has the larger rate if `rising`, otherwise the smaller. The loss is linear in the variable: bounded above for the
+    larger rate, unbounded for the smaller.
     """
 
     shape: float
@@ -189,12 +193,12 @@ class GammaRatePair(_GammaPair):
         set_fields(self, rising=bool(self.rising))
 
     @property
-    def _moving(self) -> float:
+    def _smaller_parameter(self) -> float:
         return self.rate
 
     @property
     def _ratio(self) -> float:
-        """All that matters of the two rates; where it would vanish, more."""
+        """The relative difference of the rates, on which alone the loss depends; rounded up to 1e-300."""
         return max(self.step / self.rate, _LEAST_RATIO)
 
     @property
@@ -202,15 +206,15 @@ class GammaRatePair(_GammaPair):
         return self.shape
 
     @property
-    def _upper(self) -> bool:
+    def _exceeds_above(self) -> bool:
         return not self.rising
 
     def reverse(self) -> "GammaRatePair":
-        """The other direction."""
+        """The reversed pair (Q, P)."""
         return replace(self, rising=not self.rising)
 
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """-shape times a logarithm that is linear in t inside."""
+        """Log moment generating function: -shape times the logarithm of a linear function of t, plus a linear term."""
         ratio = self._ratio
         moved, share = (ratio * (t + 1), -(t + 1)) if self.rising else (-ratio * t, t)
         return self.shape * (complex_log1p_excess(moved) + share * log1p_excess(ratio))
@@ -220,7 +224,7 @@ class GammaRatePair(_GammaPair):
 
     @property
     def max_divergence(self) -> float:
-        """shape log(1 + step/rate) where P has the larger rate, else unbounded."""
+        """shape log(1 + step/rate) in nats if P has the larger rate, otherwise infinite."""
         return float(self.shape * np.log1p(self._ratio)) if self.rising else np.inf
 
     def _threshold(self, epsilon: FloatArray) -> FloatArray:
@@ -230,9 +234,9 @@ class GammaRatePair(_GammaPair):
             offset = np.log1p(ratio) - (excess + epsilon * (1 + ratio) / self.shape) / ratio
         else:
             offset = (epsilon / self.shape - excess) / ratio
-        return np.log1p(np.maximum(offset, -1.0 + _EPS))  # at the largest loss the offset is -1; see log_delta
+        return np.log1p(np.maximum(offset, -1.0 + _EPS))  # -1 at the largest loss, where log_delta is set to -inf
 
-    def _gap(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
+    def _excess_loss(self, threshold: FloatArray, u: FloatArray) -> FloatArray:
         ratio = self._ratio
         at_threshold = ratio * self.shape * np.exp(threshold)
         return at_threshold / (1 + ratio) * -np.expm1(-u) if self.rising else at_threshold * np.expm1(u)

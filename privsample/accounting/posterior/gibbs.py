@@ -1,4 +1,4 @@
-"""What private Gibbs sampling of a hidden Markov chain costs, by either of two ways. Proofs: docs/notes/gibbs.md."""
+"""Accounts of private Gibbs sampling of a hidden Markov chain, by either of two methods. Proofs: gibbs.md."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.guarantees import BoundedRangeAccountant
 from privsample.accounting.noise.statistics import StatisticsAccountant
 from privsample.accounting.posterior.tempered import TemperedAccountant
-from privsample.distributions.geometry import ONE_HOT
 from privsample.distributions.models.dirichlet_categorical import DirichletCategorical
 from privsample.distributions.noise import Noise
+from privsample.distributions.record_sensitivity import ONE_HOT
 from privsample.relations import ReplaceOne
 
 _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
@@ -22,10 +22,47 @@ _ASSUMED = frozenset({Assumption.IDEAL_REALS, Assumption.FIXED_PARTS})
 
 @frozen_value
 class EmissionAccountant(Accountant):
-    """One tempered draw of a feature's shares in every hidden state, states and their steps known. ReplaceOne(n).
+    """One tempered draw of a feature's proportions in every hidden state of a Markov chain, under ReplaceOne(n).
 
-    A record lies in one step, so in one state, which holds at least `least` records: the account of TemperedPosterior
-    for a symmetric prior over K `categories` and as few records. Kind: upper bound.
+    The states of the time steps are already released. A record belongs to one step and hence to one state, which
+    contains at least `least` records. The account is that of a truncated tempered Dirichlet posterior with a symmetric
+    prior and so many records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, >= 1; public.
+    least : int
+        Smallest number of records at a non-empty step, from 1 to n; public.
+    categories : int
+        Number of categories of the feature, >= 1.
+    prior : float
+        Parameter of the symmetric Dirichlet prior, finite and > 0.
+    temperature : float
+        Temperature of the draw, finite and >= 1.
+    truncation : float
+        Smallest allowed proportion, > 0 and below 1/categories.
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, FIXED_PARTS}
+        Conditions that the account does not prove.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    tempered.md, sections 1 and 2 (bounds that decrease in the number of records); gibbs.md, section 2 (parallel
+    composition over the states). Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.EmissionAccountant(n=1000, least=50, categories=3, prior=1.0, temperature=5.0, truncation=0.05)
+    >>> round(float(account.pure_epsilon), 4), account.kind("epsilon")
+    (1.1561, 'upper bound')
     """
 
     n: int
@@ -48,31 +85,33 @@ class EmissionAccountant(Accountant):
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; one record may be any other."""
+        """Replacement of one of the n records; n is public."""
         return ReplaceOne(n=self.n, unit=self.unit)
 
     @property
     def source(self) -> str:
-        """The theorems."""
+        """Theorems and note that prove the account."""
         return f"{self._one.source}; gibbs.md (parallel composition over states)"
 
     @property
     def _one(self) -> TemperedAccountant:
+        """The account of one draw from the posterior of `least` records."""
         model = DirichletCategorical(alpha=(self.prior,) * self.categories)
         return TemperedAccountant(
             model=model, n=self.least, temperature=self.temperature, truncation=self.truncation, unit=self.unit
         )
 
     def _bounds(self) -> PrivacyBounds:
-        """By the forms that fall with the number of records, which may be larger than `least`."""
-        each, _ = self._one.bounds.per_release or (self._one.bounds, 1)
-        return replace(each, exact=frozenset())
+        """Bounds by the closed forms, which decrease in the number of records: a state may hold more than `least`."""
+        closed_forms, _ = self._one.bounds.per_release or (self._one.bounds, 1)
+        return replace(closed_forms, exact=frozenset())
 
 
 def histograms_account(*, features: int, n: int, noise: Noise, unit: str = "record") -> StatisticsAccountant:
-    """Noise on the histogram of each feature in each step, once; how many records each step holds is public.
+    """The account of noise added once to the histogram of each feature at each step.
 
-    A replaced record stays in its step and moves two cells of each feature by one. Exact.
+    The number of records at each step is public. A replaced record stays in its step and changes two cells of each
+    feature by one. Kind: exact.
     """
     moved = ONE_HOT.for_features(features)
     return StatisticsAccountant(differences=moved, n=n, noise=noise, unit=unit, assumptions=_ASSUMED)
@@ -89,10 +128,11 @@ def sweeps_account(
     sweeps: int,
     unit: str = "record",
 ) -> Composed:
-    """So many sweeps of exponential-mechanism updates, all of them released.
+    """The account of `sweeps` sweeps of exponential-mechanism updates, all of which are released.
 
-    Each sweep draws every feature's shares, one account each, and the state of each step once: these compose in
-    parallel, and the log likelihood of one step's state ranges over twice the sum of log(largest/least share).
+    Each sweep draws the proportions of every feature, with one account each, and the state of each step once. The
+    states compose in parallel; the log likelihood of one step's state has range at most twice the sum over the features
+    of log(largest / smallest proportion).
     """
     n, least = sum(entries), min(count for count in entries if count > 0)
     listed: list[Accountant] = [

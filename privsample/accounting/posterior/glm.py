@@ -1,8 +1,8 @@
-"""Accounts of draws from the posterior of a logistic regression with a Gaussian prior.
+"""Accounts of draws from the posterior of a logistic regression with a Gaussian prior (glm.md).
 
-Source: Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263), Gaussian
-differential privacy of strongly log-concave distributions. Its proof and those of the gradient bounds are in
-docs/notes/glm.md.
+Gopi, Lee and Liu 2022, "Private Convex Optimization via Exponential Mechanism" (arXiv 2203.00263): Gaussian
+differential privacy of strongly log-concave distributions. The note proves this theorem and the bounds on the
+gradients.
 """
 
 import math
@@ -20,18 +20,61 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.relations import ReplaceOne
 
-SCALAR = 1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
-_UP = 1.0 + 2.0**-50  # more than rounding takes away from the shift
+SCALAR_GRADIENT_FACTOR = (
+    1.0516339915453223  # sup over a >= 0 of sigma(a) + sup_{u <= 1} u sigma(-ua), rounded up; at a = 4.0316
+)
+_UP = 1.0 + 2.0**-50  # bounds the relative rounding error of the shift
 
 
 @frozen_value
 class LogisticAccountant(Accountant):
-    """`draws` draws from one posterior of n labelled rows, under ReplaceOne(n). Kind: upper bound.
+    """Draws from the power posterior of a logistic regression with a Gaussian prior, under ReplaceOne(n).
 
-    Rows of `features` numbers have L2 norm at most `norm`; the coefficients are N(0, prior_std^2) beforehand and the
-    intercept N(0, intercept_std^2), or left out (None). Each record counts `data_weight` times, and the prior's
-    variances are divided by `prior_weight`. A group of `group_size` records moves the gradient that many times as
-    far.
+    The prior of the coefficients is N(0, prior_std^2 / prior_weight) and that of the intercept
+    N(0, intercept_std^2 / prior_weight). The likelihood is raised to the power `data_weight`. All draws are from one
+    posterior.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, >= 1; public.
+    features : int
+        Number of features, >= 1, without the intercept.
+    norm : float
+        Largest L2 norm of the features of one row, finite and > 0.
+    prior_std : float
+        Prior standard deviation of each coefficient, finite and > 0.
+    intercept_std : float or None, default None
+        Prior standard deviation of the intercept, finite and > 0; None for a model without intercept.
+    data_weight : float, default 1.0
+        Exponent of the likelihood, in (0, 1]; smaller values cost less.
+    prior_weight : float, default 1.0
+        Divisor >= 1 of the prior variances; larger values cost less.
+    draws : int, default 1
+        Number of independent draws from the posterior, >= 1.
+    unit : str, default "record"
+        What one row represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of rows that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or if the shift overflows or underflows.
+
+    Notes
+    -----
+    Gopi, Lee and Liu 2022 (Gaussian differential privacy of strongly log-concave distributions); glm.md, sections 1 and
+    2 (gradients, several draws, groups). Kind: upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LogisticAccountant(n=1000, features=5, norm=1.0, prior_std=1.0, data_weight=0.25)
+    >>> round(account.shift, 4), round(float(account.epsilon(1e-6)), 4)
+    (0.5, 2.2541)
     """
 
     n: int
@@ -62,40 +105,42 @@ class LogisticAccountant(Accountant):
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; row and label of one record may be any other."""
+        """Replacement of the rows and labels of `group_size` of the n records; n is public."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
-        """The theorem and the proof note."""
+        """Theorem and note that prove the account."""
         return (
             "Gopi, Lee and Liu 2022 (strongly log-concave distributions); privsample notes, glm.md (gradients, several "
             "draws)"
         )
 
     @property
-    def reach(self) -> float:
-        """The largest norm of a row, intercept included, in units of the prior's deviations."""
-        return reach(self.norm, self.prior_std, self.intercept_std, self.prior_weight)
+    def scaled_row_norm(self) -> float:
+        """Largest L2 norm of a row with intercept, after scaling each entry by its prior standard deviation."""
+        return scaled_row_norm(self.norm, self.prior_std, self.intercept_std, self.prior_weight)
 
     @property
     def shift(self) -> float:
-        """G / sqrt(mu): all draws together are shift-GDP (Dong, Roth and Su 2022)."""
+        """mu of Gaussian differential privacy of all draws together (Dong, Roth and Su 2022)."""
         scalar = self.features == 1 and self.intercept_std is None
-        lipschitz = (SCALAR if scalar else 2.0) * self.reach * self.data_weight * self.group_size
+        lipschitz = (
+            (SCALAR_GRADIENT_FACTOR if scalar else 2.0) * self.scaled_row_norm * self.data_weight * self.group_size
+        )
         return lipschitz * math.sqrt(self.draws) * _UP
 
     def _bounds(self) -> PrivacyBounds:
-        """By one Gaussian pair, its own reverse, which no record need attain."""
+        """Bounds by one Gaussian pair, which no pair of records need attain."""
         pair = GaussianPair(mu=self.shift)
         return PrivacyBounds.from_pairs([pair], zcdp=half_square(self.shift), exact=frozenset())
 
     def group(self, size: int) -> Self:
-        """`size` times the shift."""
+        """The account of groups of `size` records, with `size` times the shift."""
         size = positive_integer(size=size)
         return replace(self, group_size=self.group_size * size)
 
 
-def reach(norm: float, prior_std: float, intercept_std: float | None, prior_weight: float) -> float:
-    """The largest norm of a row, intercept included, in units of the prior's deviations; +inf where it overflows."""
+def scaled_row_norm(norm: float, prior_std: float, intercept_std: float | None, prior_weight: float) -> float:
+    """Largest L2 norm of a row with intercept, each entry scaled by its prior standard deviation; +inf on overflow."""
     return float(np.hypot(norm * prior_std, intercept_std or 0.0) / np.sqrt(prior_weight))

@@ -1,6 +1,6 @@
-"""The largest Rényi divergence over all pairs of neighbours in one truncated exponential family, certified.
+"""Certified largest Rényi divergence over all pairs of neighbours in one truncated exponential family.
 
-Source: docs/notes/tempered.md, section 4.
+Branch and bound over the sum of the other records, with the bounds of tempered.md, section 4 (Lemmas A, B, Blocks).
 """
 
 import itertools
@@ -16,10 +16,12 @@ from privsample.errors import NumericalFailure
 
 Rows = NDArray[np.intp]
 
-_SLACK = 1e-3  # relative: how far below the largest bound the largest value may be where the search stops
-_CLOSE = 0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
+_SLACK = 1e-3  # relative: the search stops when no bound exceeds the largest value by more
+_CLOSE_TO_BOUND = (
+    0.02  # relative: how far below a bound that is known the largest value may be for no search to be made
+)
 _START, _SPLIT, _ROUNDS, _MOST = 32, 8, 24, 4_000
-_REACH = 1e5  # orders up to which the table of standard deviations serves
+_LARGEST_ORDER = 1e5  # largest order that the table of standard deviations covers
 _SHARES = np.array(
     [0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0]
 )  # of the way from P to the blend, where its bound is cut
@@ -30,7 +32,7 @@ _ULP = float(np.finfo(np.float64).eps)
 
 
 class Blocks(NamedTuple):
-    """Sums of the others from `low` to `high` for the divergence number `at`, and its values there, each (blocks,)."""
+    """Blocks of sums from `low` to `high` for divergence number `at`, and its values at both ends, each (blocks,)."""
 
     low: FloatArray
     high: FloatArray
@@ -41,10 +43,10 @@ class Blocks(NamedTuple):
 
 @frozen_value
 class NeighbouringFamily:
-    """The distributions at phi + jump against those at phi, phi = first + unit s, and the same the other way round.
+    """The pairs of the distributions at phi + jump and at phi, phi = first + unit s, in both orders.
 
-    s, the sum of all other records, is any number in [0, last]; with `whole` any whole one. `rounding` is more than
-    rounding moves a natural parameter.
+    s is the sum of the records that the neighbours share: any number in [0, last], or any whole number if `whole`.
+    `rounding` bounds the rounding error of a natural parameter.
     """
 
     family: TruncatedFamily
@@ -56,12 +58,14 @@ class NeighbouringFamily:
     rounding: float
 
     def renyi(self, orders: FloatArray, enough: FloatArray) -> FloatArray:
-        """The largest divergence over both directions at each order, rounded up, or `enough`, an upper bound of it.
+        """Largest divergence over all sums and both directions at each order, rounded up and at most `enough`.
 
-        Parameters: orders, at most 1e5, and enough: (orders,). Returns: (orders,), at most `enough`.
+        `orders` are at most 1e5; `enough` holds known upper bounds in nats. All shapes are (orders,). Where the bound
+        is nearly attained, or the table of standard deviations would be too large, the bound itself is returned.
         """
-        reach = self.jump * _REACH
-        table = deviation_table(self.family, self.first - reach, self.first + self.unit * self.last + self.jump + reach)
+        margin = self.jump * _LARGEST_ORDER
+        last = self.first + self.unit * self.last + self.jump
+        table = deviation_table(self.family, self.first - margin, last + margin)
         if table is None:
             return enough
         search = _Search(self, np.tile(orders, 2), np.repeat([1.0, -1.0], len(orders)), table)
@@ -70,7 +74,10 @@ class NeighbouringFamily:
 
 
 class _Search:
-    """The largest of several divergences, each of an order and a direction (1 or -1), over the sums of the others."""
+    """Search for the largest values of several divergences, each of one order and one direction, over all sums.
+
+    Direction 1 is (phi + jump, phi), direction -1 is (phi, phi + jump).
+    """
 
     def __init__(
         self, members: NeighbouringFamily, orders: FloatArray, signs: FloatArray, table: "DeviationTable"
@@ -78,44 +85,46 @@ class _Search:
         self._members, self._orders, self._signs, self._table = members, orders, signs, table
 
     def largest(self, enough: FloatArray) -> FloatArray:
-        """The largest value of each, rounded up; the search for it ends where that is hardly below `enough`."""
+        """Upper bounds on the largest values; a search stops early if its value is within 2 percent of `enough`."""
         blocks, best, above = self._first_blocks(enough)
         left = _ROUNDS
         while blocks.at.size:
             left -= 1
             bounds = self._bounds(blocks)
-            stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._least)
-            stops |= (best * (1 + _CLOSE) >= enough)[blocks.at] | (left <= 0)
+            stops = (bounds <= best[blocks.at] * (1 + _SLACK)) | (blocks.high - blocks.low <= self._single_width)
+            stops |= (best * (1 + _CLOSE_TO_BOUND) >= enough)[blocks.at] | (left <= 0)
             stops |= (np.bincount(blocks.at[~stops], minlength=len(best)) > _MOST)[blocks.at]
             np.maximum.at(above, blocks.at[stops], bounds[stops])
             blocks = self._split(_rows(blocks, ~stops), best)
+        # Rounding of phi moves a divergence by at most (1 - rounding * deviation)^-2 (tempered.md, section 5).
         lost = self._members.rounding * self._table.top
         return np.maximum(best, above) / (1.0 - lost) ** 2 if lost < 0.5 else np.full(len(best), np.inf)
 
     @property
-    def _least(self) -> float:
-        """The width of a block that holds no sums but its ends; none where sums are any numbers."""
+    def _single_width(self) -> float:
+        """Largest width of a block without inner sums: 1 if sums are whole, otherwise 0."""
         return 1.0 if self._members.whole else 0.0
 
     def _values(self, sums: FloatArray, at: Rows) -> FloatArray:
+        """Value of divergence number at[i] at sums[i]."""
         phi, jump = self._members.first + self._members.unit * sums, self._members.jump
         return self._members.family.renyi(
             np.where(self._signs[at] > 0, phi, phi + jump), self._signs[at] * jump, self._orders[at]
         )
 
-    def _cuts(self, low: FloatArray, high: FloatArray, count: int) -> FloatArray:
-        """Sums that cut blocks in so many, (blocks, count + 1), the ends among them."""
+    def _cut_points(self, low: FloatArray, high: FloatArray, count: int) -> FloatArray:
+        """Sums that divide each block into `count` blocks, (blocks, count + 1), including both ends."""
         cuts = low[:, None] + (high - low)[:, None] * (np.arange(count + 1) / count)
         cuts[:, -1] = high
         return np.round(cuts) if self._members.whole else cuts
 
-    def _climbed(self) -> FloatArray:
-        """The largest value of each divergence at sums spread evenly, then around the highest of them, and so on."""
+    def _local_search(self) -> FloatArray:
+        """Largest value of each divergence over evenly spaced sums, refined repeatedly around the largest."""
         at, last = np.arange(len(self._orders)), self._members.last
         low, high, best = np.zeros(len(at)), np.full(len(at), last), np.zeros(len(at))
         widths = self._members.unit * last * self._table.top
         for _ in range(2 + int(np.log(max(widths, 1.0)) / np.log(_START / 2))):
-            cuts = self._cuts(low, high, _START)
+            cuts = self._cut_points(low, high, _START)
             values = self._values(cuts.ravel(), np.repeat(at, _START + 1)).reshape(cuts.shape)
             top = values.argmax(axis=1)
             best = np.maximum(best, values.max(axis=1))
@@ -123,14 +132,14 @@ class _Search:
         return best
 
     def _first_blocks(self, enough: FloatArray) -> tuple[Blocks, FloatArray, FloatArray]:
-        """Blocks narrow enough for their ends to bound them, the largest value of each divergence at some sums, bounds.
+        """Blocks for the search, the largest value of each divergence found so far, and bounds on the omitted blocks.
 
-        Blocks that the variances alone bound by hardly more than these values are left out, before any value is
-        computed; what bounds them is the last result.
+        A block is omitted if the variances alone bound it by hardly more than the value found, which needs no value of
+        the divergence. The other blocks are split until the values at their ends give a useful bound.
         """
-        best, last = self._climbed(), self._members.last
+        best, last = self._local_search(), self._members.last
         above = np.zeros(len(best))
-        sums = np.unique(self._cuts(np.zeros(1), np.array([last]), _START))
+        sums = np.unique(self._cut_points(np.zeros(1), np.array([last]), _START))
         low, high = (np.tile(ends, len(best)) for ends in (sums[:-1], sums[1:]))
         at = np.repeat(np.arange(len(best)), len(sums) - 1)
         none = np.zeros(0)
@@ -138,15 +147,15 @@ class _Search:
         left = _ROUNDS
         while at.size:
             left -= 1
-            weights, variances, width = self._way(low, high, at)
+            weights, variances, width = self._variances_along_path(low, high, at)
             alone = (weights * variances).sum(axis=0)
-            rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE) >= enough)[at]
+            rest = (alone > best[at] * (1 + _SLACK)) & ~(best * (1 + _CLOSE_TO_BOUND) >= enough)[at]
             np.maximum.at(above, at[~rest], alone[~rest])
-            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._least) | (left <= 0)
+            narrow = (variances.max(axis=0) * width**2 <= 1.0) | (high - low <= self._single_width) | (left <= 0)
             narrow |= (np.bincount(at[rest], minlength=len(best)) > _MOST)[at]
             kept.append((low[rest & narrow], high[rest & narrow], at[rest & narrow]))
             rest &= ~narrow
-            cuts = self._cuts(low[rest], high[rest], _SPLIT)
+            cuts = self._cut_points(low[rest], high[rest], _SPLIT)
             low, high, at = cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), np.repeat(at[rest], _SPLIT)
             low, high, at = low[high > low], high[high > low], at[high > low]
         low, high, at = (np.concatenate(column) for column in zip(*kept, strict=True))
@@ -155,8 +164,8 @@ class _Search:
         return Blocks(low, high, at, values[0], values[1]), best, above
 
     def _split(self, blocks: Blocks, best: FloatArray) -> Blocks:
-        """Each block in eight; raises `best` by the values at the new ends."""
-        cuts = self._cuts(blocks.low, blocks.high, _SPLIT)
+        """Split each block into eight, and raise `best` to the values at the new ends."""
+        cuts = self._cut_points(blocks.low, blocks.high, _SPLIT)
         inner, at = cuts[:, 1:-1], np.repeat(blocks.at, _SPLIT - 1)
         values = self._values(inner.ravel(), at)
         np.maximum.at(best, at, values)
@@ -171,48 +180,51 @@ class _Search:
         return _rows(split, split.high > split.low)
 
     def _bounds(self, blocks: Blocks) -> FloatArray:
-        """What no value in a block exceeds: by the ends and the curvature, or by the variances on the way alone."""
-        weights, variances, width = self._way(blocks.low, blocks.high, blocks.at)
+        """Upper bound on the values in each block: the minimum of the three bounds of section 4, "Blocks"."""
+        weights, variances, width = self._variances_along_path(blocks.low, blocks.high, blocks.at)
         ends = np.maximum(blocks.at_low, blocks.at_high)
         curved = np.minimum(variances.max(axis=0) * width**2 / 4, 1.0)
         with np.errstate(divide="ignore"):
             between = np.minimum(ends / (1.0 - curved), ends + (weights * variances**2).sum(axis=0) * width**2 / 4)
-        between = np.where(blocks.high - blocks.low <= self._least, ends, between)
+        between = np.where(blocks.high - blocks.low <= self._single_width, ends, between)
         return np.minimum((weights * variances).sum(axis=0), between)
 
-    def _way(self, low: FloatArray, high: FloatArray, at: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The weights of pieces of the way from Q over P to the blend, the largest variance on each, and the width.
+    def _variances_along_path(
+        self, low: FloatArray, high: FloatArray, at: Rows
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights and largest variances on the pieces of the parameter path of each block, and the block's width.
 
-        For blocks of sums; shapes (pieces, blocks) and (blocks,). Parameters are rounded outward.
+        The path leads from Q through P to p^a q^(1-a). Shapes are (pieces, blocks), (pieces, blocks) and (blocks,).
+        Natural parameters are rounded outward, which increases the variances.
         """
         members, order, sign = self._members, self._orders[at], self._signs[at]
         first, last = (members.first + members.unit * sums for sums in (low, high))
         first, last = first - members.rounding, last + members.rounding
         start, step = np.where(sign > 0, 0.0, members.jump), sign * members.jump
-        deviations = [self._table.most(*_span(first, last, start, start + step))]
+        deviations = [self._table.largest(*_span(first, last, start, start + step))]
         for near, far in itertools.pairwise(_SHARES.tolist()):
             ends = (start + step * (1 + (order - 1) * share) for share in (near, far))
-            deviations.append(self._table.most(*_span(first, last, *ends)))
+            deviations.append(self._table.largest(*_span(first, last, *ends)))
         weights = np.concatenate([np.full((1, len(order)), 0.5), _WEIGHTS[:, None] * (order - 1)])
         return weights * members.jump**2 * (1 + 64 * _ULP), np.array(deviations) ** 2, last - first
 
 
 class DeviationTable:
-    """Upper bounds of the standard deviation on cells of natural parameters, and their maxima on runs of cells."""
+    """Upper bounds on the standard deviation on cells of natural parameters, with maxima over 2^k adjacent cells."""
 
     def __init__(self, cuts: FloatArray, bounds: FloatArray) -> None:
-        self._cuts, self._levels, self.top = cuts, [bounds], float(bounds.max())
+        self._cut_points, self._levels, self.top = cuts, [bounds], float(bounds.max())
         while (width := 1 << len(self._levels)) <= len(bounds):
             last = self._levels[-1]
             self._levels.append(
                 np.maximum(last[: len(bounds) - width + 1], last[width // 2 :][: len(bounds) - width + 1])
             )
 
-    def most(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The largest bound anywhere on [low, high], (rows,)."""
-        last = len(self._cuts) - 2
-        first = np.clip(np.searchsorted(self._cuts, low, side="right") - 1, 0, last)
-        final = np.clip(np.searchsorted(self._cuts, high, side="left") - 1, first, last)
+    def largest(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Largest bound on [low, high], shapes (rows,), as the maximum over two overlapping runs of 2^k cells."""
+        last = len(self._cut_points) - 2
+        first = np.clip(np.searchsorted(self._cut_points, low, side="right") - 1, 0, last)
+        final = np.clip(np.searchsorted(self._cut_points, high, side="left") - 1, first, last)
         level = np.frexp(final - first + 1)[1] - 1
         found = np.empty(len(first))
         for k in np.unique(level):
@@ -222,9 +234,10 @@ class DeviationTable:
 
 
 def deviation_table(family: TruncatedFamily, low: float, high: float) -> DeviationTable | None:
-    """1/deviation is 1-Lipschitz, so that the value in the middle of a cell bounds it all over the cell.
+    """Bounds on the standard deviation over [low, high] from its values at cell centres; None if cells are too many.
 
-    None where that takes too many cells.
+    1/deviation is 1-Lipschitz in the natural parameter (tempered.md, Lemma A), so that the value at the centre of a
+    cell bounds it over the whole cell.
     """
     cuts, bounds = [np.empty(0)], [np.empty(0)]
     left, right = np.array([low]), np.array([high])
@@ -236,7 +249,7 @@ def deviation_table(family: TruncatedFamily, low: float, high: float) -> Deviati
         middle, half = (left + right) / 2, (right - left) / 2 * (1 + 8 * _ULP) + 8 * _ULP * np.maximum(-left, right)
         own = np.minimum(family.deviation(middle), widest)
         if not np.isfinite(own).all():
-            raise NumericalFailure("a standard deviation came out as no number; no guarantee is claimed")
+            raise NumericalFailure("a standard deviation came out as NaN or infinite; no guarantee is claimed")
         largest = max(largest, float(own.max()))
         bound = np.minimum(own / np.maximum(1.0 - half * own, 1e-300), widest)
         settled = half * own <= np.where(bound**2 >= largest**2 / 2, _FINENESS, _COARSE)
@@ -250,10 +263,11 @@ def deviation_table(family: TruncatedFamily, low: float, high: float) -> Deviati
 
 
 def _rows(blocks: Blocks, rows: NDArray[np.bool_]) -> Blocks:
+    """The selected blocks."""
     low, high, at, at_low, at_high = blocks
     return Blocks(low[rows], high[rows], at[rows], at_low[rows], at_high[rows])
 
 
 def _span(low: FloatArray, high: FloatArray, one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """From a block's lowest parameter moved by the lesser of two shifts to its highest moved by the greater."""
+    """Range of parameters in a block under two shifts: lowest plus smaller shift to highest plus larger shift."""
     return low + np.minimum(one, other), high + np.maximum(one, other)

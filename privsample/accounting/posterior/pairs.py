@@ -1,8 +1,6 @@
-"""What loss pairs of conjugate posteriors share: parameters rounded to the safe side, evaluation by rows, deep tails.
+"""Common functions of the pairs of conjugate posteriors: directed rounding, evaluation by rows, tails, log M(t).
 
-Also moment generating functions.
-
-Source: docs/notes/posterior.md.
+Proofs: posterior.md, sections 1 ("Rounding") and 2.
 """
 
 import math
@@ -17,7 +15,7 @@ from privsample._logspace import complex_log_gamma_growth
 from privsample.accounting.loss.pair import ComplexArray
 
 _EPS = float(np.finfo(float).eps)
-_LEAST, _DEEP = -1e300, -1e5
+_LEAST, _DEEP = -1e300, -1e5  # smallest logarithm that is reported; log density below which a tail bound suffices
 _BLOCK = 2048
 
 
@@ -34,25 +32,28 @@ def upper_product(x: float, y: float) -> float:
 
 def lower_sum(x: float, y: float) -> float:
     """x + y for x, y >= 0, rounded down."""
-    total, lost = _exact_sum(x, y)
+    total, lost = _two_sum(x, y)
     return math.nextafter(total, 0.0) if lost < 0.0 else total
 
 
 def upper_sum(x: float, y: float) -> float:
     """x + y for x, y >= 0, rounded up."""
-    total, lost = _exact_sum(x, y)
+    total, lost = _two_sum(x, y)
     return math.nextafter(total, math.inf) if lost > 0.0 else total
 
 
-def _exact_sum(x: float, y: float) -> tuple[float, float]:
-    """The rounded sum and what it lacks (Knuth); NaN where it overflows."""
+def _two_sum(x: float, y: float) -> tuple[float, float]:
+    """The rounded sum and its exact rounding error (Knuth's TwoSum); the error is NaN if the sum overflows."""
     total = x + y
     second = total - x
     return total, (x - (total - second)) + (y - second)
 
 
 def by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:
-    """function(columns) for the arrays broadcast to columns (rows, 1), a block at a time; in their common shape."""
+    """Evaluate function(*columns) with the arrays broadcast and flattened to columns (rows, 1), in blocks of rows.
+
+    The result has the common shape of the arrays.
+    """
     full = np.broadcast_arrays(*[np.asarray(array, dtype=np.float64) for array in arrays])
     columns = [array.reshape(-1, 1) for array in full]
     starts = range(0, len(columns[0]), _BLOCK)
@@ -60,12 +61,12 @@ def by_rows(function: Callable[..., FloatArray], *arrays: Real) -> FloatArray:
     return np.concatenate([np.empty(0), *found]).reshape(full[0].shape)
 
 
-def deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Rows whose threshold lies so deep in P's tail that nothing smaller matters, and density/slope, which bounds them.
+def tail_bound(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Rows whose threshold lies so far in P's tail that a bound suffices, and log(density / slope), which is the bound.
 
-    log_density and slope (how fast it falls) are taken at the threshold, as columns; the bound is that of a log-concave
-    tail. What underflows even as a logarithm is not zero: it becomes the least logarithm that is told apart from it.
-    What is no number becomes one, the largest bound.
+    `log_density` and `slope` (minus the derivative of the log density) are columns, taken at the threshold; the bound
+    is that of a log-concave tail. A bound whose logarithm underflows is raised to the smallest reported logarithm, and
+    NaN becomes log 1, the trivial bound.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bound = (log_density * (1 - 1e-13) - np.log(slope))[:, 0]
@@ -73,22 +74,27 @@ def deep_tail(log_density: FloatArray, slope: FloatArray) -> tuple[NDArray[np.bo
     return (~(log_density >= _DEEP) & ~(slope <= 0))[:, 0], bound
 
 
-def rounded(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
-    """The integral with what log density and threshold lost to rounding; `size`, a column: the density's curvature."""
+def add_rounding_error(integral: FloatArray, threshold: FloatArray, size: Real) -> FloatArray:
+    """Add the rounding errors of log density and threshold to a log integral.
+
+    `size`, a column, is the curvature of the log density at its mode: an error of the threshold moves the log density
+    by at most about its product with the threshold.
+    """
     lost = 16 * _EPS * (1 + np.sqrt(size) + np.abs(threshold) * size)
     return np.minimum(integral + lost[:, 0], 0.0)
 
 
 def rising_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
-    """What a Gamma coordinate adds to log M(t) that is base + step under P and base under Q."""
+    """Contribution to log M(t) of a Gamma shape that is base + step under P and base under Q."""
     return complex_log_gamma_growth(base, (t + 1) * step) - (t + 1) * _whole_step(base, step)
 
 
 def falling_mgf(base: float, step: float, t: ComplexArray) -> ComplexArray:
-    """What a Gamma coordinate adds to log M(t) that is base under P and base + step under Q."""
+    """Contribution to log M(t) of a Gamma shape that is base under P and base + step under Q."""
     return complex_log_gamma_growth(base, -t * step) + t * _whole_step(base, step)
 
 
 @lru_cache(maxsize=1024)
 def _whole_step(base: float, step: float) -> complex:
+    """log Gamma(base + step) - log Gamma(base) - step log(base), cached."""
     return complex(complex_log_gamma_growth(base, np.array(step + 0j)))

@@ -1,8 +1,8 @@
-"""Accounts of one draw from a posterior at a temperature, its parameter held inside bounds.
+"""Accounts of one draw from a truncated posterior at a temperature (tempered.md).
 
-Sources: Wang, Fienberg and Smola 2015; Foulds, Geumlek, Welling and Chaudhuri 2016 (the mechanism); Dong, Durfee and
-Rogers 2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave distributions); Bubeck and Eldan
-2014, Lemma 2 (variances along a family); docs/notes/tempered.md.
+Wang, Fienberg and Smola 2015 and Foulds, Geumlek, Welling and Chaudhuri 2016 (the mechanism); Dong, Durfee and Rogers
+2020, Theorem 2 (bounded range); Gopi, Lee and Liu 2022 (strongly log-concave distributions); Bubeck and Eldan 2014,
+Lemma 2 (variances along an exponential family).
 """
 
 from dataclasses import replace
@@ -20,32 +20,71 @@ from privsample.accounting.engine.bounds import VIEWS, PrivacyBounds, View
 from privsample.accounting.guarantees import BoundedRangeEnvelope
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import Envelope
-from privsample.accounting.posterior.held_beta import HeldBetaFamily
 from privsample.accounting.posterior.neighbouring import NeighbouringFamily
 from privsample.accounting.posterior.tempered_families import neighbouring_family
+from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.truncation import LogRatio, Truncation
 from privsample.distributions.parametric.truncated import tempered_shape
 from privsample.relations import ReplaceOne
 
-LISTED = 100_000  # records up to which the privacy curve ranges over every data set
-# What the orders of the nodes exceed one by: chords of (a - 1) R_a = c (a - 1)^2 are at most 0.6 percent too high up to
-# order 1000. At higher orders a privacy curve would lose its last digits to the product of order and divergence.
+LARGEST_EXACT_N = 100_000  # largest number of records for which the privacy curve is maximized over all datasets
+# Values of order - 1 at the nodes of the Rényi curve: chords of (a - 1) R_a = c (a - 1)^2 are at most 0.6 percent too
+# high up to order 1000. At higher orders, rounding of order times divergence would dominate a privacy curve's error.
 _NODES = np.concatenate(
     [np.geomspace(1e-4, 0.1, 7)[:-1], np.geomspace(0.1, 1e3, 64)[:-1], np.geomspace(1e3, 1e5, 13), [1e9]]
 )
-_UP = 1.0 + 2.0**-46  # more than rounding takes away from a bound
+_UP = 1.0 + 2.0**-46  # bounds the relative rounding error of a closed form
 
 
 @frozen_value
 class TemperedAccountant(Accountant):
-    """One draw from the posterior of n records at `temperature`, its parameter inside `truncation`; ReplaceOne(n).
+    """One draw from the truncated posterior at a temperature, under ReplaceOne(n).
 
-    Four bounds, each valid for all data, and every view takes the least: the loss has a bounded range; the distribution
-    is strongly log-concave and its neighbour's log density differs by a Lipschitz function; where the posterior is one
-    number's, the Rényi divergence is the largest over all sums of the records, within 2 percent; for whole Bernoulli
-    records, at most 100,000 of them, the privacy curve ranges over every data set: it is exact. `truncation`: the least
-    share, in (0, 1/2), for proportions; (low, high) for a rate or a mean.
+    The density is proportional to (prior * likelihood)^(1/T) within the truncation bounds. Four bounds hold for all
+    data, and every view is their minimum: the loss has a bounded range; the posterior is strongly log-concave and the
+    loss is Lipschitz; for one parameter, the Rényi divergence is maximized over all sums of the records; for at most
+    100,000 whole Bernoulli records, the privacy curve is maximized over all datasets.
+
+    Parameters
+    ----------
+    model : Model
+        Conjugate model with its prior and, for records with real values, the public bounds of a record.
+    n : int
+        Number of records, >= 1; public.
+    temperature : float
+        T, finite and >= 1; larger values cost less.
+    truncation : float or (float, float)
+        For proportions, the smallest allowed proportion, > 0 and below 1/categories. For a rate or a mean, the bounds
+        (low, high).
+    unit : str, default "record"
+        What one record represents.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Conditions that the account does not prove.
+    group_size : int, default 1
+        Number of records that are replaced together, >= 1; at most n is used.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    TypeError
+        If `model` is not a model.
+
+    Notes
+    -----
+    Foulds, Geumlek, Welling and Chaudhuri 2016 (mechanism); Dong, Durfee and Rogers 2020, Theorem 2; Gopi, Lee and Liu
+    2022; Bubeck and Eldan 2014, Lemma 2; tempered.md. Kind: the privacy curve is exact for at most 100,000 whole
+    Bernoulli records; otherwise upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.TemperedAccountant(
+    ...     model=ps.GammaPoisson(shape=2, rate=1, upper=5), n=100, temperature=2.0, truncation=(0.5, 5.0)
+    ... )
+    >>> round(float(account.pure_epsilon), 4), round(float(account.epsilon(1e-6)), 4)
+    (5.7565, 1.7486)
     """
 
     model: Model
@@ -62,8 +101,8 @@ class TemperedAccountant(Accountant):
         temperature = number(temperature=self.temperature)
         if not 1.0 <= temperature < np.inf:
             raise ValueError(
-                f"temperature must be finite and >= 1, got {self.temperature!r}: below 1 the draw would tell more than "
-                "the posterior does"
+                f"temperature must be finite and >= 1, got {self.temperature!r}: a temperature below 1 would cost more "
+                "privacy than a draw from the posterior"
             )
         set_fields(self, n=positive_integer(n=self.n), temperature=temperature)
         set_fields(self, truncation=self.model.check_truncation(self.truncation))
@@ -73,12 +112,12 @@ class TemperedAccountant(Accountant):
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
-        """n is public; one record may be any other."""
+        """Replacement of `group_size` of the n records; n is public."""
         return ReplaceOne(n=self.n, unit=self.unit, members=self.group_size)
 
     @property
     def source(self) -> str:
-        """The theorems."""
+        """Theorems and note that prove the account."""
         return (
             "Foulds, Geumlek, Welling and Chaudhuri 2016; Dong, Durfee and Rogers 2020, Theorem 2; Gopi, Lee and Liu "
             "2022; Bubeck and Eldan 2014, Lemma 2; privsample notes, tempered.md"
@@ -86,129 +125,142 @@ class TemperedAccountant(Accountant):
 
     @property
     def parameter_bounds(self) -> tuple[float, float]:
-        """Where the parameter is held; shares: the least and the largest, which leaves no less to the others."""
+        """Truncation bounds of the parameter; for proportions the smallest and the largest possible one."""
         return self.model.parameter_bounds(self.truncation)
 
     @property
     def loss_range(self) -> float:
-        """The length of the interval that the loss stays in: how far log Pr(x'|theta)/Pr(x|theta) ranges, over T."""
+        """Length in nats of an interval that contains the loss: the range of log Pr(x'|theta)/Pr(x|theta), over T."""
         return self._log_ratio.range * self.group_size / self.temperature * _UP
 
     @property
     def shift(self) -> float:
-        """mu of the Gaussian pair that the draw costs at most: slope of the loss / sqrt(strong convexity)."""
+        """mu of the Gaussian pair that dominates the draw: Lipschitz constant of the loss / sqrt(strong convexity)."""
         _, slope, curvature = self._log_ratio
         with np.errstate(divide="ignore"):
             return float(slope * self.group_size / self.temperature / np.sqrt(curvature) * _UP)
 
     @cached
     def _log_ratio(self) -> LogRatio:
+        """Range, slope and convexity of the log likelihood ratio of two records, from the model."""
         return self.model.log_ratio(self.n, self.temperature, self.parameter_bounds)
 
     def _bounds(self) -> PrivacyBounds:
-        """By the least of the bounds at each order and epsilon.
+        """Bounds by the envelope of all bounds; compositions use the privacy curve of the closed forms only.
 
-        In compositions the privacy curve is that of the closed forms, which hold for more records, too: a curve over
-        all datasets is expensive. Rényi curves add up as they are.
+        The maximum over all datasets is too expensive for a grid, and the closed forms also hold for more records.
+        Rényi curves are added without such a restriction.
         """
         closed = replace(self, model=self.model.as_bernoulli)
         envelope = TemperedEnvelope(
-            bounded=self._closed.bounded, gaussian=self._closed.gaussian, listed=self._listed, family=self._family
+            bounded=self._closed_forms.bounded,
+            gaussian=self._closed_forms.gaussian,
+            exact_family=self._exact_family,
+            family=self._family,
         )
-        return self._from(envelope, per_release=(closed._from(closed._closed), 1))
+        return self._bounds_from(envelope, per_release=(closed._bounds_from(closed._closed_forms), 1))
 
-    def _from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
+    def _bounds_from(self, envelope: "TemperedEnvelope", **known: Any) -> PrivacyBounds:
+        """Bounds from an envelope; bounded range gives zCDP at loss_range^2/8."""
         zcdp = min(half_square(envelope.bounded.loss_range) / 4, half_square(self.shift))
-        exact: frozenset[View] = frozenset() if envelope.listed is None else VIEWS - {"rdp"}
-        least = envelope.listed is not None or envelope.family is None
+        exact: frozenset[View] = frozenset() if envelope.exact_family is None else VIEWS - {"rdp"}
+        least = envelope.exact_family is not None or envelope.family is None
         return PrivacyBounds.from_pairs(
             [envelope], pure_epsilon=self.loss_range, zcdp=zcdp, exact=exact, curve_is_least=least, **known
         )
 
     @cached
-    def _closed(self) -> "TemperedEnvelope":
-        """By the two closed forms, which hold for n records or more."""
+    def _closed_forms(self) -> "TemperedEnvelope":
+        """The envelope of the two closed forms, which hold for n or more records."""
         return TemperedEnvelope(
             bounded=BoundedRangeEnvelope(loss_range=resolved(self.loss_range)), gaussian=GaussianPair(mu=self.shift)
         )
 
     @cached
     def _family(self) -> NeighbouringFamily | None:
+        """The exponential family of the posteriors if it has one parameter, otherwise None."""
         return neighbouring_family(self.model, self.n, self.temperature, self.parameter_bounds, self.group_size)
 
     @cached
-    def _listed(self) -> HeldBetaFamily | None:
-        """All neighbouring data sets, where they are few and known."""
+    def _exact_family(self) -> TruncatedBetaFamily | None:
+        """All neighbouring datasets of whole Bernoulli records, for at most 100,000 records; otherwise None."""
         shifts = self.model.exact_neighbours
-        if shifts is None or self.n > LISTED:
+        if shifts is None or self.n > LARGEST_EXACT_N:
             return None
         (low, high), temperature = self.parameter_bounds, self.temperature
         a, b = tempered_shape(shifts.a, temperature), tempered_shape(shifts.b, temperature)
-        return HeldBetaFamily(a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size)
+        return TruncatedBetaFamily(
+            a=a, b=b, step=1.0 / temperature, n=self.n, low=low, high=high, moved=self.group_size
+        )
 
     def group(self, size: int) -> Self:
-        """`size` records replaced at once: the step between neighbours is `size` times as long."""
+        """The account of groups of `size` records: neighbouring posteriors lie `size` times as far apart."""
         return replace(self, group_size=self.group_size * positive_integer(size=size))
 
 
 @frozen_value
 class TemperedEnvelope(Envelope):
-    """All pairs of neighbouring tempered posteriors: the least of several bounds at each order and epsilon.
+    """Envelope of all pairs of neighbouring tempered posteriors: the minimum of several bounds.
 
-    bounded: the loss stays in an interval; gaussian: strong log-concavity; family: the largest Rényi divergence over
-    all sums, where the posterior is one number's; listed: every dataset's privacy curve, where they are few.
+    `bounded` is the bound from the range of the loss, `gaussian` that from strong log-concavity. `family`, for one
+    parameter, gives the largest Rényi divergence over all sums. `exact_family`, for at most 100,000 whole Bernoulli
+    records, gives the largest privacy curve over all datasets.
     """
 
     bounded: BoundedRangeEnvelope
     gaussian: GaussianPair
-    listed: HeldBetaFamily | None = None
+    exact_family: TruncatedBetaFamily | None = None
     family: NeighbouringFamily | None = None
 
     @property
     def max_divergence(self) -> float:
-        """The range of the loss."""
+        """Range of the loss, in nats."""
         return self.bounded.loss_range
 
     @property
     def curve_cost(self) -> float:
-        """High where every dataset is looked at."""
-        return 4.0 if self.listed is None else 4e3
+        """Low for closed forms, high if the curve is maximized over all datasets."""
+        return 4.0 if self.exact_family is None else 4e3
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The largest over all sums, by chords between nodes; else the lesser of the two closed forms."""
-        closed, chords = self._closed(orders), self._chords
+        """The minimum of the closed forms and of the chords of the largest divergence over all sums."""
+        closed, chords = self._closed_forms(orders), self._chords
         if chords is None:
             return closed
         return np.minimum(chords(orders), closed)
 
-    def _closed(self, orders: FloatArray) -> FloatArray:
+    def _closed_forms(self, orders: FloatArray) -> FloatArray:
+        """The smaller of the two closed forms at each order."""
         return np.minimum(self.bounded.renyi(orders), self.gaussian.renyi(orders))
 
     @cached
     def _chords(self) -> RenyiChords | None:
-        """None where no node lies below the closed forms.
+        """Chords of the largest divergence over all sums at fixed nodes; None if no node is below the closed forms.
 
-        The nodes are the same whatever is asked, so that a value does not depend on the other orders. Searches end
-        within a relative 1e-3 of the largest, some closer than others: their convex hull has one best order.
+        The nodes are fixed, so that a value does not depend on which orders are requested. Each search ends within a
+        relative 1e-3 above the largest value. The convex hull removes these unequal errors, so that a conversion has
+        one best order.
         """
         if self.family is None:
             return None
         orders = 1.0 + _NODES
-        closed = self._closed(orders)
-        found = np.append(self.family.renyi(orders[:-1], closed[:-1]), closed[-1])  # the curve goes on without a jump
+        closed = self._closed_forms(orders)
+        # The last node has the closed forms' value, so that the curve continues without a jump above it.
+        found = np.append(self.family.renyi(orders[:-1], closed[:-1]), closed[-1])
         return RenyiChords(orders - 1.0, found).convex if (found < closed).any() else None
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The least of the privacy curves, certified over all datasets."""
+        """Smallest bound on log delta, certified over all datasets."""
         return self._curve(epsilon, certified=True)
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """The same over some datasets only, ever closer to the worst of them."""
+        """The same with a local search over the datasets in place of the certified one."""
         return self._curve(epsilon, certified=False)
 
     def _curve(self, epsilon: FloatArray, *, certified: bool) -> FloatArray:
+        """Smallest bound on log delta, with or without the certified search."""
         e = np.asarray(epsilon, dtype=np.float64)
         least = np.minimum(self.bounded.log_delta(e), self.gaussian.log_delta(e))
-        if self.listed is None:
+        if self.exact_family is None:
             return least
-        return np.minimum(least, self.listed.log_delta(e.ravel(), certified=certified).reshape(e.shape))
+        return np.minimum(least, self.exact_family.log_delta(e.ravel(), certified=certified).reshape(e.shape))

@@ -1,7 +1,4 @@
-"""The exponential families of one number that posteriors at a temperature are, for models that are known to be one.
-
-Source: docs/notes/tempered.md, section 4.
-"""
+"""The one-parameter exponential families of tempered posteriors, by model (tempered.md, section 4, first table)."""
 
 import numpy as np
 from scipy import special
@@ -22,15 +19,15 @@ from privsample.distributions.models.gamma_poisson import GammaPoisson
 from privsample.distributions.models.normal_known_variance import NormalKnownVariance
 from privsample.distributions.parametric.truncated import tempered_shape
 
-_NARROWEST = 1e-5  # relative: an interval of y that is narrower is not known to enough digits
-_UP = 1.0 + 2.0**-49  # a longer step costs more
+_NARROWEST = 1e-5  # relative width below which the interval of y has too few digits
+_UP = 1.0 + 2.0**-49  # rounds the step between neighbours up, which increases the divergence
 _ULP = float(np.finfo(np.float64).eps)
 
 
 def neighbouring_family(
     model: Model, n: int, temperature: float, bounds: tuple[float, float], moved: int
 ) -> NeighbouringFamily | None:
-    """All pairs of neighbours, `moved` records apart; None for a model whose posterior is of no such family."""
+    """All pairs of neighbours that differ in `moved` records; None if the posterior is not a one-parameter family."""
     low, high = bounds
     rest, step = float(n - moved), moved / temperature
     match model.as_bernoulli:

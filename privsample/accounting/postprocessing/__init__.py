@@ -1,1 +1,1 @@
-"""What random steps after a release take off its cost."""
+"""Accounts of random steps after a release (privacy amplification by post-processing)."""

@@ -1,7 +1,7 @@
-"""The most that coins keep of a Rényi divergence between two distributions on the two farthest corners: a certified
-search.
+"""Certified search for the largest Rényi divergence after Bernoulli draws, over distributions on the farthest corners.
 
-Source: Imola and Chaudhuri 2021, Algorithm 2, with the chances of the corners set right; docs/notes/bernoulli.md.
+Source: Imola and Chaudhuri 2021, Algorithm 2, with corrected probabilities of the corners; docs/notes/bernoulli.md,
+section 3.
 """
 
 import numpy as np
@@ -10,45 +10,49 @@ from scipy import special
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.accounting.postprocessing.bernoulli_bounds import finite_renyi, heads
+from privsample.accounting.postprocessing.bernoulli_bounds import binomial_masses, finite_renyi
 
 _NODES, _SPLIT, _ROUNDS, _MOST = 97, 8, 16, 65536
-_HALVINGS = 64  # of an interval below 1e6: what is left is below rounding
-_SLACK, _PADDING = 3e-9, 1e-9  # relative: where the search stops; more than rounding takes away (note, section 3)
-_LOST = 4e-15  # of a loss, absolute: it is a difference of logarithms, and near equal chances next to nothing
+_HALVINGS = 64  # bisections of an interval below 1e6, down to the rounding error
+_SLACK, _PADDING = (
+    3e-9,
+    1e-9,
+)  # relative: tolerance of the search; bound of the rounding error (bernoulli.md, section 3)
+_LOST = 4e-15  # absolute error of a loss: a difference of logarithms, which cancel for nearly equal probabilities
 
 Masses = tuple[FloatArray, FloatArray]
 
 
 @frozen_value
-class Found:
-    """The supremum lies between both."""
+class SupremumBounds:
+    """Lower and upper bound of a supremum."""
 
     low: float
     high: float
 
 
-def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Found:
-    """sup of the divergence after N coins over P, Q on two corners with both divergences at most epsilon.
+def corner_renyi(epsilon: float, order: float, trials: int, margin: float) -> SupremumBounds:
+    """Supremum of the divergence after N draws over P, Q on two corners with both divergences at most epsilon.
 
-    For one coin this is the most for any distributions on [c, 1-c] (Theorem 1); for more it is a lower bound of that.
+    For one draw this is the supremum over all distributions on [c, 1-c] (Theorem 1); for more draws it is a lower bound
+    of it.
 
-    p and q, the chances of the first corner, form a convex set, and the divergence (its exponential) is a convex
-    function on it, which grows as p > q move apart. So it is largest on the upper edge of the set, and over a cell of q
-    it is at most what it is at the ends of any tangent of that edge.
+    The probabilities p and q of the first corner form a convex set. The exponential of the divergence is a convex
+    function on it and increases as p > q move apart, so it is largest on the upper edge of the set. Over a cell of q it
+    is at most the larger of its values at the ends of any tangent of that edge (bernoulli.md, section 3).
     """
     if epsilon == 0.0:
-        return Found(low=0.0, high=0.0)
-    search = _Search(s=order - 1.0, epsilon=epsilon, coins=heads(coins, margin))
+        return SupremumBounds(low=0.0, high=0.0)
+    search = _Search(s=order - 1.0, epsilon=epsilon, masses=binomial_masses(trials, margin))
     end = epsilon + 40.0
     nodes = np.linspace(-end, end, _NODES)[None]
     low = high = 0.0
-    bounds = np.array([epsilon])  # what no cell bounds
+    bounds = np.array([epsilon])  # bound outside all cells
     for split in range(_ROUNDS):
-        edge, beyond = search.edge(nodes)  # once for each node: most of the work
+        edge, beyond = search.edge(nodes)  # the most expensive part: once for each node
         low = max(low, float(search.kept(_masses(edge), _masses(nodes)).max()))
         if low * (1 + _SLACK) >= epsilon:
-            return Found(low=min(low, epsilon), high=epsilon)
+            return SupremumBounds(low=min(low, epsilon), high=epsilon)
         if split == 0:
             high = search.outside(beyond[0, :1], nodes[0, -1:])
         left, right = nodes[:, :-1], nodes[:, 1:]
@@ -61,25 +65,25 @@ def corner_renyi(epsilon: float, order: float, coins: int, margin: float) -> Fou
         if not len(left) or len(left) > _MOST:
             break
         nodes = left[:, None] + (right - left)[:, None] * (np.arange(_SPLIT + 1) / _SPLIT)
-        nodes[:, -1] = right  # no gap of a rounding error between cells
+        nodes[:, -1] = right  # cells must adjoin exactly
     high = max(high, low, float(bounds.max(initial=0.0)))
-    root = np.sqrt(high) + np.sqrt(order / 2) * _LOST  # of order/2 times the squared loss
-    return Found(low=min(low, epsilon), high=min(float(root * root) * (1 + _PADDING), epsilon))
+    root = np.sqrt(high) + np.sqrt(order / 2) * _LOST  # of order/2 times the le_cam_contraction loss
+    return SupremumBounds(low=min(low, epsilon), high=min(float(root * root) * (1 + _PADDING), epsilon))
 
 
 @frozen_value
 class _Search:
-    """Laws by the log odds v of q and t of p, t >= v; coins: as `heads` gives them."""
+    """Distributions by the log odds v of q and t of p, t >= v; `masses` are those of `binomial_masses`."""
 
     s: float
     epsilon: float
-    coins: Masses
+    masses: Masses
 
     def edge(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The largest log odds of p for each v, from below and from above."""
+        """The largest log odds of p for each v, rounded down and rounded up."""
         order = 1.0 + self.s
         low, high = v, self.epsilon + order / self.s * np.logaddexp(0.0, v) + 1.0
-        none, one = -np.logaddexp(0.0, v), -np.logaddexp(0.0, -v)  # log of 1 - q and of q
+        none, one = -np.logaddexp(0.0, v), -np.logaddexp(0.0, -v)  # log(1 - q) and log q
         with np.errstate(over="ignore"):
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
@@ -90,9 +94,9 @@ class _Search:
         return low, high
 
     def _allowed(self, none: FloatArray, one: FloatArray, lost: FloatArray, gained: FloatArray) -> NDArray[np.bool_]:
-        """Whether the divergence of log masses 1 - p and p with these losses is at most epsilon.
+        """Return whether the divergence of log masses 1 - p and p with these losses is at most epsilon.
 
-        To 1e-16/sqrt(epsilon) relative.
+        The comparison has a relative error of 1e-16/sqrt(epsilon).
         """
         most = self.s * self.epsilon
         if most > 30.0:
@@ -102,23 +106,23 @@ class _Search:
         return np.asarray(first + second <= np.expm1(most))
 
     def divergences(self, t: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of P from Q and of Q from P."""
+        """The divergence of P from Q and of Q from P."""
         log_p, log_q = _masses(t), _masses(v)
         return finite_renyi(log_p, log_p - log_q, self.s), finite_renyi(log_q, log_q - log_p, self.s)
 
     def kept(self, log_p: FloatArray, log_q: FloatArray) -> FloatArray:
-        """The divergence after the coins, of distributions given by log(1-p, p) and log(1-q, q) on the last axis."""
-        low, told = self.coins
-        after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - told) for m in (log_p, log_q)]
+        """The divergence after the draws, of distributions given by log(1-p, p) and log(1-q, q) on the last axis."""
+        low, loss = self.masses
+        after = [np.logaddexp(m[..., 1:] + low, m[..., :1] + low - loss) for m in (log_p, log_q)]
         return finite_renyi(after[0], after[0] - after[1], self.s)
 
     def outside(self, first: FloatArray, last: FloatArray) -> float:
-        """What the coins keep at most where q lies beyond the nodes; `first`: the edge over the lowest of them."""
+        """Upper bound for q outside the nodes; `first` is the edge over the lowest node."""
         none, all_ones = _masses(np.array([-np.inf])), _masses(np.array([np.inf]))
         return float(np.max([self.kept(_masses(first), none), self.kept(all_ones, _masses(last))]))
 
     def bounds(self, v: FloatArray, t: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        """What the coins keep at most for q in each cell, by the tangent at the edge's point t over v."""
+        """Upper bound for q in each cell, by the tangent at the edge's point t over v."""
         there, back = self.divergences(t, v)
         log_p, log_q = _masses(t), _masses(v)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -129,15 +133,17 @@ class _Search:
             rest = special.expit(-t) + slope * (special.expit(-at) - special.expit(-v))
             with np.errstate(divide="ignore", invalid="ignore"):
                 kept = self.kept(np.log(np.stack([np.maximum(rest, 0.0), p], axis=-1)), _masses(at))
-                found.append(np.where(rest > 0.0, kept, self.kept(all_ones, _masses(left))))  # the line ends at p = 1
+                found.append(
+                    np.where(rest > 0.0, kept, self.kept(all_ones, _masses(left)))
+                )  # the tangent is cut at p = 1
         worst = np.max(found, axis=0)
         return np.where(np.isnan(worst), np.inf, worst)
 
 
 def _slope(log_p: FloatArray, log_q: FloatArray, s: float) -> FloatArray:
-    """dp/dq where p^(1+s) q^-s + (1-p)^(1+s) (1-q)^-s stays what it is, by log(1-p, p) and log(1-q, q).
+    """dp/dq along which p^(1+s) q^-s + (1-p)^(1+s) (1-q)^-s is constant, given log(1-p, p) and log(1-q, q).
 
-    = s/(1+s) (x^(1+s) - y^(1+s))/(x^s - y^s), x = p/q, y = (1-p)/(1-q).
+    It equals s/(1+s) (x^(1+s) - y^(1+s))/(x^s - y^s), x = p/q, y = (1-p)/(1-q).
     """
     log_x, log_y = log_p[..., 1] - log_q[..., 1], log_p[..., 0] - log_q[..., 0]
     gap = -np.abs(log_x - log_y)
@@ -145,5 +151,5 @@ def _slope(log_p: FloatArray, log_q: FloatArray, s: float) -> FloatArray:
 
 
 def _masses(v: FloatArray) -> FloatArray:
-    """log of (1-p, p) by log odds, on a new last axis."""
+    """log of (1-p, p) from log odds, on a new last axis."""
     return np.stack([-np.logaddexp(0.0, v), -np.logaddexp(0.0, -v)], axis=-1)

@@ -1,13 +1,13 @@
-"""What noise costs that is added between Lipschitz maps: amplification by iteration, at its best path. Kind: exact.
+"""Account of noise that is added between Lipschitz maps: amplification by iteration, exact by the optimal path.
 
-A start that neighbours displace by at most `sensitivity`, noise of deviation s_0, then for each step j = 1, ..., r a
-map of Lipschitz constant L_j, noise of deviation s_j and, if wanted, a projection onto a convex set. The whole costs
-what one Gaussian release of that sensitivity and this deviation costs:
+A start that neighbours displace by at most `sensitivity` has noise of standard deviation s_0. Each step j = 1, ..., r
+applies a map with Lipschitz constant L_j, noise of standard deviation s_j and, optionally, a projection onto a convex
+set. The release has the privacy loss of one Gaussian mechanism with this sensitivity and the variance
 
     s^2 = sum_j s_j^2 prod_(i <= j) L_i^-2.
 
-For linear maps it is the last state's own cost. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), at its
-best path by Cauchy and Schwarz; Bok, Su and Altschuler 2024 (the privacy curve); docs/notes/contraction.md.
+For linear maps this is exact. Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), optimised over paths by
+the Cauchy-Schwarz inequality; Bok, Su and Altschuler 2024 (privacy curve); docs/notes/contraction.md.
 """
 
 from dataclasses import replace
@@ -32,11 +32,44 @@ _DOWN = 8 * float(np.finfo(np.float64).eps)
 
 @frozen_value
 class ContractionAccountant(Accountant):
-    """A start of L2 sensitivity `sensitivity` seen through noise, Lipschitz maps and projections. Kind: exact.
+    """Noisy Lipschitz maps and projections after a Gaussian release (privacy amplification by iteration).
 
-    noise_stds: s_0, ..., s_r, at least one of them above zero; constants: L_1, ..., L_r, each >= 0. A constant above
-    one contracts nothing, though the noise after it still counts; a constant of zero forgets the start: no cost.
-    Exact for the worst maps of these constants, which are linear. Source: the module's.
+    A statistic of L2 sensitivity `sensitivity` gets Gaussian noise; then each step applies a Lipschitz map and adds
+    Gaussian noise. Only the last state is released. Its privacy loss is that of one Gaussian mechanism with standard
+    deviation `noise_std`.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L2 sensitivity of the start, finite and > 0, in units of the statistic.
+    noise_stds : tuple of float, length steps + 1
+        Standard deviations of the noise of the start and of each step, finite and >= 0, at least one of them > 0.
+    constants : tuple of float, length steps, default ()
+        Lipschitz constants of the maps, finite and >= 0. A constant above 1 does not contract, but the noise after it
+        counts; a constant of 0 removes all dependence on the start.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range or the lengths do not match.
+
+    Notes
+    -----
+    Source: Balle, Barthe, Gaboardi and Geumlek 2019, equation (2), at its optimal path; Bok, Su and Altschuler 2024
+    (privacy curve); docs/notes/contraction.md.
+
+    Kind: exact for the worst maps with these constants, which are linear.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.ContractionAccountant(sensitivity=1, noise_stds=(1, 1, 1), constants=(0.5, 0.5))
+    >>> round(account.noise_std, 3), round(float(account.epsilon(1e-6)), 3)
+    (4.583, 0.916)
     """
 
     sensitivity: float
@@ -50,12 +83,13 @@ class ContractionAccountant(Accountant):
         noise_stds, constants = _nonnegatives(noise_stds=self.noise_stds), _nonnegatives(constants=self.constants)
         if len(noise_stds) != len(constants) + 1:
             raise ValueError(
-                f"noise_stds must name one deviation for the start and one for each of {len(constants)} constants, "
+                f"noise_stds must have one standard deviation for the start and one for each of {len(constants)} "
+                f"constants, "
                 f"got {len(noise_stds)}"
             )
         set_fields(self, noise_stds=noise_stds, constants=constants)
         if not self.noise_std > 0.0:
-            raise ValueError("noise_stds must hold a deviation above zero: without noise the end tells the start apart")
+            raise ValueError("noise_stds must contain a standard deviation > 0: without noise there is no guarantee")
         nonnegative(**{"sensitivity / noise": self._shift})
 
     @property
@@ -68,33 +102,30 @@ class ContractionAccountant(Accountant):
 
     @property
     def noise_std(self) -> float:
-        """The deviation of the one Gaussian release, on the statistic itself, that costs as much; +inf: no cost."""
+        """Standard deviation of the equivalent Gaussian mechanism, in units of the statistic, or +inf."""
         return float(noise_at_start(self.noise_stds, self.constants))
 
     def _bounds(self) -> PrivacyBounds:
-        """By one Gaussian pair, its own reverse."""
+        """One Gaussian pair, which is its own reverse."""
         pair: LossPair = GaussianPair(mu=self._shift) if self._shift else binary_pair(0.0)
         expanding = sum(constant > 1.0 for constant in self.constants)
-        remark = f"; no contraction in {expanding} of them" if expanding else ""
-        path = f"best path through {count_noun(len(self.constants), 'step')}{remark}"
+        remark = f", {expanding} of them without contraction" if expanding else ""
+        path = f"optimal path through {count_noun(len(self.constants), 'step')}{remark}"
         return PrivacyBounds.from_pairs([pair], zcdp=half_square(self._shift), curve_name=path)
 
     @property
     def _shift(self) -> float:
-        """Of the one Gaussian pair; zero where a step forgets the start."""
+        """Mean shift of the Gaussian pair in standard deviations; 0 if a step does not depend on the start."""
         return 0.0 if 0.0 in self.constants else max(self.sensitivity / self.noise_std, LEAST_LOSS)
 
     def group(self, size: int) -> "ContractionAccountant":
-        """`size` times the sensitivity: exact."""
+        """Groups have `size` times the sensitivity; exact."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))
 
 
 def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tuple[float, ...]) -> Accountant:
-    """Gaussian noise, or a chain that began with it, seen through further steps: their deviations and constants.
-
-    Raises: TypeError, for an account of anything else.
-    """
+    """The account of further noisy steps after Gaussian noise or after such steps. Raises TypeError otherwise."""
     match account:
         case GaussianAccountant(sensitivity=sensitivity, noise_std=first):
             start = ContractionAccountant(
@@ -106,14 +137,16 @@ def contracted(account: Accountant, noise_stds: tuple[float, ...], constants: tu
             return replace(account, noise_stds=longer[0], constants=longer[1])
         case Composed(entries=entries):
             return replace(account, entries=tuple((contracted(a, noise_stds, constants), k) for a, k in entries))
-    raise TypeError(f"noisy contractions are known after Gaussian noise, got {type(account).__name__}")
+    raise TypeError(
+        f"base must be Gaussian noise or noisy contractions after Gaussian noise, got {type(account).__name__}"
+    )
 
 
 def noise_at_start(noise_stds: ArrayLike, constants: ArrayLike) -> FloatArray:
-    """sqrt(sum_j s_j^2 prod_(i <= j) L_i^-2), rounded down: the deviation that all noises have where they began.
+    """sqrt(sum_j s_j^2 prod_(i <= j) L_i^-2), rounded down: the equivalent standard deviation at the start.
 
-    Parameters: noise_stds, (..., r + 1); constants, (..., r); both >= 0. Returns: (...), +inf where a constant is zero.
-    The zCDP rate of a displacement d is (d / this)^2 / 2.
+    `noise_stds` has shape (..., r + 1) and `constants` (..., r), both >= 0. The result has shape (...); it is +inf
+    where a constant is zero. A displacement d has zCDP (d / result)^2 / 2.
     """
     noises, factors = np.asarray(noise_stds, dtype=np.float64), np.asarray(constants, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -122,21 +155,23 @@ def noise_at_start(noise_stds: ArrayLike, constants: ArrayLike) -> FloatArray:
     grown, moved = (np.concatenate([start, np.cumsum(x, axis=-1)], axis=-1) for x in (-log_factor, np.abs(log_factor)))
     with np.errstate(invalid="ignore", over="ignore"):
         terms = np.where(np.isposinf(moved), np.inf, log_noise + grown)
-        lost = _DOWN * (1.0 + moved + np.abs(log_noise)) * (1.0 + np.arange(noises.shape[-1]) / 8)  # sums of many logs
+        lost = (
+            _DOWN * (1.0 + moved + np.abs(log_noise)) * (1.0 + np.arange(noises.shape[-1]) / 8)
+        )  # rounding error of a sum of logarithms
         kept = np.where(np.isfinite(terms), terms - lost, terms)
         return np.exp(logsumexp(2.0 * kept, axis=-1) / 2)
 
 
 def noise_of_equal_steps(noise_std: ArrayLike, constant: ArrayLike, steps: ArrayLike) -> FloatArray:
-    """`noise_at_start` of `steps` equal steps after a start with the same noise, in closed form, rounded down.
+    """`noise_at_start` for `steps` equal steps after a start with the same noise, in closed form, rounded down.
 
-    Parameters broadcast: noise_std > 0, constant >= 0, steps >= 0 whole numbers. Returns: their common shape.
+    The arguments broadcast: noise_std > 0, constant >= 0, steps >= 0 integers.
     """
     noise, factor, count = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (noise_std, constant, steps)))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         rate = -2.0 * np.log(factor)
         many = (count + 1.0) * rate
-        # sum_j e^(j rate), j = 0, ..., steps, by whichever side does not overflow
+        # sum_j e^(j rate), j = 0, ..., steps, in the form that does not overflow
         falling = np.log(np.expm1(-np.abs(many)) / np.expm1(-np.abs(rate)))
         log_sum = np.where(rate > 0, falling + count * rate, falling)
         log_sum = np.where(rate == 0, np.log(count + 1.0), log_sum)
@@ -146,6 +181,7 @@ def noise_of_equal_steps(noise_std: ArrayLike, constant: ArrayLike, steps: Array
 
 
 def _nonnegatives(**named: ArrayLike) -> tuple[float, ...]:
+    """Check a list of finite numbers >= 0. Raises ValueError."""
     ((name, _),) = named.items()
     values = real_array(**named)
     if values.ndim != 1 or not np.all((values >= 0.0) & (values < np.inf)):

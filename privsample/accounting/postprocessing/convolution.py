@@ -1,4 +1,4 @@
-"""The account of noise that more noise of its kind is added to."""
+"""Account of noise to which further noise of the same kind is added."""
 
 from dataclasses import replace
 from functools import singledispatch
@@ -12,14 +12,14 @@ from privsample.accounting.postprocessing.laplace_sum import LaplaceSumAccountan
 
 @singledispatch
 def noise_after(account: Accountant, noise: float, *, coordinates: int = 1) -> Accountant:
-    """`account` with noise of deviation or scale `noise` on each of its numbers, `coordinates` in one release.
+    """The account of a release after noise of standard deviation or scale `noise` is added to each of its coordinates.
 
-    Gaussian after Gaussian noise: variances add, exact. Laplace after Laplace noise: `LaplaceSumAccountant`.
-    Raises: TypeError, for noise of another kind.
+    Gaussian after Gaussian noise: variances add, exact. Laplace after Laplace noise: `LaplaceSumAccountant`. Raises
+    TypeError for noise of another kind.
     """
     del noise, coordinates
     raise TypeError(
-        f"further noise is known after Gaussian noise, and once after Laplace noise, got {type(account).__name__}"
+        f"base must be Gaussian noise, or Laplace noise without further noise, got {type(account).__name__}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The account of a Markov kernel that is applied to a private output: what a random step afterwards gains."""
+"""Account of a Markov kernel that is applied to a private output (privacy amplification by mixing)."""
 
 from dataclasses import field, replace
 from typing import Any
@@ -21,18 +21,49 @@ from privsample.accounting.selection.chosen import ChosenAccountant, point_bound
 from privsample.distributions.steps.kernels import kernel_power
 
 _ULP = float(np.finfo(np.float64).eps)
-_VALUES, _CALL = 200, 100.0  # values that an account asks its base for, and the cost of one by itself, about
+_VALUES, _CALL = 200, 100.0  # approximate number of values of the base that are needed; cost of a call for one value
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @frozen_value
 class KernelAccountant(ChosenAccountant):
-    """One code that `base` accounts for, sent through a row-stochastic `matrix`, (codes, outcomes).
+    """A Markov kernel applied to a private categorical output.
 
-    Where the base's account knows the distributions of the code (`code_distributions`), the code may stand among
-    independent others, of which each neighbour changes one; the account is then exact unless there are too many
-    distributions. Otherwise it is the least of several upper bounds. `explain` names all bounds. Kind: exact, or upper
-    bound. Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 1, and what is sharper: docs/notes/kernels.md.
+    The mechanism of account `base` releases one code, which is replaced by a random outcome with probabilities
+    `matrix[code]`. The relation is that of the base. If the account of the base knows the distributions of the code
+    (`code_distributions`), the account is exact unless there are too many distributions; the code may then be one of
+    several independent codes, of which each neighbour changes one. Otherwise the account is the minimum of several
+    upper bounds, which `explain` lists.
+
+    Parameters
+    ----------
+    base : Accountant
+        The account of the code.
+    matrix : array of float, shape (codes, outcomes)
+        Transition probabilities; each row sums to 1.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS}
+        Assumptions of the guarantee. Those of the base are added.
+
+    Raises
+    ------
+    TypeError
+        If `base` is not an account.
+    ValueError
+        If `matrix` is not row-stochastic or has the wrong number of rows.
+
+    Notes
+    -----
+    Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 1; sharper bounds: docs/notes/kernels.md.
+
+    Kind: exact or upper bound; see `kind`.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> base = ps.RandomizedResponseAccountant(log_odds=1.0, categories=2, relation=ps.ReplaceOne(n=1))
+    >>> account = ps.KernelAccountant(base=base, matrix=[[0.8, 0.2], [0.2, 0.8]])
+    >>> round(account.pure_epsilon, 3), account.kind("delta")
+    (0.569, 'exact')
     """
 
     base: Accountant
@@ -43,9 +74,7 @@ class KernelAccountant(ChosenAccountant):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Accountant):
-            raise TypeError(
-                f"base must be an account, got {type(self.base).__name__}; a mechanism's is its .accountant"
-            )
+            raise TypeError(f"base must be an account, got {type(self.base).__name__}; use mechanism.accountant")
         constants = MixingConstants(matrix=self.matrix)
         set_fields(self, matrix=constants.matrix, _constants=constants)
         set_fields(self, assumptions=self.assumptions | self.base.assumptions)
@@ -55,25 +84,36 @@ class KernelAccountant(ChosenAccountant):
                 f"matrix must have one row for each of the base's {known.distributions.shape[1]} codes, "
                 f"got {len(self.matrix)}"
             )
-        forgets = constants.dobrushin == 0.0
-        set_fields(self, _pairs=() if known is None or forgets else known.through(self.matrix).pairs)
+        constant = constants.dobrushin == 0.0
+        set_fields(self, _pairs=() if known is None or constant else known.through(self.matrix).pairs)
 
     @property
     def constants(self) -> MixingConstants:
-        """The kernel's mixing constants."""
+        """The mixing constants of the kernel."""
         return self._constants
 
     def after(self, steps: int) -> "KernelAccountant":
-        """The account of `steps` steps of this kernel."""
+        """The account of several steps of this kernel.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps, >= 1.
+
+        Returns
+        -------
+        KernelAccountant
+            The account with the power of the matrix.
+        """
         return replace(self, matrix=kernel_power(self.matrix, steps))
 
     @property
     def source(self) -> str:
-        """The theorem, and the base's."""
+        """The theorem, and the source of the base."""
         return f"Balle, Barthe, Gaboardi and Geumlek 2019, Theorem 1; docs/notes/kernels.md; {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
-        """By one pair for all ordered pairs of output distributions, where they are known; else by the least bound."""
+        """One pair for all ordered pairs of output distributions if they are known; otherwise the least bound."""
         infinity_mass = self.base.infinity_mass if self._constants.dobrushin > 0.0 else 0.0
         pure = self._pairs[0].max_divergence if self._pairs else self._bound_on_loss
         base = self._base
@@ -95,23 +135,29 @@ class KernelAccountant(ChosenAccountant):
 
     @cached
     def _base(self) -> PrivacyBounds:
-        """The base's bounds, by table where a search asks too much of them."""
+        """The bounds of the base, tabulated if a search needs too many values."""
         return affordable(within_budget(self.base.bounds, curve=_VALUES, renyi=_VALUES))
 
     @property
     def _bound_on_loss(self) -> float:
-        """Whatever the output distributions are."""
+        """Pure epsilon for all output distributions with the base's pure epsilon."""
         return contracted_loss(self.base.pure_epsilon, self._constants.log_range)
 
     def code_distributions(self) -> CodeDistributions | None:
-        """The distributions of the code behind the kernel, where those of the base are known."""
+        """The output distributions after the kernel, where those of the base are known.
+
+        Returns
+        -------
+        CodeDistributions or None
+            The distributions, or None if those of the base are unknown.
+        """
         known = code_distributions_of(self.base)
         return None if known is None else known.through(self.matrix)
 
     def group(self, size: int) -> Accountant:  # type: ignore[override]
-        """The kernel behind the base's own group; codes that change each by itself go through it each by itself.
+        """The kernel after the base's guarantee for groups; codes that change independently pass it independently.
 
-        Where nothing is known of the codes, several may change at once: then the general bound.
+        If the distributions of the codes are unknown, several codes may change at once, and the general bound is used.
         """
         if code_distributions_of(self.base) is None:
             return self if positive_integer(size=size) == 1 else Accountant.group(self, size)
@@ -122,12 +168,15 @@ class KernelAccountant(ChosenAccountant):
                 return self._over(changed)
 
     def _least(self, orders: FloatArray) -> FloatArray:
-        """The contracted curve, or what the pure guarantee implies."""
+        """The contracted Rényi curve, or that of the pure guarantee if it is smaller."""
         return np.minimum(self._contracted_curve.renyi(orders), pure_renyi(self._bound_on_loss, orders))
 
     @property
     def _contracted_curve(self) -> RenyiBound:
-        """Rényi: power divergences contract by Dobrushin's constant (Raginsky 2016; Cohen et al. 1993)."""
+        """Rényi curve contracted by Dobrushin's coefficient.
+
+        Power divergences contract by this coefficient (Raginsky 2016; Cohen et al. 1993).
+        """
         gamma, base = self._constants.dobrushin, self._base.renyi
 
         def contracted(orders: FloatArray) -> FloatArray:
@@ -142,7 +191,7 @@ class KernelAccountant(ChosenAccountant):
         return RenyiBound(name=f"Dobrushin {gamma:.4g}, by Rényi curve", renyi=contracted)
 
     def _curves(self) -> tuple[CurveBound, ...]:
-        """Theorem 1 at each epsilon of the base's whole privacy curve, in its sharper forms."""
+        """Theorem 1 applied at each epsilon of the base's privacy curve, in its sharper forms."""
         constants = self._constants
         gamma, ultra = constants.doeblin, constants.ultra_mixing
         curves = [point_bound("(gamma, epsilon)-Dobrushin", self._by_dobrushin)]
@@ -161,17 +210,20 @@ class KernelAccountant(ChosenAccountant):
         with np.errstate(divide="ignore"):
             inner = float(np.logaddexp(0.0, _log_expm1(epsilon) - base))
             factor = np.log(self._constants.hockey_stick(inner * (1 - 8 * _ULP)))
+        # rounding error of the two logarithms
         return base + float(factor) + 8 * _ULP * (1.0 - max(base, -1e300))
 
     def _by_common(self, epsilon: float, gamma: float, beyond: Any) -> float:
         """(1 - b) B + gamma b delta(e'), e^e' = 1 + (e^e - 1)/gamma, b = e^(e - e') (Theorem 1, parts 3 and 4).
 
-        B: what a row has beyond e^e times the common distribution, in place of 1; ultra-mixing needs no such term.
+        B is the divergence of a row from e^e times the common distribution, in place of 1; ultra-mixing has no such
+        term.
         """
         if gamma == 0.0:
             return -np.inf
         log_gamma, grown = np.log(gamma), _log_expm1(epsilon)
         log_denominator = float(np.logaddexp(log_gamma, grown))  # log(gamma e^e')
+        # rounded down, so that the decreasing curve of the base is rounded up
         inner = float(np.logaddexp(0.0, grown - log_gamma)) * (1 - 8 * _ULP)
         found = float(2 * log_gamma + epsilon - log_denominator + float(views.log_delta(self._base, np.asarray(inner))))
         if beyond is not None:
@@ -182,10 +234,10 @@ class KernelAccountant(ChosenAccountant):
 
 
 def contracted_loss(epsilon: float, log_range: float) -> float:
-    """The loss that a pure guarantee of `epsilon` has behind a kernel of this `log_range`. Kind: exact for the worst.
+    """Pure epsilon after a kernel of this `log_range`, given a pure guarantee of `epsilon`. Kind: exact for the worst.
 
-    log((1 + e^(e + r))/(e^e + e^r)): a column between m and m e^r is largest in ratio for two-valued columns and two
-    distributions of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
+    It is log((1 + e^(e + r))/(e^e + e^r)): the ratio of a column between m and m e^r is largest for two-valued columns
+    and two distributions of randomized response. Source: Birkhoff 1957; docs/notes/kernels.md.
     """
     small, large = sorted((epsilon, log_range))
     if np.isinf(small):

@@ -1,4 +1,4 @@
-"""The account of Laplace noise that more Laplace noise is added to."""
+"""Account of the sum of two independent Laplace variables that is added to a statistic."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from privsample._logspace import LEAST_LOSS
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.moments import renyi_from_curves
+from privsample.accounting.curves.renyi_integral import renyi_from_curves
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.laplace import LaplacePair, laplace_renyi
@@ -19,17 +19,17 @@ from privsample.relations import AddRemove, Relation, related
 
 _ULP = float(np.finfo(np.float64).eps)
 _HALVINGS, _SECTIONS = 64, 40
-_NO_NOISE = 2.0**-1000  # of the larger scale: a smaller noise hides nothing
+_NO_NOISE = 2.0**-1000  # relative to the larger scale: a smaller noise is ignored
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 
 
 @frozen_value
 class LaplaceSumPair(LossPair):
-    """The sum of two Laplace variables, shifted by `shift`. Its own reverse. Kind: exact, rounded up.
+    """The sum of two independent Laplace variables, shifted by `shift`, against itself. Kind: exact, rounded up.
 
-    The density is log-concave, so the loss grows with the outcome x and the privacy curve is that of one threshold,
-    L(x) = epsilon; beyond the shift x is a closed form, below it is found by halving. The thresholds taken lie on the
-    side where the curve is larger.
+    It is its own reverse. The density is log-concave, so the loss increases with the outcome x, and the privacy curve
+    is determined by the threshold L(x) = epsilon. Above the shift, x has a closed form; below it x is found by
+    bisection. The threshold is rounded to the side where the curve is larger (docs/notes/postprocessing.md).
     """
 
     shift: float
@@ -40,13 +40,14 @@ class LaplaceSumPair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """shift over the larger scale: never attained (Balle et al. 2019, Lemma 3)."""
+        """shift over the larger scale, which is not attained (Balle et al. 2019, Lemma 3)."""
         return self.shift / self.noise.wide * (1 + 2 * _ULP)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """By the threshold (docs/notes/postprocessing.md)."""
+        """log delta by the threshold (docs/notes/postprocessing.md)."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)
+        # the difference is raised by the rounding of its terms, which raises delta
         rest = np.maximum(self.max_divergence - size, 0.0) + 8 * _ULP * (
             self.max_divergence + np.minimum(size, self.max_divergence)
         )
@@ -60,7 +61,7 @@ class LaplaceSumPair(LossPair):
         return np.where(e >= 0, above, delta_below_zero(e, above))
 
     def _beyond_shift(self, rest: FloatArray) -> FloatArray:
-        """At x = shift + y, where the loss falls short of its supremum by `rest`."""
+        """log delta at the threshold x = shift + y, where the loss is `rest` below its supremum."""
         a, b, u = self.noise.wide, self.noise.narrow, self.noise.rate
         c, grown = float(self.noise.weight(self.shift)), np.expm1(rest)
         k = np.maximum(c - grown, 0.0) / (grown * (1.0 + a * u))
@@ -70,13 +71,14 @@ class LaplaceSumPair(LossPair):
         return log_delta + 16 * _ULP * (2.0 + y / b + np.abs(np.log(c)))
 
     def _below_shift(self, epsilon: FloatArray) -> FloatArray:
-        """At x = shift - r, r = (shift - d)/2, 0 <= d <= shift: the loss grows with d from 0."""
+        """log delta at the threshold x = shift - r, r = (shift - d)/2, 0 <= d <= shift; the loss increases with d."""
         a, b, u = self.noise.wide, self.noise.narrow, self.noise.rate
         low, high = np.zeros(epsilon.shape), np.full(epsilon.shape, self.shift)
         for _ in range(_HALVINGS):
             d = low / 2 + high / 2
             r = (self.shift - d) / 2
             loss = d / a - np.log1p(np.exp(-r * u) * self.noise.weight(d) / (1.0 + self.noise.weight(r)))
+            # the rounded loss is raised, so that the threshold lies where the curve is larger
             less = loss + 8 * _ULP * (d / a + epsilon) <= epsilon
             low, high = np.where(less, d, low), np.where(less, high, d)
         d, r = low, (self.shift - low) / 2
@@ -85,7 +87,7 @@ class LaplaceSumPair(LossPair):
         return np.log(centre + share / (1.0 + self.noise.weight(self.shift - r))) + 64 * _ULP
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """By quadrature of the privacy curve, certified from above."""
+        """Rényi curve by quadrature of the privacy curve, certified from above."""
         ceiling = LaplacePair(shift=self.shift / self.noise.wide)
         curves = (self.log_delta, self.log_delta)
         return renyi_from_curves(
@@ -94,25 +96,57 @@ class LaplaceSumPair(LossPair):
 
     @property
     def renyi_cost(self) -> float:
-        """An integral over the privacy curve."""
+        """The cost of an integral over the privacy curve."""
         return 4e3
 
     @property
     def is_expensive(self) -> bool:
-        """Some values are searched for."""
+        """True: some values need a bisection."""
         return True
 
     def reverse(self) -> "LaplaceSumPair":
-        """Itself."""
+        """The pair itself."""
         return self
 
 
 @frozen_value
 class LaplaceSumAccountant(Accountant):
-    """Laplace noise of `scale`, and more of `further_scale`, on `coordinates` numbers of L1 sensitivity `sensitivity`.
+    """Two independent Laplace noises added to the same statistic.
 
-    Kind: exact for one coordinate. For several: the shift shared out between the two noises at its best for each order
-    (Balle et al. 2019, Example 2), and the privacy curve of the larger noise alone.
+    For one coordinate the account is exact. For several coordinates, the Rényi bound splits the shift between the two
+    noises optimally at each order, and the privacy curve is that of the larger noise alone.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L1 sensitivity of the statistic, finite and > 0, in units of the statistic.
+    scale, further_scale : float
+        Scales of the two noises, finite and > 0, in units of the statistic.
+    coordinates : int, default 1
+        Number of coordinates of the statistic, >= 1.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
+    assumptions : frozenset of Assumption, default {IDEAL_REALS, TRUSTED_SENSITIVITY}
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+
+    Notes
+    -----
+    Source: Geumlek 2020, equation (6.3); Balle, Barthe, Gaboardi and Geumlek 2019, Example 2 and Lemma 3;
+    docs/notes/postprocessing.md.
+
+    Kind: exact for one coordinate; otherwise upper bound.
+
+    Examples
+    --------
+    >>> import privsample as ps
+    >>> account = ps.LaplaceSumAccountant(sensitivity=1, scale=2, further_scale=2)
+    >>> round(float(account.delta(0.25)), 4), round(float(ps.LaplaceAccountant(sensitivity=1, scale=2).delta(0.25)), 4)
+    (0.0259, 0.1175)
     """
 
     sensitivity: float
@@ -131,22 +165,23 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def _noise(self) -> LaplaceSum:
+        """The distribution of the sum of both noises."""
         return LaplaceSum(scale=self.scale, further_scale=self.further_scale)
 
     @property
     def source(self) -> str:
-        """The density and the theorem."""
+        """The density, and the theorem on several coordinates."""
         return "Geumlek 2020, equation (6.3) (docs/notes/postprocessing.md); Balle et al. 2019, Example 2 and Lemma 3"
 
     def _bounds(self) -> PrivacyBounds:
-        """For one coordinate by one pair, its own reverse; for several the curve is that of the larger noise alone."""
+        """One coordinate: one pair, its own reverse. Several: the curve of the larger noise and the Rényi bound."""
         pure = self._wide.max_divergence * (1 + 2 * _ULP)
         if self.coordinates == 1:
             return PrivacyBounds.from_pairs([self._pair], pure_epsilon=pure, curve_name="density of the sum")
-        wide = PrivacyBounds.from_pairs([self._wide], renyi=self.shared_shift, pure_epsilon=pure)
+        wide = PrivacyBounds.from_pairs([self._wide], renyi=self.split_shift_rdp, pure_epsilon=pure)
         return PrivacyBounds.from_pairs(
             [BoundsEnvelope(bounds=wide)],
-            renyi=self.shared_shift,
+            renyi=self.split_shift_rdp,
             pure_epsilon=pure,
             exact=frozenset(),
             curve_is_least=False,
@@ -155,7 +190,7 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def _pair(self) -> LossPair:
-        """Of one coordinate; in a unit near the larger scale, so that no sum overflows."""
+        """The pair of one coordinate, in units near the larger scale, so that no sum overflows."""
         unit = -int(np.frexp(self._noise.wide)[1])
         shift, first, second = (float(np.ldexp(x, unit)) for x in (self._shift, self.scale, self.further_scale))
         if min(first, second) < _NO_NOISE:
@@ -164,18 +199,32 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def _shift(self) -> float:
-        """The sensitivity, or what is too small to count beside the larger noise."""
+        """The sensitivity, or a lower limit that is negligible relative to the larger noise."""
         return max(self.sensitivity, LEAST_LOSS * self._noise.wide)
 
     @property
     def _wide(self) -> LaplacePair:
+        """The Laplace pair of the larger noise alone."""
         return LaplacePair(shift=self._shift / self._noise.wide)
 
-    def shared_shift(self, orders: FloatArray) -> FloatArray:
-        """The bound of Example 2: the first noise hides a part of the shift, the second the rest. Kind: upper bound.
+    def split_shift_rdp(self, orders: FloatArray) -> FloatArray:
+        """Rényi bound that splits the shift between the two noises. Kind: upper bound.
 
-        Both divergences are convex in their shifts, so the best part is found by golden section at each order.
-        Parameters: orders, any shape, > 1. Returns: the same shape, nats.
+        The divergences are convex in their shifts, so the best split is found by golden-section search at each order.
+
+        Parameters
+        ----------
+        orders : array of float, any shape
+            Orders, finite and > 1.
+
+        Returns
+        -------
+        array of float
+            Divergences in nats, of the shape of `orders`.
+
+        Notes
+        -----
+        Source: Balle, Barthe, Gaboardi and Geumlek 2019, Example 2.
         """
         a, shift = renyi_orders(orders), self._shift
 
@@ -193,6 +242,6 @@ class LaplaceSumAccountant(Accountant):
         return best * (1 + 8 * _ULP)
 
     def group(self, size: int) -> "LaplaceSumAccountant":
-        """`size` times the sensitivity: exact for one coordinate."""
+        """Groups have `size` times the sensitivity; exact for one coordinate."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))

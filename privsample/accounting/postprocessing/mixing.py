@@ -1,4 +1,4 @@
-"""How much a Markov kernel forgets: its uniform mixing constants, exact up to rounding upwards.
+"""Uniform mixing constants of a Markov kernel, exact up to rounding up.
 
 Source: Balle, Barthe, Gaboardi and Geumlek 2019, Definition 1; docs/notes/kernels.md.
 """
@@ -14,14 +14,14 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.steps.kernels import check_stochastic, normalize_rows
 
 _ULP = float(np.finfo(np.float64).eps)
-_FEW = 4_000_000  # entries that are looked at for one constant before constants are joined by chords
-_GRID = 0.125  # nats between the constants that chords join
+_FEW = 4_000_000  # largest number of entries for one exact constant; otherwise constants are interpolated
+_GRID = 0.125  # nats between the interpolated constants
 _BLOCK = 1 << 18
 
 
 @frozen_value
 class MixingConstants:
-    """The mixing constants of a row-stochastic matrix, (states, outcomes); each in [0, 1], 0 forgets everything."""
+    """The mixing constants of a row-stochastic matrix (states, outcomes), each in [0, 1]; 0 for equal rows."""
 
     matrix: FloatArray
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -30,6 +30,7 @@ class MixingConstants:
         set_fields(self, matrix=check_stochastic(self.matrix))
 
     def _once(self, key: Any, make: Any) -> Any:
+        """The stored result under `key`; computed by `make` at first use."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
@@ -41,15 +42,16 @@ class MixingConstants:
 
     @property
     def _error(self) -> float:
-        """Relative error of an entry of `_rows`, and of a sum of them."""
+        """Relative error of an entry of `_rows`, and of a sum of entries."""
         return 4 * _ULP * (4.0 + np.log2(self.matrix.shape[1] + 1.0))
 
     @property
     def dobrushin(self) -> float:
-        """The largest total variation distance of two rows."""
+        """Dobrushin's coefficient: the largest total variation distance between two rows."""
         return self._once("dobrushin", self._dobrushin)
 
     def _dobrushin(self) -> float:
+        """The largest total variation distance between two rows, rounded up."""
         from scipy.spatial.distance import pdist
 
         rows = self._rows
@@ -57,7 +59,7 @@ class MixingConstants:
 
     @property
     def doeblin(self) -> float:
-        """1 - sum_y min_x K(x, y): the least share of K that is not one common distribution."""
+        """Doeblin's coefficient 1 - sum_y min_x K(x, y): the mass of K outside the common distribution."""
         rows = self._rows
         if len(rows) == 1:
             return 0.0
@@ -65,10 +67,11 @@ class MixingConstants:
 
     @property
     def log_range(self) -> float:
-        """The largest log K(x, y)/K(x', y): the local privacy of the kernel alone; +inf for (all but) zeros."""
+        """The largest log K(x, y)/K(x', y): the local privacy loss of the kernel; +inf if an entry is (nearly) zero."""
         return self._once("log range", self._log_range)
 
     def _log_range(self) -> float:
+        """The largest log ratio of two entries of a column, rounded up."""
         if len(self._rows) == 1:
             return 0.0
         low, high = self._rows.min(axis=0), self._rows.max(axis=0)
@@ -78,19 +81,30 @@ class MixingConstants:
 
     @property
     def ultra_mixing(self) -> float:
-        """1 - min K(x, y)/K(x', y)."""
+        """The ultra-mixing coefficient 1 - min K(x, y)/K(x', y)."""
         return float(-np.expm1(-self.log_range))
 
     def hockey_stick(self, epsilon: ArrayLike) -> FloatArray:
-        """The (gamma, epsilon)-Dobrushin constant: the largest D_{e^epsilon} of two rows, any epsilon >= 0.
+        """The (gamma, epsilon)-Dobrushin coefficient: the largest D_{e^epsilon} between two rows, epsilon >= 0.
 
-        Exact for kernels of up to a few hundred states; beyond, chords of the convex curve join exact constants on
-        a grid, from above. Returns: the shape of epsilon.
+        It is exact for kernels of up to a few hundred states. Beyond, linear interpolation of the convex curve between
+        exact values on a grid gives an upper bound.
+
+        Parameters
+        ----------
+        epsilon : array of float, any shape
+            Privacy losses in nats, >= 0.
+
+        Returns
+        -------
+        array of float
+            The coefficients in [0, 1], of the shape of `epsilon`.
         """
         e = np.asarray(epsilon, dtype=np.float64)
         return np.array([self._at(float(x)) for x in e.ravel()]).reshape(e.shape)
 
     def _at(self, epsilon: float) -> float:
+        """The coefficient at one epsilon: exact, or interpolated for large matrices."""
         if epsilon >= self.log_range < np.inf or len(self._rows) == 1:
             return 0.0
         if len(self._rows) ** 2 * self.matrix.shape[1] <= _FEW or epsilon > 700.0:
@@ -103,21 +117,25 @@ class MixingConstants:
         return float((1.0 - share) * left + share * self._exact(high)) * (1 + 4 * _ULP)
 
     def _exact(self, epsilon: float) -> float:
+        """The exact coefficient at one epsilon, stored."""
         if epsilon == 0.0:
             return self.dobrushin
         return self._once(epsilon, lambda: min(self._largest(epsilon), self.dobrushin))
 
     def _largest(self, epsilon: float) -> float:
-        """The largest sum of [a - t b]_+ over rows a, b: found by its value up to rounding, then summed anew."""
+        """The largest sum of [a - t b]_+ over rows a, b: located approximately, then summed without cancellation."""
         from scipy.spatial.distance import cdist
 
         rows, error = self._rows, self._error
-        t = np.exp(epsilon) * (1.0 - 2 * error)  # what rounding of a, b and t can take away
+        t = np.exp(epsilon) * (1.0 - 2 * error)  # covers the rounding of a, b and t
         low, top = rows * t, rows.max(axis=0)
         used = (low < top).any(axis=0)
         a = np.ascontiguousarray(rows[:, used])
-        b = np.ascontiguousarray(np.minimum(low[:, used], top[used]))  # the same [x - b]_+ for each x below the top
+        b = np.ascontiguousarray(
+            np.minimum(low[:, used], top[used])
+        )  # [x - b]_+ is the same for each x below the column maximum
         about = (cdist(a, b, "cityblock") + a.sum(axis=1)[:, None] - b.sum(axis=1)) / 2
+        # bound of the rounding error of the approximate sums: every candidate within it is summed again
         unsure = 64 * _ULP * used.sum() * (top[used].sum() + 1.0)
         likely = np.argwhere(about >= about.max() - 2 * unsure)
         step, best = max(_BLOCK // a.shape[1], 1), 0.0
@@ -127,9 +145,7 @@ class MixingConstants:
         return best * (1.0 + error)
 
     def beyond_common(self, epsilon: float) -> float:
-        """max_x D_{e^epsilon}(K(x) || w), w the distribution proportional to min_x K(x, y); 1 where no distribution is
-        common.
-        """
+        """max_x D_{e^epsilon}(K(x) || w), w proportional to min_x K(x, y); 1 if this minimum is zero everywhere."""
         if epsilon >= self.log_range or len(self._rows) == 1:
             return 0.0
         rows, error = self._rows, self._error

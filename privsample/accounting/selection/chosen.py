@@ -37,6 +37,7 @@ class ChosenAccountant(Accountant):
         return self._over(self.base.with_relation(relation))
 
     def _over(self, base: Accountant) -> Self:
+        """The same selection with another base."""
         return replace(self, base=base)  # type: ignore[type-var]
 
 

@@ -8,7 +8,7 @@ from privsample._checks import FloatArray, open_unit_interval
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import HigherOrders, PointCurve, closed, crossing
+from privsample.accounting.curves.conversion import HigherOrders, PointCurve, crossing, monotone_bound
 from privsample.accounting.engine.bounds import PrivacyBounds, RenyiBound
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import LossPair, binary_pair
@@ -27,10 +27,9 @@ class ConditionalAccountant(ChosenAccountant):
 
     The mechanism of account `base` is run until its output lies in a fixed public set, which has probability at least
     `event_probability` on every dataset. With `geometric_stopping`, every round stops with probability
-    `event_probability`
-    and releases nothing, independently of the data; otherwise the mechanism runs, and its output is released if it lies
-    in
-    the set. Then no assumption on the data is needed, and the cost is smaller. The relation is that of the base.
+    `event_probability` and releases nothing, independently of the data; otherwise the mechanism runs, and its output is
+    released if it lies in the set. Then no assumption on the data is needed, and the cost is smaller. The relation is
+    that of the base.
 
     Parameters
     ----------
@@ -38,13 +37,11 @@ class ConditionalAccountant(ChosenAccountant):
         The account of one run, under AddRemove or ReplaceOne.
     event_probability : float
         Lower bound, on every dataset, of the probability of the set, or the stopping probability; in (0, 1] and larger
-        than
-        the infinity mass of the base.
+        than the infinity mass of the base.
     geometric_stopping : bool, default False
         True if every round stops with probability `event_probability`.
     assumptions : frozenset of Assumption, default {TIMING}
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -98,6 +95,7 @@ class ConditionalAccountant(ChosenAccountant):
     def _bounds(self) -> PrivacyBounds:
         """Two Rényi bounds, their values at higher orders, and the bound from the base's privacy curve."""
         pure = self._largest_loss
+        # rounded up, and kept below 1, where there would be no guarantee
         infinity_mass = min(self.base.infinity_mass / self.event_probability * (1 + 1e-15), 1 - 2.0**-53)
         curves = (
             point_bound("privacy curve of the base", self._curve()),
@@ -129,6 +127,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @property
     def _limit(self) -> float:
+        """The order limit of the base."""
         return self._base.order_limit
 
     @property
@@ -154,8 +153,7 @@ class ConditionalAccountant(ChosenAccountant):
         """min over r >= 1 of eps(r(a-1)+1) + [(a-2)/(a-1) eps(a-1) if a > 2] + (1/r + 1)/(a-1) log(1/f).
 
         Source: Papernot and Steinke 2022, Proposition 15 with q = infinity, the best choice. The middle term is 0 up to
-        order 2
-        (docs/notes/selection.md, section 5).
+        order 2 (docs/notes/selection.md, section 5).
         """
         s, cost = orders - 1.0, -np.log(self._finite_event_probability)
         there = self._base.renyi(1.0 + _SPLITS[:, None] * s) + (1.0 / _SPLITS[:, None] + 1.0) / s * cost
@@ -166,8 +164,7 @@ class ConditionalAccountant(ChosenAccountant):
         """eps(a) + log(G/f) + log(1/f)/(a - 1), where G is the largest probability of the event under the neighbour.
 
         With geometric stopping: g + log(((1-f) e^((a-1) eps(a)) + f)/f)/(a - 1), where g is the log growth
-        (docs/notes/selection.md,
-        section 5).
+        (docs/notes/selection.md, section 5).
         """
         growth = max(growth for _, growth in self._grown(finite=True))
         log_probability, s = float(np.log(self._finite_event_probability)), orders - 1.0
@@ -197,6 +194,7 @@ class ConditionalAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
+        """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
         return HigherOrders.of(self._least, self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
@@ -204,7 +202,7 @@ class ConditionalAccountant(ChosenAccountant):
         if not self._limit > 1.0:  # the base has no Rényi curve at all
             return np.full(orders.shape, np.inf)
         pure = self._largest_loss
-        found = closed(self._least, orders, self._limit, pure, self._higher)
+        found = monotone_bound(self._least, orders, self._limit, pure, self._higher)
         return np.minimum(found, pure_renyi(pure, orders))
 
     def _curve(self) -> PointCurve:
@@ -224,6 +222,7 @@ class ConditionalAccountant(ChosenAccountant):
             return float(np.logaddexp(runs, stopped) - np.logaddexp(runs, log_probability))
 
         def log_delta(epsilon: float) -> float:
+            # 1e-14 exceeds the rounding error of the logarithms
             return min(max(bound(pair, epsilon - growth) for pair, growth in growths) + 1e-14, 0.0)
 
         return log_delta
@@ -233,6 +232,7 @@ def log_growth(pair: LossPair, probability: float) -> float:
     """log(G/f), G = min over a of e^a f + D_{e^a}(Q || P): the largest Q-probability of a set of P-probability f."""
     resolved = ResolvedPair.of(pair, _LOG_SHARE)
     lines = np.logaddexp(-resolved.losses, resolved.reverse - np.log(probability))
+    # every line is an upper bound of log(G/f), and so is their minimum; G <= 1 gives -log f
     return float(np.clip(lines.min() + 1e-14, 0.0, -np.log(probability)))
 
 
@@ -249,6 +249,7 @@ def log_growth_with_stopping(pair: LossPair, probability: float) -> float:
                 log_rest + float(back.log_delta(np.asarray(growth))) - log_probability - float(np.log(np.expm1(growth)))
             )
 
+    # the root is found to a smaller relative error than is added
     return crossing(excess, start=1.0) * (1 + 1e-12)
 
 

@@ -13,7 +13,7 @@ from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.loss.pair import LossPair
 from privsample.accounting.selection.ranks import RankCells, ResolvedPair, rank_cells
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 
 _STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
 
@@ -46,8 +46,7 @@ class SelectedPair:
         """log of the pointwise bound at epsilon >= 0.
 
         The gain is convex in c = e^(epsilon - L), so linear interpolation between nodes is an upper bound
-        (selection.md,
-        section 2, (iii)).
+        (selection.md, section 2, (iii)).
         """
         c = np.exp(np.minimum(epsilon - self.resolved.losses, _HIGHEST))
         with np.errstate(divide="ignore"):
@@ -55,6 +54,7 @@ class SelectedPair:
         total = np.logaddexp.reduce(
             self.resolved.log_mass + gain, initial=self.resolved.log_infinite + np.log(self.gains[0])
         )
+        # 1e-13 exceeds the rounding error of the sum
         return min(float(total) + 1e-13, 0.0)
 
 
@@ -67,9 +67,11 @@ def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
     best, other = np.exp(cells.best), np.exp(cells.other)
     rows = max(1, _BLOCK // len(best))
     gains = [(best - factors[start : start + rows, None] * other).max(axis=1) for start in range(0, len(factors), rows)]
+    # each gain is a difference of numbers up to best.max(), whose rounding is added
     found = np.maximum(np.concatenate(gains), 0.0) + 4e-16 * best.max()
     if log_ratio <= _HIGHEST:
         found[-1] = 0.0
+        # log_ratio is rounded, so the gain is zero slightly above it
         factors[-1] *= 1.0 + 1e-14
     return factors, found
 
@@ -86,5 +88,6 @@ def all_runs_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float) 
         away = epsilon / shift
     upper = special.ndtr(shift / 2 - away)
     lower = np.exp(np.minimum(epsilon + special.log_ndtr(-shift / 2 - away), 0.0))
+    # the event of more runs is added to delta, with the rounding of the sum of masses
     rest = max(-np.expm1(runs.log_zero_probability) - mass.sum(), 0.0) + 1e-13
     return min(float(np.log(mass @ np.maximum(upper - lower, 0.0) + rest)), 0.0)

@@ -13,12 +13,12 @@ from privsample._checks import FloatArray
 from privsample._logspace import log1mexp
 from privsample._value import cached, frozen_value
 from privsample.accounting.curves.conversion import crossing
-from privsample.accounting.curves.discretize import joined
+from privsample.accounting.curves.discretize import discretize_curve
 from privsample.accounting.engine import views
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 
 _NODES, _FEW = 2001, 201  # losses for a pair, and for a pair whose curve is expensive
 _LEAST_LOSS = 1e-12
@@ -31,8 +31,8 @@ class RenyiPair(LossPair):
     """Dominating pair of an account of which only the Rényi curve is known. It is its own reverse.
 
     The privacy curve is the best conversion over a fixed grid of orders; each order gives a valid bound. With `failing`
-    false, the pair describes the outcomes of finite privacy loss only.
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    false, the pair describes the outcomes of finite privacy loss only. Source: Canonne, Kamath and Steinke 2020,
+    Proposition 12.
     """
 
     bounds: PrivacyBounds
@@ -40,6 +40,7 @@ class RenyiPair(LossPair):
 
     @property
     def _fails(self) -> bool:
+        """True if outcomes of infinite loss are included."""
         return self.failing and self.bounds.infinity_mass > 0.0
 
     @property
@@ -82,10 +83,11 @@ class RenyiPair(LossPair):
         s, divergence = self._tried
         orders = 1.0 + s
         by_order = s * (divergence - above) - np.log(orders) - s * np.log1p(1.0 / s)
+        # the terms nearly cancel, so the rounding error is relative to their sum of sizes
         by_order = by_order + 4e-15 * (s * (divergence + above) + np.log(orders) + 1.0)
         best, size = np.minimum(by_order.min(axis=-1), 0.0), above[..., 0]
         if self._fails:
-            best = views.beside_failure(self.bounds, best, size)
+            best = views.add_infinity_mass(self.bounds, best, size)
         else:
             best = np.where(size >= self.bounds.pure_epsilon, -np.inf, best)
         return np.where(e >= 0, best, delta_below_zero(e, best))
@@ -114,8 +116,7 @@ class ResolvedPair:
 
     `forward` is log D_{e^loss}(P || Q) and `reverse` is log D_{e^-loss}(Q || P); shapes (losses,). `log_mass` and
     `log_infinite` describe a discrete dominating pair on the grid. `complete` is True if only outcomes of infinite loss
-    lie
-    beyond the last node.
+    lie beyond the last node.
     """
 
     pair: LossPair
@@ -155,7 +156,7 @@ class ResolvedPair:
         def behind(e: FloatArray) -> FloatArray:
             return reverse[np.searchsorted(losses, -e)]
 
-        log_mass, log_infinite = joined(ahead, behind, losses)
+        log_mass, log_infinite = discretize_curve(ahead, behind, losses)
         return ResolvedPair(
             pair=pair,
             losses=losses,
@@ -185,10 +186,9 @@ class RankCells:
     """Cells of ranks: their probabilities under P, and bounds on log phi(u) and log phi(v) at their edges.
 
     `best` bounds log phi(u) from above and `other` bounds log phi(v) from below. Within a cell, the straight lines
-    between
-    the values at its edges are bounds as well. A convex function of both that increases in the first argument and
-    decreases in the second is therefore largest at an edge (selection.md, section 2, (ii)). Shapes: `share` (cells,),
-    `best` and `other` (cells + 1,).
+    between the values at its edges are bounds as well. A convex function of both that increases in the first argument
+    and decreases in the second is therefore largest at an edge (selection.md, section 2, (ii)). Shapes: `share`
+    (cells,), `best` and `other` (cells + 1,).
     """
 
     share: FloatArray
@@ -216,6 +216,7 @@ def rank_cells(resolved: ResolvedPair, runs: RepetitionDistribution) -> RankCell
     other = np.minimum(np.append(left, np.inf), np.append(np.inf, right))
     best = runs.log_pgf_derivative(edges)
     most = np.log(runs.mean)
+    # rounding errors of the derivative of the generating function and of its logarithm
     lost = 2e-15 * (4.0 + abs(most)) + runs.rounding
     best = best + lost + 2e-15 * np.abs(best - most)
     return RankCells(share=width, best=best, other=other - lost - 2e-15 * np.abs(other - most))
@@ -226,6 +227,7 @@ def _tangent(
 ) -> tuple[FloatArray, FloatArray]:
     """log phi(v) at 1 - u = w on a line of the envelope, and the relative rise of its tangent over `reach` below w."""
     with np.errstate(divide="ignore", over="ignore"):
+        # 1 - v is rounded up, so that v and phi(v) are rounded down
         v = np.exp(np.minimum(np.logaddexp(slope + np.log(w), offset) + 1e-14, 0.0))
         return runs.log_pgf_derivative(v), np.where(v < 1.0, runs.pgf_curvature(v) * np.exp(slope) * reach, 0.0)
 

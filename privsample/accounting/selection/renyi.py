@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 
 from privsample._checks import FloatArray
-from privsample.accounting.curves.conversion import Curve, least
+from privsample.accounting.curves.conversion import Curve, minimize_over_orders
 from privsample.accounting.selection.curve import SelectedPair
 from privsample.accounting.selection.ranks import RankCells
-from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
-from privsample.distributions.runs_listed import TruncatedRepetitions
+from privsample.distributions.finite_repetitions import TruncatedRepetitions
+from privsample.distributions.repetitions import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
 
 _FURTHER = np.ldexp(1.0, np.arange(-5, 7))  # further orders at which Chernoff's inequality is evaluated
 
@@ -34,6 +34,7 @@ def all_runs(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> F
     docs/notes/selection.md, section 3.
     """
     s = orders - 1.0
+    # rounded up before and after the generating function, which increases
     divergence = s * base(orders) * (1.0 + 4e-15) + 4e-16
     finite = np.isfinite(divergence)
     raised = runs.log_pgf(np.where(finite, divergence, 0.0)) + 4e-15 + runs.rounding
@@ -51,7 +52,7 @@ def second_order(base: Curve, order_limit: float, distribution: TruncatedNegativ
         return np.logaddexp(0.0, odds + (orders - 1.0) * base(orders)) / orders * (1.0 + 1e-14)
 
     at_one = np.logaddexp(0.0, odds)
-    return float((1.0 + distribution.eta) * min(least(objective, order_limit), at_one))
+    return float((1.0 + distribution.eta) * min(minimize_over_orders(objective, order_limit), at_one))
 
 
 def published_bounds(
@@ -118,6 +119,7 @@ def lemma_7(cells: RankCells, orders: FloatArray) -> FloatArray:
 
 def _log_weights(cells: RankCells, order: float) -> FloatArray:
     """log of phi(u)^a phi(v)^(1 - a) at the edges of the cells; the weight is jointly convex in phi(u) and phi(v)."""
+    # best - other is computed first: both are large where their difference is small
     weights = cells.best + (order - 1.0) * (cells.best - cells.other)
     return weights + 4e-15 * (np.abs(weights) + order)
 
@@ -126,10 +128,8 @@ def sorted_bound(found: SelectedPair, order: float) -> tuple[float, bool]:
     """The bound B at one order: the integral of phi(u)^a phi(v)^(1-a) times e^{(a-1)L}, both in decreasing order.
 
     The rank is uniform, and among all couplings of two distributions the sorted one has the largest mean product
-    (Hardy,
-    Littlewood and Pólya 1934, Theorem 378). Losses beyond the last node are bounded by Chernoff's inequality. The
-    second
-    item is True if their contribution is negligible.
+    (Hardy, Littlewood and Pólya 1934, Theorem 378). Losses beyond the last node are bounded by Chernoff's inequality.
+    The second item is True if their contribution is negligible.
     """
     s = order - 1.0
     weights = _log_weights(found.cells, order)

@@ -10,17 +10,17 @@ from privsample._checks import FloatArray
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
-from privsample.accounting.curves.conversion import Curve, HigherOrders, closed
+from privsample.accounting.curves.conversion import Curve, HigherOrders, monotone_bound
 from privsample.accounting.engine.bounds import CurveBound, PrivacyBounds, RenyiBound, RenyiTable
 from privsample.accounting.engine.tables import within_budget
-from privsample.accounting.engine.views import least_curve
+from privsample.accounting.engine.views import least_renyi_curve
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_log_delta
 from privsample.accounting.selection import renyi
 from privsample.accounting.selection.chosen import ChosenAccountant, check_base, point_bound, pure_bounds, pure_renyi
 from privsample.accounting.selection.curve import SelectedPair, all_runs_log_delta
 from privsample.accounting.selection.ranks import ordered_pairs, pairs_given_finite_loss
-from privsample.distributions.runs import (
+from privsample.distributions.repetitions import (
     Poisson,
     RepetitionDistribution,
     TruncatedNegativeBinomial,
@@ -39,10 +39,9 @@ class SelectionAccountant(ChosenAccountant):
     """The best of K runs of a mechanism, where the number K is random and secret.
 
     The mechanism of account `base` is run K times on the same data, K has the distribution `repetitions`, and the
-    output
-    that ranks highest in any fixed order is released. If K = 0, a fixed public output is released. The relation is that
-    of
-    the base. The Rényi curve and the privacy curve are the minimum of several upper bounds, which `explain` lists.
+    output that ranks highest in any fixed order is released. If K = 0, a fixed public output is released. The relation
+    is that of the base. The Rényi curve and the privacy curve are the minimum of several upper bounds, which `explain`
+    lists.
 
     Parameters
     ----------
@@ -50,11 +49,9 @@ class SelectionAccountant(ChosenAccountant):
         The account of one run, under AddRemove or ReplaceOne.
     repetitions : RepetitionDistribution
         Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public; a fixed
-        number
-        of runs is refused.
+        number of runs is refused.
     assumptions : frozenset of Assumption, default {TIMING}
-        Assumptions of the guarantee.
-        Those of the base are added.
+        Assumptions of the guarantee. Those of the base are added.
 
     Raises
     ------
@@ -66,8 +63,7 @@ class SelectionAccountant(ChosenAccountant):
     Notes
     -----
     Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22; docs/notes/selection.md, sections 2 to 4,
-    for
-    the sharper bounds.
+    for the sharper bounds.
 
     Kind: upper bound.
 
@@ -131,6 +127,7 @@ class SelectionAccountant(ChosenAccountant):
 
     @property
     def _limit(self) -> float:
+        """The order limit of the base."""
         return self._base.order_limit
 
     @property
@@ -147,10 +144,8 @@ class SelectionAccountant(ChosenAccountant):
         """The pure epsilon: that of the base plus the largest log(phi(u)/phi(v)).
 
         It is at most (2 + eta) times that of the base for the truncated negative binomial distribution, at most the
-        maximum of
-        K times that of the base, and for the Poisson distribution the ratio is at most the mean times the total
-        variation
-        distance (docs/notes/selection.md, section 4).
+        maximum of K times that of the base, and for the Poisson distribution the ratio is at most the mean times the
+        total variation distance (docs/notes/selection.md, section 4).
         """
         base = self.base.pure_epsilon
         if np.isinf(base):
@@ -183,6 +178,7 @@ class SelectionAccountant(ChosenAccountant):
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], distribution: RepetitionDistribution
     ) -> tuple[SelectedPair, ...]:
+        """The pairs resolved to a level, stored under `name`; ranks are computed at the first level only."""
         first = self._cached(
             (name, 0), lambda: tuple(SelectedPair.of(pair, distribution, _LEVELS[0]) for pair in pairs())
         )
@@ -236,13 +232,14 @@ class SelectionAccountant(ChosenAccountant):
 
     @cached
     def _higher(self) -> HigherOrders:
-        return HigherOrders.of(least_curve(self.bounds), self._limit)
+        """The bounds at higher orders, which also hold at lower orders (Papernot and Steinke 2022, Remark 5)."""
+        return HigherOrders.of(least_renyi_curve(self.bounds), self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
         """The minimum of all bounds, at this order or at a higher one (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:
             return np.full(orders.shape, np.inf)
-        (known, is_expensive), cheap = self._sorted(), least_curve(self.bounds)
+        (known, is_expensive), cheap = self._sorted(), least_renyi_curve(self.bounds)
 
         def bound(a: FloatArray) -> FloatArray:
             near = (a < known[-1]) & (a < self._limit)
@@ -252,7 +249,7 @@ class SelectionAccountant(ChosenAccountant):
 
         least = np.minimum.accumulate(np.append(is_expensive, np.inf)[::-1])[::-1]
         high = least[np.searchsorted(known, orders)]
-        found = np.minimum(closed(bound, orders, self._limit, self._largest_loss, self._higher), high)
+        found = np.minimum(monotone_bound(bound, orders, self._limit, self._largest_loss, self._higher), high)
         return np.minimum(found, pure_renyi(self._largest_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:

@@ -1,1 +1,1 @@
-"""Accounts that a user states: from a table of two distributions, a trade-off function, a privacy curve or a PLD."""
+"""Accounts of guarantees that a user states: tables of two distributions, trade-off functions, privacy curves, PLDs."""

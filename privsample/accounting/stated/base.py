@@ -1,4 +1,4 @@
-"""What all accounts that are stated as finite tables have in common: which pair bounds which order of neighbours."""
+"""Base class of the accounts that are stated as finite tables, and bounds from pairs for each order of neighbours."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,37 +10,37 @@ from privsample._checks import positive_integer
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, Group, SizeFreeAccountant
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.loss.alternatives import one_of
+from privsample.accounting.loss.alternatives import one_of_pairs
 from privsample.accounting.loss.pair import DiscretePair, worst_renyi
 from privsample.accounting.stated.exact import Masses, envelope, swapped, table_of
 from privsample.accounting.stated.finite import (
-    beside_infinity,
-    chained,
+    chain,
     finite_pair,
+    given_finite_loss,
     infinity_mass,
     largest_finite_loss,
 )
 from privsample.relations import AddRemove, Relation, ReplaceOne
 
 STATED = frozenset({Assumption.STATED})
-EXACT = 4096  # outcomes up to which tables are kept in exact arithmetic
+EXACT = 4096  # largest number of outcomes for which tables use exact rational arithmetic
 
 
 def stated_bounds(first: Sequence[DiscretePair], second: Sequence[DiscretePair], *, ordered: bool) -> PrivacyBounds:
-    """The bounds by the pairs of which one bounds neighbours in the first order, and those of the second order.
+    """Bounds from pairs that dominate neighbours in the first order, and pairs for the second order.
 
-    `second` is empty where `first` holds for both orders. The Rényi curve, conditional on no infinite loss, is never
-    above the pure guarantee. Raises: ValueError, where nothing is promised.
+    `second` is empty if `first` dominates in both orders. The Rényi curve, conditional on a finite loss, is at most the
+    pure epsilon. Raises ValueError if there is no guarantee.
     """
     tables = tuple(dict.fromkeys([*first, *second]))
     lost = max(map(infinity_mass, tables))
     if not lost < 1.0:
-        raise ValueError("the two distributions have no outcome in common: nothing is promised")
-    ways = (one_of(map(finite_pair, first)), *([one_of(map(finite_pair, second))] if second else []))
+        raise ValueError("the two distributions have no outcome in common: there is no guarantee")
+    ways = (one_of_pairs(map(finite_pair, first)), *([one_of_pairs(map(finite_pair, second))] if second else []))
     pure = max(map(largest_finite_loss, tables))
-    conditional = tuple(map(beside_infinity, tables))
+    conditional = tuple(map(given_finite_loss, tables))
     return PrivacyBounds.from_pairs(
-        *([way] for way in (ways if ordered else (one_of(ways),))),
+        *([way] for way in (ways if ordered else (one_of_pairs(ways),))),
         renyi=lambda orders: np.minimum(worst_renyi(conditional, orders), pure),
         order_limit=np.inf,
         infinity_mass=lost,
@@ -49,24 +49,27 @@ def stated_bounds(first: Sequence[DiscretePair], second: Sequence[DiscretePair],
 
 
 def bounds_of_tables(tables: Sequence[Masses], *, ordered: bool, group_size: int) -> PrivacyBounds:
-    """The bounds of neighbours of which one order is bounded by one of the tables, the other by its reverse.
+    """Bounds of neighbours of which one order is dominated by one of the tables and the other order by its reverse.
 
-    A group is bounded by a chain of the one pair that dominates all tables in both orders: members may be added and
-    removed in one group.
+    A group is bounded by a chain of the one pair that dominates all tables in both orders, because members may be added
+    and removed in one group (stated.md, section 4).
     """
     listed = tuple(dict.fromkeys(tables))
     if group_size > 1:
-        chain = chained(table_of(envelope(listed)), group_size)
-        if not infinity_mass(chain) < 1.0:
-            raise ValueError(f"a group of {group_size} has no outcome in common: nothing is promised to it")
-        return stated_bounds([chain], [], ordered=False)
+        chained = chain(table_of(envelope(listed)), group_size)
+        if not infinity_mass(chained) < 1.0:
+            raise ValueError(
+                f"group_size must be smaller than {group_size}: the output distributions have no outcome in common, "
+                "so there is no guarantee"
+            )
+        return stated_bounds([chained], [], ordered=False)
     forward = [table_of(table) for table in listed]
     alike = set(listed) == {swapped(table) for table in listed}
     return stated_bounds(forward, [] if alike else [pair.reverse() for pair in forward], ordered=ordered)
 
 
-def in_order(ordered: object, relation: Relation) -> bool:
-    """Whether the two orders of neighbours are told apart; unless said so, under AddRemove. Raises: TypeError."""
+def check_ordered(ordered: object, relation: Relation) -> bool:
+    """Return `ordered` as a bool; None is True under AddRemove and False otherwise. Raises TypeError."""
     if ordered is None:
         return isinstance(relation, AddRemove)
     if not isinstance(ordered, bool):
@@ -75,11 +78,10 @@ def in_order(ordered: object, relation: Relation) -> bool:
 
 
 class StatedAccountant(SizeFreeAccountant):
-    """An account of finite tables that a user stated. `group_size`: how many units neighbours of the tables differ by.
+    """An account of finite tables that a user stated; `group_size` is the number of units in which neighbours differ.
 
-    A subclass checks its fields, then builds its bounds, which refuses tables that promise nothing. The bounds are
-    kept as those of all accounts are: they are no field, and a pickled account computes them anew. A statement holds
-    for every number of records: it names none.
+    A subclass checks its fields and then computes its bounds, which raises an error for tables without a guarantee. The
+    guarantee holds for every number of records.
     """
 
     __slots__ = ()
@@ -87,10 +89,10 @@ class StatedAccountant(SizeFreeAccountant):
 
     @abstractmethod
     def _stated_bounds(self) -> PrivacyBounds:
-        """The bounds of the tables. Raises: ValueError, where nothing is promised."""
+        """The bounds of the tables. Raises ValueError if there is no guarantee."""
 
     def _bounds(self) -> PrivacyBounds:
-        """Exact for the worst mechanism that keeps the statement; for groups an upper bound."""
+        """Bounds that are exact for the worst mechanism with these tables; an upper bound for groups."""
         found = self._stated_bounds()
         return found if self.group_size == 1 else replace(found, exact=frozenset())
 
@@ -100,7 +102,7 @@ class StatedAccountant(SizeFreeAccountant):
         """The number of outcomes of all tables together."""
 
     def group(self, size: int) -> Accountant:
-        """Groups of `size` units: the worst chain of neighbours, exact given the tables; the general bound if large.
+        """The guarantee for groups: the worst chain of neighbours, or the general bound if the tables are large.
 
         Source: Dong, Roth and Su 2022, Theorem 2.14.
         """
@@ -113,7 +115,10 @@ class StatedAccountant(SizeFreeAccountant):
         return replace(self, group_size=steps, relation=relation)  # type: ignore[type-var]
 
     def with_relation(self, relation: Relation) -> Accountant:
-        """Another relation may not tell the orders apart as this one does: then both are bounded alike."""
+        """The same tables under another relation.
+
+        The other relation may not determine the order of neighbours; then one bound is used for both orders.
+        """
         if len(self.bounds.directions) > 1:
             return Group(base=self, size=1, relation=relation)
         return replace(self, relation=relation)  # type: ignore[type-var]

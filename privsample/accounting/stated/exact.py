@@ -1,6 +1,6 @@
-"""Tables of masses and convex functions in exact arithmetic: no rounding but that of the logarithms at the end.
+"""Tables of masses and convex functions in exact rational arithmetic; only logarithms are rounded, at the end.
 
-A float is a rational number, so sums, slopes and convex hulls of what a user stated are computed without error.
+A float is a rational number, so sums, slopes and convex hulls of stated numbers are computed without error.
 """
 
 import itertools
@@ -14,15 +14,18 @@ from privsample._checks import FloatArray
 from privsample.accounting.loss.pair import DiscretePair
 
 Point = tuple[Fraction, Fraction]
-Masses = tuple[Point, ...]  # outcomes' masses under P and under Q; each column is divided by its sum in the end
+Masses = tuple[Point, ...]  # masses of each outcome under P and under Q; each column is divided by its sum at the end
 
-_CONTEXT = Context(prec=34, Emin=-999999, Emax=999999)  # the least ratio but one of two floats is 1 + 1e-16
+_CONTEXT = Context(prec=34, Emin=-999999, Emax=999999)  # two distinct floats have a ratio of at least 1 + 1e-16
 _NEAR = Fraction(1, 10**10)
 _ULP = float(np.finfo(np.float64).eps)
 
 
 def exponential(x: float) -> Fraction:
-    """e^x, and where x is small e^x - 1, to 34 digits; e^-x is exactly its inverse."""
+    """e^x with a relative error of 1e-34; for small x also e^x - 1 has this relative error.
+
+    The results for x and -x are exact reciprocals.
+    """
     size = Decimal(abs(x))
     context = _CONTEXT.copy()
     context.prec += max(-size.adjusted(), 0) if x else 0
@@ -31,17 +34,17 @@ def exponential(x: float) -> Fraction:
 
 
 def log_of(x: Fraction) -> float:
-    """log x to the nearest float; -inf at zero."""
+    """log x, rounded to the nearest float; -inf at zero."""
     if x == 0:
         return -np.inf
-    if abs(x - 1) < _NEAR:  # 34 digits of x would leave few of x - 1
+    if abs(x - 1) < _NEAR:  # 34 digits of x leave few digits of x - 1
         d = x - 1
         return float(d - d**2 / 2 + d**3 / 3)
     return float(_CONTEXT.ln(_CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator))))
 
 
 def lower_hull(points: Iterable[Point]) -> list[Point]:
-    """The vertices of the largest convex function that is nowhere above the points, from left to right."""
+    """The vertices, from left to right, of the largest convex function that is nowhere above the points."""
     lowest: dict[Fraction, Fraction] = {}
     for x, y in points:
         lowest[x] = min(y, lowest.get(x, y))
@@ -54,11 +57,12 @@ def lower_hull(points: Iterable[Point]) -> list[Point]:
 
 
 def _turns_left(first: Point, second: Point, third: Point) -> bool:
+    """Return whether the slope increases at the second point."""
     return (second[1] - first[1]) * (third[0] - second[0]) < (third[1] - second[1]) * (second[0] - first[0])
 
 
-def normalised(masses: Iterable[Point]) -> Masses:
-    """The same masses, both columns of one sum; outcomes of one likelihood ratio merged, in the order of the ratio."""
+def normalize_masses(masses: Iterable[Point]) -> Masses:
+    """Scale both columns to the same sum, merge outcomes of equal likelihood ratio, and sort by that ratio."""
     listed = [(p, q) for p, q in masses if p or q]
     total_p, total_q = sum(p for p, _ in listed), sum(q for _, q in listed)
     merged: dict[Fraction | None, Point] = {}
@@ -71,24 +75,25 @@ def normalised(masses: Iterable[Point]) -> Masses:
 
 
 def table_of(masses: Masses) -> DiscretePair:
-    """The dominating pair of normalised masses, in the order of the losses; masses rounded up."""
+    """The dominating pair of normalised masses, sorted by loss; masses are rounded up."""
     total = sum(p for p, _ in masses)
     log_p, log_q = (np.array([log_of(row[side] / total) for row in masses]) for side in (0, 1))
     loss = [log_of(p / q) if p and q else (np.inf if p else -np.inf) for p, q in masses]
-    return DiscretePair(log_p=_up(log_p), log_q=_up(log_q), loss=np.array(loss))
+    return DiscretePair(log_p=_round_up(log_p), log_q=_round_up(log_q), loss=np.array(loss))
 
 
-def _up(log_mass: FloatArray) -> FloatArray:
+def _round_up(log_mass: FloatArray) -> FloatArray:
+    """Round logarithms up by one unit in the last place."""
     return log_mass + _ULP * (1.0 + np.abs(np.where(np.isfinite(log_mass), log_mass, 0.0)))
 
 
 def swapped(masses: Masses) -> Masses:
-    """(Q, P), in the order of its losses."""
+    """The pair (Q, P), sorted by its losses."""
     return tuple((q, p) for p, q in reversed(masses))
 
 
 def trade_off(masses: Masses) -> list[Point]:
-    """The vertices (false positive rate, false negative rate) of the tests of P against Q; masses normalised."""
+    """The vertices (false positive rate, false negative rate) of the trade-off function of normalised masses."""
     total = sum(p for p, _ in masses)
     x, y = Fraction(0), Fraction(1)
     vertices = [(x, y)]
@@ -99,19 +104,19 @@ def trade_off(masses: Masses) -> list[Point]:
 
 
 def masses_of_trade_off(vertices: Sequence[Point]) -> Masses:
-    """The masses of P, uniform, and of Q in the cells of a convex trade-off function from 0 to 1.
+    """The masses of P, which is uniform, and of Q on the cells of a convex trade-off function from 0 to 1.
 
     Source: Dong, Roth and Su 2022, Proposition 2.2 (proof).
     """
     cells = [(right[0] - left[0], left[1] - right[1]) for left, right in itertools.pairwise(vertices)]
-    return normalised([(Fraction(0), 1 - vertices[0][1]), *cells, (1 - vertices[-1][0], vertices[-1][1])])
+    return normalize_masses([(Fraction(0), 1 - vertices[0][1]), *cells, (1 - vertices[-1][0], vertices[-1][1])])
 
 
 def envelope(tables: Iterable[Masses]) -> Masses:
-    """The one pair, its own reverse, whose privacy curve is the largest of these pairs' and of their reverses'.
+    """The pair, its own reverse, whose privacy curve is the maximum over these pairs and their reverses.
 
-    The curves are the dual of the trade-off functions: the largest curve belongs to the convex hull of the least
-    trade-off (docs/notes/stated.md, section 4).
+    Privacy curves are dual to trade-off functions, so the maximum of the curves belongs to the convex hull of the
+    minimum of the trade-off functions (stated.md, section 4).
     """
     both = [way for table in tables for way in (table, swapped(table))]
     return masses_of_trade_off(lower_hull(vertex for table in both for vertex in trade_off(table)))

@@ -1,4 +1,4 @@
-"""Dominating pairs on a finite set: many outcomes, chains for groups, and what holds beside infinite losses."""
+"""Dominating pairs on finite sets: large tables, chains for groups, and pairs conditional on a finite loss."""
 
 from dataclasses import field
 
@@ -10,7 +10,7 @@ from privsample._logspace import log1mexp
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.pair import DiscretePair, LossPair
 
-LARGE = 1024  # outcomes from which on sums are kept, and arithmetic is no longer exact
+LARGE = 1024  # number of outcomes above which cumulative sums are stored in extended precision
 _ULP = float(np.finfo(np.float64).eps)
 _WIDE = np.longdouble
 _WIDE_ULP = float(np.finfo(_WIDE).eps)
@@ -19,10 +19,10 @@ _BLOCK = 1 << 20
 
 @frozen_value
 class LargeTable(LossPair):
-    """A DiscretePair of many outcomes: the values of its privacy curve at its own losses are computed once.
+    """A DiscretePair with many outcomes, whose privacy curve at its own losses is computed once.
 
-    The curve is linear in e^epsilon between two losses; going down from the largest loss it grows by positive terms
-    only, so nothing cancels. The rounding of the sums is added. Kind: exact.
+    Between two losses the curve is linear in e^epsilon. From the largest loss downwards it grows by positive terms, so
+    nothing cancels. The rounding error of the sums is added. Kind: exact, rounded up.
     """
 
     table: DiscretePair
@@ -46,46 +46,47 @@ class LargeTable(LossPair):
         return self.table.max_divergence
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """From the value at the next loss above, along the straight line in e^epsilon."""
+        """The value at the next larger loss, extended linearly in e^epsilon."""
         e = np.asarray(epsilon, dtype=np.float64)
         at = np.searchsorted(self._loss, e, side="right")
         above = np.minimum(at, len(self._loss) - 1)
         gap = np.minimum(e - self._loss[above], 0.0)
+        # the rounding of the two losses widens the gap, which raises delta
         gap = gap - np.where(gap < 0.0, _ULP * (np.abs(self._loss[above]) + np.abs(e)), 0.0)
         grown = np.logaddexp(self._log_curve[above], self._log_tail_q[above] + self._loss[above] + log1mexp(gap))
         found = np.where(at < len(self._loss), grown, self._log_curve[-1])
         return np.minimum(found + 4 * _ULP * (1.0 + np.abs(np.maximum(found, -1e300))), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The table's, a few orders at a time."""
+        """The Rényi curve of the table, computed for a few orders at a time to bound the memory."""
         a = np.asarray(orders, dtype=np.float64)
         parts = np.array_split(a.ravel(), max(a.size * len(self.table.loss) // _BLOCK, 1))
         return np.concatenate([self.table.renyi(part) for part in parts]).reshape(a.shape)
 
     def reverse(self) -> "LargeTable":
-        """The two distributions exchanged."""
+        """The pair with exchanged distributions."""
         return LargeTable(table=self.table.reverse())
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Each outcome split between the two nodes around it."""
+        """Split the mass of each outcome between the two nodes around its loss."""
         return self.table.discretize(nodes)
 
 
 def _raised(values: NDArray[np.longdouble]) -> FloatArray:
-    """Logarithms of sums as doubles, raised by what the sums can have lost."""
+    """Round logarithms of sums up to doubles by more than the error of the sums."""
     size = 2.0 + np.abs(np.where(np.isfinite(values), values, 0.0))
     return np.asarray(values + (len(values) * _WIDE_ULP + 4 * _ULP) * size, dtype=np.float64)
 
 
 def finite_pair(table: DiscretePair) -> LossPair:
-    """The table in the form that serves its size."""
+    """The table as a DiscretePair if it is small, and as a LargeTable otherwise."""
     return table if len(table.loss) <= LARGE else LargeTable(table=table)
 
 
 def rounded_table(p: FloatArray, q: FloatArray) -> DiscretePair:
-    """The pair of masses >= 0, in floats: each column divided by its sum, outcomes of one loss merged.
+    """The pair of masses >= 0 in floating point: columns are divided by their sums, outcomes of equal loss are merged.
 
-    The loss of masses that are close comes from their difference, so that small losses keep their digits.
+    The loss of nearly equal masses is computed from their difference, so that small losses keep their digits.
     """
     used = (p > 0) | (q > 0)
     p, q = p[used], q[used]
@@ -99,7 +100,7 @@ def rounded_table(p: FloatArray, q: FloatArray) -> DiscretePair:
 
 
 def merged_table(log_p: FloatArray, log_q: FloatArray, loss: FloatArray) -> DiscretePair:
-    """The pair with outcomes in the order of their losses, those of equal loss merged; masses rounded up."""
+    """The pair with outcomes sorted by loss and outcomes of equal loss merged; masses are rounded up."""
     there = ~(np.isneginf(log_p) & np.isneginf(log_q))
     each, where = np.unique(loss[there], return_inverse=True)
     masses = []
@@ -110,22 +111,22 @@ def merged_table(log_p: FloatArray, log_q: FloatArray, loss: FloatArray) -> Disc
     return DiscretePair(log_p=masses[0], log_q=masses[1], loss=each)
 
 
-def chained(pair: DiscretePair, size: int) -> DiscretePair:
-    """The worst (P_0, P_size) of distributions P_0, ..., P_size, each next two dominated by `pair`, its own reverse.
+def chain(pair: DiscretePair, size: int) -> DiscretePair:
+    """The worst pair (P_0, P_size) of distributions P_0, ..., P_size of which consecutive ones are dominated by `pair`.
 
-    Source: Dong, Roth and Su 2022, Theorem 2.14; attained: docs/notes/stated.md, section 4.
+    `pair` must be its own reverse. Source: Dong, Roth and Su 2022, Theorem 2.14; attained: stated.md, section 4.
     """
-    made = pair
+    result = pair
     for _ in range(size - 1):
-        made = _linked(made, pair)
-    return made
+        result = _link(result, pair)
+    return result
 
 
-def _linked(first: DiscretePair, second: DiscretePair) -> DiscretePair:
-    """(P, R) of the worst P, M, R with (P, M) and (M, R) dominated: both likelihood ratios rise along one axis.
+def _link(first: DiscretePair, second: DiscretePair) -> DiscretePair:
+    """The worst pair (P, R) of P, M, R for which (P, M) and (M, R) are dominated: comonotone likelihood ratios.
 
-    Both partitions cut M's unit interval. Lengths are counted from the nearer end, so that the tails keep their
-    relative accuracy; masses are raised by what rounding can have taken.
+    Both pairs divide M's unit interval. Lengths are counted from the nearer end, so that the tails keep their relative
+    accuracy; masses are raised by the rounding error.
     """
     lengths, losses = (np.exp(first.log_q), np.exp(second.log_p)), (first.loss, second.loss)
     pieces = []
@@ -138,8 +139,9 @@ def _linked(first: DiscretePair, second: DiscretePair) -> DiscretePair:
         pieces.append((np.log(np.diff(cuts)), *own))
     log_m, before, after = (np.concatenate(column) for column in zip(*pieces, strict=True))
     with np.errstate(invalid="ignore"):
-        loss = before + after  # NaN: M alone is there
+        loss = before + after  # NaN where only M has mass
     there = ~np.isnan(loss)
+    # error of the cumulative sums of lengths
     rounding = 4 * _ULP * (len(log_m) + 2)
     only_p = np.logaddexp.reduce(first.log_p[np.isposinf(first.loss)], initial=-np.inf)
     only_r = np.logaddexp.reduce(second.log_q[np.isneginf(second.loss)], initial=-np.inf)
@@ -155,15 +157,15 @@ def infinity_mass(table: DiscretePair) -> float:
 
 
 def largest_finite_loss(table: DiscretePair) -> float:
-    """The pure guarantee beside infinite losses, rounded up."""
+    """The pure epsilon conditional on a finite loss, rounded up."""
     return max(float(table.loss[np.isfinite(table.loss)].max(initial=0.0)), 0.0) * (1.0 + 2 * _ULP)
 
 
-def beside_infinity(table: DiscretePair) -> LossPair:
-    """A pair (P', Q') whose Rényi curve holds conditional on no infinite loss of (P, Q).
+def given_finite_loss(table: DiscretePair) -> LossPair:
+    """A pair (P', Q') whose Rényi curve bounds that of (P, Q) conditional on a finite loss.
 
-    With f = P(Q is 0): P = f X + (1 - f) P' and Q >= (1 - f) Q', Q' = Q/(1 - f) where P can be. Where Q' would have
-    more than mass one it is scaled down, which only raises the curve (docs/notes/stated.md, section 3).
+    With f = P(Q is 0), P = f X + (1 - f) P', and Q >= (1 - f) Q' for Q' = Q/(1 - f) on the support of P'. If Q' has
+    mass above 1 it is scaled down, which only raises the curve (stated.md, section 3).
     """
     if not np.isposinf(table.loss).any():
         return finite_pair(table)

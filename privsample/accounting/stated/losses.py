@@ -1,4 +1,4 @@
-"""An account of privacy loss distributions (PLDs), as other libraries hold them."""
+"""Account of privacy loss distributions (PLDs), as other libraries represent them."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,38 +8,38 @@ from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.pair import DiscretePair
-from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, in_order, stated_bounds
+from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, check_ordered, stated_bounds
 from privsample.accounting.stated.finite import merged_table
 from privsample.relations import AddRemove, Relation, related
 
-_TOLERANCE, _EXCESS = 1e-9, 1e-6  # by which masses may add up to less, or more, than one
+_TOLERANCE, _EXCESS = 1e-9, 1e-6  # by which the masses may sum to less, or to more, than 1
 
 
 @frozen_value
 class LossDistribution:
-    """A privacy loss distribution (PLD) with finitely many losses: the loss log P/Q, with its probabilities under P.
+    """A privacy loss distribution (PLD) with finitely many losses: log P/Q, with its probabilities under P.
 
     Parameters
     ----------
-    losses : array, shape (losses,)
-        Finite losses in nats, rising.
-    masses : array, shape (losses,)
-        The probability of each loss under P. A mass below zero, which an FFT leaves by rounding, is taken for zero.
+    losses : array of float, shape (losses,)
+        Finite, strictly increasing losses in nats.
+    masses : array of float, shape (losses,)
+        Probability of each loss under P, >= 0. Values between -1e-9 and 0, as FFTs return them, are replaced by 0.
     infinity_mass : float, default 0
-        The probability of an infinite loss, in [0, 1).
+        Probability mass of infinite loss, in [0, 1).
 
     Raises
     ------
     ValueError
-        For losses that do not rise, or masses that do not add up to one with `infinity_mass`: from 1e-9 below to
-        1e-6 above it.
+        If the losses do not increase, or if the masses and `infinity_mass` do not sum to 1, from 1e-9 below to 1e-6
+        above.
 
     Notes
     -----
-    Masses under Q are e^-loss times those under P; what they lack to one are outcomes that P lacks. Where rounding
-    leaves more than one, as it does far below zero, the lowest losses are raised to the first at which it does not:
-    this is an upper bound. P's masses that lack a little to one are all raised; what they have too much is taken from
-    the lowest losses, as no curve is above one (docs/notes/stated.md, section 6).
+    Masses under Q are e^-loss times those under P; the remaining mass of Q lies on outcomes without mass under P. If
+    rounding makes the mass of Q larger than 1, as it does at very negative losses, the lowest losses are raised to the
+    first loss at which it is at most 1, which is an upper bound. If the masses of P sum to less than 1, all are raised;
+    an excess is removed from the lowest losses, since no privacy curve exceeds 1 (stated.md, section 6).
 
     Examples
     --------
@@ -55,20 +55,20 @@ class LossDistribution:
     infinity_mass: float = 0.0
 
     def __post_init__(self) -> None:
-        losses, masses = _column(losses=self.losses), _column(masses=self.masses)
+        losses, masses = _check_column(losses=self.losses), _check_column(masses=self.masses)
         infinite = probability(infinity_mass=self.infinity_mass)
         if losses.shape != masses.shape:
             raise ValueError(f"losses and masses must have one shape, got {losses.shape} and {masses.shape}")
         if not np.all(np.diff(losses) > 0.0):
-            raise ValueError("losses must rise")
+            raise ValueError("losses must be strictly increasing")
         if not masses.min() >= -_TOLERANCE:
             raise ValueError(f"masses must be probabilities, got {float(masses.min())!r}")
         masses = np.maximum(masses, 0.0)
         total = float(masses.sum()) + infinite
         if not -_TOLERANCE <= total - 1.0 <= _EXCESS:
             raise ValueError(
-                f"masses and infinity_mass must add up to one, from {_TOLERANCE:g} below to {_EXCESS:g} above, "
-                f"got {total:.12g}; add what is missing to infinity_mass"
+                f"masses and infinity_mass must sum to 1, from {_TOLERANCE:g} below to {_EXCESS:g} above, "
+                f"got {total:.12g}; add missing mass to infinity_mass"
             )
         for column in (losses, masses):
             column.flags.writeable = False
@@ -76,16 +76,16 @@ class LossDistribution:
 
     @property
     def table(self) -> DiscretePair:
-        """The dominating pair: masses are raised to add up to one, never lowered."""
-        masses = without_excess(self.masses, self.infinity_mass)
+        """The dominating pair, with masses raised to sum to 1 and never lowered."""
+        masses = remove_excess_mass(self.masses, self.infinity_mass)
         used = masses > 0.0
         if not used.any():
-            raise ValueError("masses must have a finite loss: nothing is promised")
+            raise ValueError("masses must be positive for some finite loss: there is no guarantee")
         loss, log_p = self.losses[used], np.log(masses[used])
         lacking = float(np.log(min(masses.sum() + self.infinity_mass, 1.0)))
         log_p = log_p - lacking
         log_infinite = np.log(self.infinity_mass) - lacking if self.infinity_mass > 0.0 else -np.inf
-        start = _first_possible(log_p, loss)
+        start = _first_feasible_loss(log_p, loss)
         merged = float(np.logaddexp.reduce(log_p[: start + 1]))
         log_p, loss = np.append(merged, log_p[start + 1 :]), loss[start:]
         log_q = log_p - loss
@@ -99,11 +99,11 @@ class LossDistribution:
         )
 
 
-def without_excess(masses: FloatArray, infinity_mass: float) -> FloatArray:
-    """Masses at rising losses, the lowest lowered until all add up to at most one.
+def remove_excess_mass(masses: FloatArray, infinity_mass: float) -> FloatArray:
+    """Lower the masses of the lowest losses until all masses sum to at most 1. Losses increase.
 
-    The privacy curve is one at e^epsilon = 0 and convex: a line from there to its value at the first loss that is left
-    is above it (docs/notes/stated.md, section 6).
+    The privacy curve is 1 at e^epsilon = 0 and convex, so the line from there to its value at the first remaining loss
+    is an upper bound (stated.md, section 6).
     """
     excess = float(masses.sum()) + infinity_mass - 1.0
     if not excess > 0.0:
@@ -112,7 +112,8 @@ def without_excess(masses: FloatArray, infinity_mass: float) -> FloatArray:
     return np.where(below > excess, np.minimum(masses, below - excess), 0.0)
 
 
-def _column(**named: ArrayLike) -> FloatArray:
+def _check_column(**named: ArrayLike) -> FloatArray:
+    """Check a one-dimensional array of finite numbers and return a copy. Raises ValueError."""
     ((name, _),) = named.items()
     result = real_array(**named).copy()
     if result.ndim != 1 or not result.size or not np.isfinite(result).all():
@@ -120,8 +121,8 @@ def _column(**named: ArrayLike) -> FloatArray:
     return result
 
 
-def _first_possible(log_p: FloatArray, loss: FloatArray) -> int:
-    """The first loss to which all lower ones can be raised so that Q's masses add up to at most one."""
+def _first_feasible_loss(log_p: FloatArray, loss: FloatArray) -> int:
+    """Index of the first loss to which all lower losses can be raised so that Q's masses sum to at most 1."""
     log_below = np.logaddexp.accumulate(log_p)
     log_above = np.append(np.logaddexp.accumulate((log_p - loss)[::-1])[::-1][1:], -np.inf)
     possible = np.logaddexp(log_below - loss, log_above) <= _TOLERANCE / 2
@@ -132,36 +133,45 @@ def _first_possible(log_p: FloatArray, loss: FloatArray) -> int:
 
 @frozen_value
 class LossDistributionAccountant(StatedAccountant):
-    """Cost of a mechanism whose neighbours are dominated by stated privacy loss distributions.
+    """A mechanism whose neighbours are dominated by stated privacy loss distributions.
 
     Parameters
     ----------
     first : LossDistribution
-        Bounds neighbours (D, D') in both orders or, beside `second`, in the first order: under AddRemove the removal of
-        a record, D holding the record that D' lacks.
+        Dominates neighbours in both orders or, if `second` is given, in the first order: under AddRemove the removal of
+        a record.
     second : LossDistribution, optional
-        Bounds neighbours in the second order: under AddRemove the addition of a record.
-    relation : AddRemove, ReplaceOne or ProfileEdge, default AddRemove()
-        Which datasets are neighbours.
+        Dominates neighbours in the second order: under AddRemove the addition of a record.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
     ordered : bool, optional
-        Whether the relation tells which of two neighbours comes first; as in PairAccountant. It matters only beside
-        `second`.
+        Whether the relation determines which of two neighbours comes first, as for `PairAccountant`. It matters
+        only with `second`.
     assumptions : frozenset of Assumption, default {STATED}
-        What the account takes for granted.
+        Assumptions of the guarantee.
+
+    Raises
+    ------
+    TypeError
+        If `first` or `second` is not a LossDistribution.
+    ValueError
+        If no two distributions have these losses.
 
     Notes
     -----
-    Checked: that the losses are those of two distributions. Taken on trust (STATED): that these dominate all
+    The class checks that two distributions with these losses exist. It assumes (STATED) that they dominate all
     neighbours.
 
-    Source: Zhu, Dong and Wang 2022, Theorem 9; Koskela, Jalko and Honkela 2020. Kind: exact.
+    Source: Zhu, Dong and Wang 2022, Theorem 9; Koskela, Jälkö and Honkela 2020; docs/notes/stated.md, section 6.
+
+    Kind: exact for the stated distributions.
 
     Examples
     --------
     >>> import privsample as ps
     >>> table = ps.LossDistribution(losses=[-0.5, 0.5], masses=[0.35, 0.55], infinity_mass=0.1)
     >>> account = ps.LossDistributionAccountant(first=table)
-    >>> f"{account.infinity_mass:.3f} {account.max_divergence:.3f}"
+    >>> f"{account.infinity_mass:.3f} {account.pure_epsilon:.3f}"
     '0.100 0.500'
     """
 
@@ -176,23 +186,25 @@ class LossDistributionAccountant(StatedAccountant):
         for name, each in (("first", self.first), ("second", self.second)):
             if not isinstance(each, LossDistribution) and (name == "first" or each is not None):
                 raise TypeError(f"{name} must be a LossDistribution, got {type(each).__name__}")
-        set_fields(self, relation=relation, ordered=in_order(self.ordered, relation))
-        self.bounds  # noqa: B018 - building them refuses what promises nothing
+        set_fields(self, relation=relation, ordered=check_ordered(self.ordered, relation))
+        self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the tables of both distributions."""
         back = [] if self.second is None else [self.second.table]
         return stated_bounds([self.first.table], back, ordered=bool(self.ordered))
 
     @property
     def group_size(self) -> int:  # type: ignore[override]
-        """One: groups have the general bound."""
+        """Always 1; groups use the general bound."""
         return 1
 
     @property
     def source(self) -> str:
-        """The theorems that a privacy loss distribution's numbers rest on."""
+        """The theorems on privacy loss distributions."""
         return "Zhu, Dong and Wang 2022, Theorem 9; Koskela, Jalko and Honkela 2020"
 
     @property
     def _outcomes(self) -> int:
+        """More than the limit of exact arithmetic, so that groups use the general bound."""
         return EXACT + 1

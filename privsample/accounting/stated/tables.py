@@ -1,4 +1,4 @@
-"""An account of a table: the output distributions on two neighbours."""
+"""Account of a stated table: the output distributions on two neighbours."""
 
 from fractions import Fraction
 
@@ -9,8 +9,15 @@ from privsample._checks import FloatArray, positive_integer, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.engine.bounds import PrivacyBounds
-from privsample.accounting.stated.base import EXACT, STATED, StatedAccountant, bounds_of_tables, in_order, stated_bounds
-from privsample.accounting.stated.exact import Masses, normalised
+from privsample.accounting.stated.base import (
+    EXACT,
+    STATED,
+    StatedAccountant,
+    bounds_of_tables,
+    check_ordered,
+    stated_bounds,
+)
+from privsample.accounting.stated.exact import Masses, normalize_masses
 from privsample.accounting.stated.finite import rounded_table
 from privsample.relations import AddRemove, Relation, related
 
@@ -19,42 +26,43 @@ _TOLERANCE = 1e-9
 
 @frozen_value
 class PairAccountant(StatedAccountant):
-    """Cost of a mechanism whose worst neighbours have the output distributions p and q, on one finite set.
+    """A mechanism whose worst neighbours have stated output distributions on a finite set.
 
     (p, q) dominates neighbours in one order and (q, p) in the other. The privacy curve, the Rényi curve, compositions,
-    subsamples and the best of several runs are those of the table itself. An outcome that p has and q lacks, or the
-    reverse, has an infinite privacy loss.
+    subsampling and selection use the table itself. An outcome with zero probability under only one of the two
+    distributions has infinite privacy loss.
 
     Parameters
     ----------
-    p, q : array of probabilities, shape (outcomes,) or (pairs, outcomes)
-        Output probabilities under one dataset and under its neighbour. Several rows are several pairs: every two
-        neighbours are bounded by one of them. Zeros are allowed on either side. A row whose sum is within 1e-9 of
-        one is divided by its sum.
-    relation : AddRemove, ReplaceOne or ProfileEdge, default AddRemove()
-        Which datasets are neighbours.
+    p, q : array of float, shape (outcomes,) or (pairs, outcomes)
+        Output probabilities under one dataset and under its neighbour. With several rows, every two neighbours are
+        dominated by one of the pairs. Zeros are allowed. A row whose sum is within 1e-9 of 1 is divided by its sum.
+    relation : Relation, default AddRemove()
+        Neighbouring relation of the guarantee.
     ordered : bool, optional
-        Whether the relation tells which of two neighbours comes first. True under AddRemove unless said otherwise: p
-        belongs to the dataset that holds the record, q to the one that lacks it. False under other relations unless
-        said otherwise: releases that are composed may then be worst in different orders, two columns of one table for
-        example, and all mixtures of orders are covered. Set it to True where all accounts that are composed agree on
-        the order, as for several draws of one mechanism: the composition is then that of p against that of q.
+        Whether the relation determines which of two neighbours comes first. By default True under AddRemove: p belongs
+        to the dataset that contains the record and q to the one that does not. By default False under other relations:
+        composed releases may then be worst in different orders, for example two columns of one table, and all mixtures
+        of orders are covered. Set it to True if all composed accounts agree on the order, as for several draws of one
+        mechanism; the composition is then that of p against that of q.
     group_size : int, default 1
-        By how many units neighbours differ; set by `group`.
+        Number of units in which neighbours differ, >= 1; set by `group`.
     assumptions : frozenset of Assumption, default {STATED}
-        What the account takes for granted.
+        Assumptions of the guarantee.
 
     Raises
     ------
     ValueError
-        For negative or NaN probabilities, rows that do not add up to one, different shapes, or p and q that have no
-        outcome in common.
+        For negative or NaN probabilities, rows that do not sum to 1, different shapes, or p and q without a common
+        outcome.
 
     Notes
     -----
-    Checked: that the rows are probabilities. Taken on trust (STATED): that they dominate every two neighbours.
+    The class checks that the rows are probabilities. It assumes (STATED) that they dominate every two neighbours.
 
-    Source: Zhu, Dong and Wang 2022, Theorem 9 and Proposition 10; docs/notes/stated.md. Kind: exact.
+    Source: Zhu, Dong and Wang 2022, Theorem 9 and Proposition 10; docs/notes/stated.md.
+
+    Kind: exact for the stated table.
 
     Examples
     --------
@@ -73,14 +81,15 @@ class PairAccountant(StatedAccountant):
 
     def __post_init__(self) -> None:
         relation = related(self.relation)
-        p, q = probabilities(p=self.p), probabilities(q=self.q)
+        p, q = check_probabilities(p=self.p), check_probabilities(q=self.q)
         if p.shape != q.shape:
             raise ValueError(f"p and q must have one shape, got {p.shape} and {q.shape}")
-        set_fields(self, p=p, q=q, relation=relation, ordered=in_order(self.ordered, relation))
+        set_fields(self, p=p, q=q, relation=relation, ordered=check_ordered(self.ordered, relation))
         set_fields(self, group_size=positive_integer(group_size=self.group_size))
-        self.bounds  # noqa: B018 - building them refuses what promises nothing
+        self.bounds  # noqa: B018 - raises an error if there is no guarantee
 
     def _stated_bounds(self) -> PrivacyBounds:
+        """The bounds of the tables, in exact arithmetic if they are small."""
         rows = list(zip(np.atleast_2d(self.p), np.atleast_2d(self.q), strict=True))
         if self.p.size <= EXACT:
             tables = [_exact(p, q) for p, q in rows]
@@ -92,20 +101,22 @@ class PairAccountant(StatedAccountant):
 
     @property
     def source(self) -> str:
-        """The theorem that a table's numbers rest on."""
+        """The theorem on dominating pairs."""
         return "Zhu, Dong and Wang 2022, Theorem 9 and Proposition 10 (dominating pairs)"
 
     @property
     def _outcomes(self) -> int:
+        """The number of outcomes of all tables."""
         return int(self.p.size)
 
 
 def _exact(p: FloatArray, q: FloatArray) -> Masses:
-    return normalised((Fraction(a), Fraction(b)) for a, b in zip(p.tolist(), q.tolist(), strict=True))
+    """The normalised masses of one pair of rows in exact arithmetic."""
+    return normalize_masses((Fraction(a), Fraction(b)) for a, b in zip(p.tolist(), q.tolist(), strict=True))
 
 
-def probabilities(**named: ArrayLike) -> FloatArray:
-    """Rows of probabilities, read-only: shape (outcomes,) or (rows, outcomes). Raises: ValueError."""
+def check_probabilities(**named: ArrayLike) -> FloatArray:
+    """Check rows of probabilities, shape (outcomes,) or (rows, outcomes), and return a copy. Raises ValueError."""
     ((name, _),) = named.items()
     result = real_array(**named).copy()
     if result.ndim not in (1, 2) or not result.size:
@@ -116,7 +127,7 @@ def probabilities(**named: ArrayLike) -> FloatArray:
     if (off := np.flatnonzero(~(np.abs(sums - 1.0) <= _TOLERANCE))).size:
         row = f" (row {int(off[0])})" if result.ndim == 2 else ""
         total = float(sums[off[0]])
-        advice = "add an outcome for what is missing" if total < 1.0 else "divide frequencies by their sum"
-        raise ValueError(f"{name}{row} must add up to one within {_TOLERANCE:g}, got {total:.12g}; {advice}")
+        advice = "add an outcome with the missing probability" if total < 1.0 else "divide frequencies by their sum"
+        raise ValueError(f"{name}{row} must sum to 1 within {_TOLERANCE:g}, got {total:.12g}; {advice}")
     result.flags.writeable = False
     return result

@@ -1,1 +1,1 @@
-"""What a mechanism costs that runs on a subsample."""
+"""Accounts of mechanisms that run on a random subsample of the records."""

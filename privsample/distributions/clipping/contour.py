@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.clipping.few import few_inside
+from privsample.distributions.clipping.few_interior import log_share_few_interior
 from privsample.distributions.clipping.kernels import NoiseKernel
 from privsample.distributions.clipping.records import ClippedRecord, ComplexArray, Tilted
 
@@ -18,9 +18,9 @@ _DEPTH = 42.0  # e^-42 is below rounding
 _SHIFTS = (1.5, 4.0, 8.0)  # in standard deviations: where Chernoff's bound of the period is tried
 _NEAR = 2.0  # standard deviations between a contour and a pole
 _TERMS = 1 << 20
-_PLENTY = 300  # terms from which it pays to look for a nearer end of the sum
+_PLENTY = 300  # number of terms above which the truncation frequency is refined
 _BLOCK = 1 << 12
-_TOLERANCE = 1e-6  # relative, of what is cut off where the records' density is few records' alone
+_TOLERANCE = 1e-6  # relative truncation error if terms of at most one inner record are separate
 _PROBES = 512
 _NEWTON = 60
 _ZERO = np.zeros(1)
@@ -58,14 +58,14 @@ def saddle_tilt(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[flo
         least, most = (tilt, most) if slope < 0 else (least, tilt)
         step = tilt - slope / curvature
         step = step if least < step < most else least / 2 + most / 2
-        if not least < step < most:  # no double lies between
+        if not least < step < most:  # there is no double between the ends
             break
         tilt, tilted = step, record.tilted(step)
     return tilt, tilted
 
 
 def saddle_log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
-    """The saddle-point approximation of log E G(S): cheap, and close wherever the sum is about normal."""
+    """The saddle-point approximation of log E G(S): fast, and accurate if the sum is approximately normal."""
     kernel, factor, direct = _reachable(record, n, kernel)
     if direct is not None:
         return direct
@@ -96,15 +96,15 @@ def log_likelihood(record: ClippedRecord, n: int, kernel: NoiseKernel) -> float:
         parts.append(residue + np.log1p(-min(share, 1 - 1e-16)))
         signs.append(1.0)
     if line.split:
-        parts.append(few_inside(record, tilted, n, kernel))
+        parts.append(log_share_few_interior(record, tilted, n, kernel))
         signs.append(1.0)
     return moved + float(special.logsumexp(parts, b=signs))
 
 
 def _reachable(record: ClippedRecord, n: int, kernel: NoiseKernel) -> tuple[NoiseKernel, float, float | None]:
-    """The kernel with each copy that the sum does not reach put where it just does, and the log of a factor (step 3).
+    """The kernel with copies beyond the reach of the sum moved to its end, and the log of a factor (step 3).
 
-    Where the sum reaches no copy at all, log E G(S) comes third: G is an exponential there.
+    If the sum reaches no copy, G is an exponential, and log E G(S) is the third value.
 
     G is log-Lipschitz with the slope `strip`, so what S beyond an end adds is, relative to E G(S), at most
     e^(strip deviation) E[e^(3 strip |S - mean|); S beyond it]: Chernoff's bound puts it below e^-42.
@@ -155,8 +155,8 @@ def _contour(record: ClippedRecord, n: int, kernel: NoiseKernel) -> Contour:
         terms = min(terms, period // 2)
     if not terms <= _TERMS:
         raise ValueError(
-            "the noise is too faint beside the bounds for so few records between them: the likelihood of the sum has "
-            "no smooth form; use .posterior(), which takes the released statistic for the true one, or more noise"
+            "the noise is too small relative to the bounds, and too few records lie between them: the quadrature of "
+            "the likelihood would need too many terms; use .posterior(), which ignores the noise, or more noise"
         )
     line = Contour(tilt, tilted, side, period, int(terms), split)
     return line._replace(tilted=record.tilted(tilt, cut))

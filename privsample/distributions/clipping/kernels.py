@@ -75,7 +75,7 @@ class NoiseKernel(Memo, ABC):
         return None
 
     def far_end(self, side: float) -> float:
-        """The copy from which the exponential of `residue` is left. Raises: ValueError, where there is none."""
+        """The copy beyond which G is the exponential of `residue`. Raises ValueError if there is no such copy."""
         raise ValueError(f"no pole on the side {side}")
 
     @property
@@ -121,7 +121,7 @@ class NormalKernel(NoiseKernel):
             terms = np.exp(-1j * np.outer(frequencies, sums - self.centre)) @ np.exp(logs - largest)
             return np.asarray(terms), largest + self._constant
         shift = variance * tilt * tilt / 2
-        images = (-1, 0, 1) if self.whole else (0,)  # e^(-2 pi i k centre) turns with each image
+        images = (-1, 0, 1) if self.whole else (0,)  # with the phase e^(-2 pi i k centre)
         parts = [
             np.exp(variance * (z + 2j * np.pi * k) ** 2 / 2 - shift - 2j * np.pi * k * self.centre) for k in images
         ]
@@ -215,7 +215,7 @@ class LaplaceKernel(NoiseKernel):
         return slope, float(self.log_value(np.array(low))) - slope * low
 
     def within(self, low: float, high: float) -> tuple[NoiseKernel, float]:
-        """Copies beyond an end, put there: log G of s between the ends changes by a constant."""
+        """Copies outside [low, high] are moved to the nearer end; log G between the ends changes by a constant."""
         moved = np.clip(self.observed, low, high)
         off = float(np.abs(self.observed - moved).sum()) / self.noise.spread
         return (self, 0.0) if off == 0.0 else (LaplaceKernel(observed=moved, noise=self.noise, whole=self.whole), -off)

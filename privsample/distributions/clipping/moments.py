@@ -44,7 +44,7 @@ def normal_moments(ops: Any, mean: Any, deviation: Any, low: Any, high: Any) -> 
     at_left, at_right = (ops.exp(-(z**2) / 2) / (2 * np.pi) ** 0.5 for z in (left, right))
     first = left * below + right * above + at_left - at_right
     second = left**2 * below + right**2 * above + 1 - below - above + left * at_left - right * at_right
-    spread = ops.maximum(second - first**2, 1e-12)  # beyond the bounds no digits are left
+    spread = ops.maximum(second - first**2, 1e-12)  # far outside the bounds the difference cancels completely
     return mean + deviation * first, deviation**2 * spread
 
 

@@ -12,7 +12,7 @@ from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
 from privsample.distributions.parametric.tabulated import TabulatedDistribution, tabulate
 
-_REACH = 60.0  # e^-60 of the prior may be left out
+_REACH = 60.0  # at most e^-60 of the prior mass is omitted
 
 
 def clipped_posterior(
@@ -44,7 +44,7 @@ def clipped_posterior(
     Raises
     ------
     ValueError
-        If the noise is too faint beside the bounds where hardly any record lies between them.
+        If the noise is small relative to the bounds, and hardly any record lies between them.
     TypeError
         If the noise is discrete, and the sum is not.
     """

@@ -16,10 +16,10 @@ from privsample._value import frozen_value
 
 ComplexArray = NDArray[np.complex128]
 
-_DEPTH = 60.0  # densities below e^-60 of the largest are left out
-_RULE = 64  # Gauss points a panel: they hold a peak of that depth to 1e-15
-_PHASE = 50.0  # radians of e^(itx) that one panel may turn through beside it
-_PANELS = 2  # beyond so many the closed form is used
+_DEPTH = 60.0  # densities below e^-60 of the largest are omitted
+_RULE = 64  # Gauss points in a panel: they integrate a peak of that depth to 1e-15
+_PHASE = 50.0  # largest phase of e^(itx) within one panel, in radians
+_PANELS = 2  # with more panels the closed form is used
 _SPAN = 12.0  # standard deviations of the density that count as its span
 
 
@@ -254,7 +254,7 @@ class ClippedPoisson(ClippedRecord):
         counts = np.arange(max(np.floor(centre - reach), 0.0), min(np.ceil(centre + reach), self.upper) + 1)
         logs = special.xlogy(counts, self.mean) - self.mean - special.gammaln(counts + 1)
         if counts[-1] == self.upper:
-            with np.errstate(divide="ignore"):  # at least the count itself, where the tail is below the least double
+            with np.errstate(divide="ignore"):  # if the tail probability underflows, the mass of `upper` alone is used
                 logs[-1] = max(np.log(special.gammainc(self.upper, self.mean)), logs[-1])
         logs = logs + tilt * counts
         largest = logs.max()

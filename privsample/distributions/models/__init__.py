@@ -1,1 +1,1 @@
-"""Models: from records to a statistic, from a statistic to a posterior."""
+"""Models: a likelihood with a conjugate prior, its sufficient statistic and its posterior."""

@@ -12,11 +12,11 @@ from privsample._checks import FloatArray
 from privsample._data import chunks
 from privsample._value import Memo, cached
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import RecordSensitivity, one_number
 from privsample.distributions.models.simulation import ONE_BY_ONE
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.parametric.conjugate import PosteriorDistribution
-from privsample.distributions.shifts import BetaShifts, Shift
+from privsample.distributions.posterior_shifts import BetaShifts, Shift
+from privsample.distributions.record_sensitivity import RecordSensitivity, scalar_sensitivity
 
 if TYPE_CHECKING:
     from privsample.distributions.models.noise_aware import NoiseAware
@@ -29,12 +29,12 @@ class Model(Memo, ABC):
     """A likelihood with its conjugate prior.
 
     The posterior of n records with statistic s = sum S(x_i) has the natural parameter `prior_weight` times that of the
-    prior, plus `data_weight` (s, n). Both weights are 1 for Bayes' rule. Source: Geumlek, Song and Chaudhuri 2017,
-    Algorithms 1-3.
+    prior, plus `data_weight` (s, n). Both weights are 1 for Bayes' rule. Source: Geumlek, Song and Chaudhuri 2017;
+    Geumlek 2020, Algorithms 1-3.
 
     A subclass is a frozen dataclass of its parameters, with keyword-only fields that compare by content. It must define
-    `domain`, `parameter` and `posterior`. Everything else has a default, which says what is lost with it: some hold
-    for all models of one bounded number, and others raise TypeError, so that nothing is assumed that was not said.
+    `domain`, `parameter` and `posterior`. All other members have defaults: some are correct for every model of one
+    bounded number, the others raise TypeError and name the member to define.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Model(Memo, ABC):
         is a tuple takes all numbers. All other fields are part of the likelihood.
     options : mapping of str to str
         The other fields that the command line takes, each with a line of help. Numbers, whole numbers, pairs of
-        numbers and flags are told apart by their annotations.
+        numbers and flags are distinguished by their annotations.
     records_are_codes : bool
         Whether records are codes 0, ..., K-1 of categories, which may have names, one for each number of the prior.
     description : str
@@ -123,7 +123,7 @@ class Model(Memo, ABC):
     @cached
     def record_sensitivity(self) -> RecordSensitivity:
         """The largest changes of the statistic by one replaced record; by default, those of one bounded number."""
-        return one_number(self.domain.high - self.domain.low, whole=self.domain.whole)
+        return scalar_sensitivity(self.domain.high - self.domain.low, whole=self.domain.whole)
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """Project a (noisy) statistic onto the range of statistics of n records.
@@ -261,7 +261,7 @@ class Model(Memo, ABC):
             By default: the model does not define this update.
         """
         del statistic, n
-        raise TypeError(f"{type(self).__name__} does not say how its prior takes records up: define absorb")
+        raise TypeError(f"{type(self).__name__} does not define absorb, which uses a posterior as the next prior")
 
     def with_public_data(self, data: Any) -> Self:
         """The model whose prior has been updated with public records, at no privacy cost.
@@ -312,7 +312,7 @@ class Model(Memo, ABC):
             By default: the posterior is available by MCMC only.
         """
         del n, noise, observed
-        raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs draws by MCMC: use .mcmc()")
+        raise TypeError(f"the noise-aware posterior of {type(self).__name__} needs MCMC: use .mcmc()")
 
     # Simulated records
 
@@ -339,7 +339,7 @@ class Model(Memo, ABC):
             By default: the model does not define a simulation.
         """
         del theta, n, rng
-        raise TypeError(f"{type(self).__name__} does not say how its records are simulated: define simulate")
+        raise TypeError(f"{type(self).__name__} does not define simulate, which draws records from the model")
 
     def simulate_statistic(
         self, theta: FloatArray, n: int, rng: np.random.Generator, *, one_by_one: int = ONE_BY_ONE
@@ -380,7 +380,7 @@ class Model(Memo, ABC):
 
     @property
     def extreme_records(self) -> tuple[Records, ...]:
-        """Records whose neighbouring posteriors differ most, or nearly so: (record of all others, x, x').
+        """Records with (almost) the most different neighbouring posteriors: (record of all others, x, x').
 
         By default, x and x' are the bounds of the domain, and all other records equal either bound. Raises TypeError if
         the statistic is not one number.
@@ -432,12 +432,12 @@ class Model(Memo, ABC):
     def exact_neighbours(self) -> BetaShifts | None:
         """All pairs of neighbouring posteriors, if they form exactly one family; None by default.
 
-        Pairs in `neighbouring_posteriors` dominate all others; these pairs are all there are, so that they can also be
-        restricted to public bounds.
+        The pairs in `neighbouring_posteriors` dominate all others. The pairs here are exactly the neighbouring
+        posteriors, so that they also give the account of a posterior that is truncated to public bounds.
         """
         return None
 
-    # A posterior at a temperature, its parameter inside public bounds
+    # Tempered posterior with the parameter truncated to public bounds
 
     def check_truncation(self, truncation: object) -> Truncation:
         """Check public bounds on the parameter.
@@ -526,4 +526,4 @@ class Model(Memo, ABC):
             By default: the records are not categories.
         """
         del first, second
-        raise TypeError(f"records of {type(self).__name__} are of no categories")
+        raise TypeError(f"records of {type(self).__name__} are not categories")

@@ -16,7 +16,7 @@ from privsample.distributions.models.truncation import LogRatio, Truncation, log
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Beta
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import BetaShifts
+from privsample.distributions.posterior_shifts import BetaShifts
 
 
 @frozen_value
@@ -86,8 +86,8 @@ class BetaBernoulli(Model):
         """The posterior as a mixture over the hidden count. Raises TypeError for fractional records."""
         if self.fractional:
             raise TypeError(
-                "fractional records have no likelihood to be aware of: use .posterior(), which takes the released sum "
-                "for the true one"
+                "fractional records have no likelihood, so there is no noise-aware posterior: use .posterior(), which "
+                "ignores the noise"
             )
         return NoiseAware(*noisy_count_posterior(self.alpha, self.beta, n, noise, observed))
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, positive
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import ONE_HOT, RecordSensitivity
 from privsample.distributions.models.base import Model, Records
 from privsample.distributions.models.beta_bernoulli import BetaBernoulli
 from privsample.distributions.models.mixtures import TwoCategoryDistribution
@@ -20,7 +19,8 @@ from privsample.distributions.models.truncation import LogRatio, Truncation, log
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Dirichlet
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import BetaShift, BetaShifts, Shift
+from privsample.distributions.posterior_shifts import BetaShift, BetaShifts, Shift
+from privsample.distributions.record_sensitivity import ONE_HOT, RecordSensitivity
 
 
 @frozen_value
@@ -77,7 +77,7 @@ class DirichletCategorical(Model):
 
     def feasible(self, statistic: FloatArray, n: int) -> FloatArray:
         """The Euclidean projection onto the nonnegative vectors that sum to n."""
-        with np.errstate(over="ignore"):  # n would not count beside very large entries: only their differences matter
+        with np.errstate(over="ignore"):  # beside very large entries n is lost to rounding: only differences matter
             statistic = np.maximum(statistic - statistic.max(), -float(n))
         falling = -np.sort(-statistic)
         surplus = (np.cumsum(falling) - n) / np.arange(1, len(falling) + 1)
@@ -97,7 +97,7 @@ class DirichletCategorical(Model):
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Dirichlet:
         """The posterior Dirichlet(w alpha + r counts)."""
-        del n  # the counts say it
+        del n  # n is the sum of the counts
         return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
 
     def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
@@ -107,10 +107,8 @@ class DirichletCategorical(Model):
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """The posterior of two categories, as a mixture over the hidden count. Raises TypeError for more."""
         if len(self.alpha) > 2:
-            raise TypeError(
-                f"the noise-aware posterior of {len(self.alpha)} categories needs draws by MCMC: use .mcmc()"
-            )
-        seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two looks at the first count
+            raise TypeError(f"the noise-aware posterior of {len(self.alpha)} categories needs MCMC: use .mcmc()")
+        seen = np.concatenate([observed[..., 0], n - observed[..., 1]])  # two noisy observations of the first count
         first, second = self.alpha
         distribution, method = noisy_count_posterior(first, second, n, noise, seen)
         return NoiseAware(TwoCategoryDistribution(share=distribution), method)

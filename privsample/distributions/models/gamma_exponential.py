@@ -17,7 +17,7 @@ from privsample.distributions.models.simulation import ONE_BY_ONE, normal_sum
 from privsample.distributions.models.truncation import LogRatio, Truncation, interval_truncation
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
-from privsample.distributions.shifts import GammaRateShift
+from privsample.distributions.posterior_shifts import GammaRateShift
 
 
 @frozen_value

@@ -18,7 +18,7 @@ from privsample.distributions.models.truncation import LogRatio, Truncation, int
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Gamma
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import GammaShapeShift
+from privsample.distributions.posterior_shifts import GammaShapeShift
 
 
 @frozen_value

@@ -11,7 +11,7 @@ from scipy import linalg, special
 from privsample._checks import FloatArray
 from privsample._entropy import draw_with_entropy_check
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.models.shells import RejectionEnvelope
+from privsample.distributions.models.rejection_envelope import RejectionEnvelope
 
 _CELLS = 1 << 21  # records times proposals held at once
 _STEPS = 100

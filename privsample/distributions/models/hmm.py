@@ -167,7 +167,7 @@ class CategoricalHMM:
 
 
 def _move(moves: FloatArray, before: int, state: int, after: int, amount: float) -> None:
-    """Count the two transitions through one step, or take them away."""
+    """Add the two transitions through one step to the counts, or subtract them."""
     if before >= 0:
         moves[before, state] += amount
     if after >= 0:
@@ -183,8 +183,8 @@ def _log_dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     return logs - special.logsumexp(logs, axis=1, keepdims=True)
 
 
-def onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
-    """The nearest rows, (rows, K), that are not negative and add up to `totals`, (rows,): projection on a simplex.
+def project_onto_counts(rows: FloatArray, totals: FloatArray) -> FloatArray:
+    """The nearest rows, (rows, K), that are nonnegative with sums `totals`, (rows,): projection onto a simplex.
 
     Source: Held, Wolfe and Crowder 1974.
     """

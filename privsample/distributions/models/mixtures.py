@@ -12,7 +12,7 @@ from privsample.distributions.parametric.conjugate import PosteriorDistribution
 
 _BLOCK = 1 << 20  # entries of one table of densities
 _STEPS = 100
-_SMALLEST = -50.0  # log of the share, of the largest weight's, below which a component is left out
+_SMALLEST = -50.0  # log of the ratio to the largest weight below which a component is omitted
 
 
 class Family(NamedTuple):

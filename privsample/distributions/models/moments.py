@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, finite, interval, positive
 from privsample._value import Memo, cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.models.base import Model
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.record_sensitivity import RecordSensitivity
 
-_SQUARE = 1.5  # up to 1.665 squares cost nothing beside sums, with Gaussian noise
+_SQUARE = 1.5  # factor of the squares; up to 1.665 the L2 sensitivity is that of the sums alone
 _TANGENTS = 8
 T = TypeVar("T", bound=np.generic)
 
@@ -28,8 +28,8 @@ def read_only(array: NDArray[T]) -> NDArray[T]:
 class Moments(Memo):
     """First and second moments of d columns, each scaled from its bounds to [-radius, radius].
 
-    With v = (1, s) for a scaled row s, the statistic sums v_i v_j over all i <= j but (0, 0), in this order: row by row
-    of the upper triangle. Squares are multiplied by `square`.
+    With v = (1, s) for a scaled row s, the statistic sums v_i v_j over all i <= j except (0, 0), row by row of the
+    upper triangle. Squares are multiplied by `square`.
     """
 
     bounds: tuple[tuple[float, float], ...]
@@ -86,7 +86,7 @@ class Moments(Memo):
         return whole
 
     def own_gram(self, statistic: FloatArray, n: float) -> FloatArray:
-        """The matrix of sums of products of 1 and the columns in their own units; 1 is the last column but one."""
+        """Sums of products of the columns in their own units and the constant 1, which is the second-to-last column."""
         width = len(self.bounds)
         to_own = np.zeros((width + 1, width + 1))
         rows = [*range(width - 1), width]
@@ -111,7 +111,7 @@ def conjugate(
 ) -> NormalInverseGamma:
     """The conjugate update for a target, the last column, with a linear mean in the other columns.
 
-    `gram` holds the sums of products of all columns, shape (k + 1, k + 1); the last column but one is constant.
+    `gram` holds the sums of products of all columns, shape (k + 1, k + 1); the second-to-last column is constant.
     """
     design, cross, square = data_weight * gram[:-1, :-1], data_weight * gram[:-1, -1], data_weight * gram[-1, -1]
     start, own = np.array(prior.location), prior_weight * prior.precision

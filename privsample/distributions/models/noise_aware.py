@@ -1,4 +1,4 @@
-"""Posteriors given a noisy statistic: the hidden exact statistic is summed or integrated out.
+"""Posteriors given a noisy statistic: the latent exact statistic is summed or integrated out.
 
 A count of two categories: Bernstein and Sheldon 2018, section 2; docs/notes/statistics.md. A sum of clipped records:
 docs/notes/clipping.md.
@@ -36,7 +36,7 @@ class HiddenCounts(NamedTuple):
     lost: float
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The description for the method."""
         return f"{len(self.values)} values of the hidden count; at most {self.lost:.1g} of the posterior left out"
 
@@ -48,7 +48,7 @@ def hidden_counts(
     noise: Noise,
     observed: FloatArray,
 ) -> HiddenCounts:
-    """The counts in {0, ..., most} with posterior mass of all but 1e-13.
+    """A range of counts in {0, ..., most} with posterior mass of at least 1 - 1e-13.
 
     `log_mass` is the prior log probability of one count, `steps` its increment from each count to the next. The bound
     on the omitted mass is certified: outside the range the noise masses decrease, and all prior masses sum to one.
@@ -61,8 +61,8 @@ def hidden_counts(
         low, high = max(np.floor(centre[0] - reach), 0.0), min(np.ceil(centre[1] + reach), most)
         if not high - low < LARGEST:
             raise ValueError(
-                f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which takes the released "
-                "statistic for the true one, or .mcmc(), with a central limit"
+                f"the noise leaves more than {LARGEST} counts possible: use .posterior(), which ignores the noise, or "
+                ".mcmc(), which uses a normal approximation"
             )
         values = np.arange(low, high + 1)
         start = log_mass(low)
@@ -95,7 +95,7 @@ def noisy_count_posterior(
     found = hidden_counts(log_mass, steps, n, noise, observed)
     s = found.values
     distribution = ConjugateMixture(family="Beta", first=a + s, second=b + n - s, log_weights=found.log_weights)
-    return distribution, f"exact, a mixture over {found.words}"
+    return distribution, f"exact, a mixture over {found.description}"
 
 
 def noisy_sum_posterior(

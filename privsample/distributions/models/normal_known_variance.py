@@ -18,7 +18,7 @@ from privsample.distributions.models.truncation import LogRatio
 from privsample.distributions.noise import Noise
 from privsample.distributions.parametric.conjugate import Normal
 from privsample.distributions.parametric.truncated import temper
-from privsample.distributions.shifts import NormalShift
+from privsample.distributions.posterior_shifts import NormalShift
 
 
 @frozen_value

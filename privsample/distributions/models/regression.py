@@ -8,9 +8,9 @@ from privsample._checks import FloatArray, interval, listed, nonnegative_integer
 from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
-from privsample.distributions.geometry import RecordSensitivity
 from privsample.distributions.models.moments import MomentModel, Moments, conjugate
 from privsample.distributions.models.normal_inverse_gamma import NormalInverseGamma
+from privsample.distributions.record_sensitivity import RecordSensitivity
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
 
@@ -130,7 +130,7 @@ class LinearRegression(MomentModel):
 
     def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
         """Count the numbers that the public rule changes, by reason, and the records; for the curator only."""
-        del domain  # each column has its own
+        del domain  # each column has its own domain
         total: dict[str, int] = {}
         rows = self.records(data)
         for own, column in zip(self.moments.domains, rows.T, strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 
 from privsample._checks import FloatArray
 
-ONE_BY_ONE = 20_000  # records up to which sums are made of records that are simulated one by one
+ONE_BY_ONE = 20_000  # largest number of records that are simulated one by one
 
 
 def normal_sum(mean: Any, variance: Any, n: int, bounds: tuple[float, float], rng: np.random.Generator) -> FloatArray:

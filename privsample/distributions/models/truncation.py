@@ -7,7 +7,7 @@ import numpy as np
 from privsample._checks import interval, number
 
 Truncation = float | tuple[float, float]
-_NARROWEST = 1e-9  # what is left beside a share must be known to more digits than rounding takes
+_NARROWEST = 1e-9  # the remaining share must have more correct digits than rounding removes
 
 
 class LogRatio(NamedTuple):
@@ -47,7 +47,7 @@ def share_truncation(truncation: object, categories: int) -> float:
 
 
 def share_bounds(least: float, categories: int) -> tuple[float, float]:
-    """The smallest and the largest proportion; the largest is rounded down, so that the others fit beside it."""
+    """The smallest and the largest proportion; the largest is rounded down, so that all proportions can add up to 1."""
     rest = (categories - 1) * least
     high = 1.0 - rest
     return least, high if 1.0 - high >= rest else float(np.nextafter(high, 0.0))

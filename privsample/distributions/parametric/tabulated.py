@@ -39,7 +39,7 @@ class TabulatedDistribution(Memo, PosteriorDistribution):
     edges : array of shape (panels + 1,)
         Ascending ends of the panels: of the number itself or, with `positive`, of its logarithm.
     log_values : array of shape (panels, 13)
-        Log density of what the edges speak of, at the Chebyshev points of each panel, ends included.
+        Log density of the number or of its logarithm, as for `edges`, at the Chebyshev points of each panel, with ends.
     positive : bool
         Whether the edges are logarithms.
     """

@@ -16,7 +16,7 @@ from privsample._value import frozen_value, set_fields
 from privsample.distributions.parametric.conjugate import Beta, Dirichlet, Gamma, Normal, PosteriorDistribution
 from privsample.distributions.parametric.rejection import sample_log_concave, sample_truncated_dirichlet
 
-_WIDEST = 1e30  # beyond 1/eps^2 shares vary by less than a float shows, and no draw would be kept
+_WIDEST = 1e30  # beyond 1/eps^2 the shares vary by less than the float spacing, and no draw would be accepted
 Number = TypeVar("Number", float, FloatArray)
 
 

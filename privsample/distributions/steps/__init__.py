@@ -1,1 +1,1 @@
-"""What happens to a value afterwards: kernels, maps, diffusions, steps of descent."""
+"""Markov kernels, Lipschitz maps, diffusions and gradient steps, which act on a statistic or a release."""

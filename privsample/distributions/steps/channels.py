@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 
 IntArray = NDArray[np.int64]
-UNIT = 2.0**-53  # what a uniform double of numpy is a multiple of
+UNIT = 2.0**-53  # uniform doubles of NumPy are multiples of it
 _BLOCK = 1 << 14
 
 
-def whole_units(matrices: FloatArray) -> FloatArray:
+def round_to_units(matrices: FloatArray) -> FloatArray:
     """Round matrices (..., d, d) to multiples of 2^-53, off-diagonal entries down, with row sums of exactly one.
 
     Sums of such numbers below one are exact in doubles, in any order, and a uniform double of NumPy falls below one of
@@ -28,7 +28,7 @@ def whole_units(matrices: FloatArray) -> FloatArray:
     return away
 
 
-def written_exactly(matrices: FloatArray) -> bool:
+def is_multiple_of_unit(matrices: FloatArray) -> bool:
     """True if all entries are nonnegative multiples of 2^-53 and every row sums to exactly one."""
     units = matrices / UNIT
     whole = bool(np.all((units >= 0.0) & (units <= 1.0 / UNIT) & (units == np.rint(units))))

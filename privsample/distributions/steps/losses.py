@@ -147,7 +147,7 @@ class ConvexLoss(ABC):
         return min(largest + _LOST, 1.0)  # rounded up: a million steps raise it to the power two million
 
 
-def _furthest(reach: float, constant: Real, slope: Real) -> FloatArray:
+def _largest_scaled_distance(reach: float, constant: Real, slope: Real) -> FloatArray:
     """Largest |c z - c' z'| over |z|, |z'| <= reach and 0 <= c <= constant + slope e.z/reach, |e| = 1.
 
     The maximum of 2 reach cos a (constant + slope sin a), where slope cos 2a = constant sin a: docs/notes/sgd.md.
@@ -217,7 +217,7 @@ class LogisticLoss(ConvexLoss):
         height, slope = special.expit(u), special.expit(u) * special.expit(-u)
         constant = height - u * slope + _RAISED
         above = constant - k * slope >= special.expit(-k) + _RAISED / 2  # sigma is convex on [-k, 0]
-        found = _furthest(self.reach, constant[above], k * slope[above])
+        found = _largest_scaled_distance(self.reach, constant[above], k * slope[above])
         return float(min(found.min(initial=np.inf), 2.0 * self.reach))
 
     @property
@@ -286,7 +286,7 @@ class SquaredLoss(ConvexLoss):
 
         Exact for two or more coefficients and no intercept, otherwise an upper bound (docs/notes/sgd.md, section 1).
         """
-        return float(_furthest(self.reach, self.target, self.reach * self.radius))
+        return float(_largest_scaled_distance(self.reach, self.target, self.reach * self.radius))
 
     @property
     def smoothness(self) -> float:

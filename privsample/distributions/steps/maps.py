@@ -159,7 +159,7 @@ class Ball(LipschitzMap):
     def __call__(self, x: FloatArray) -> FloatArray:
         """The projections of vectors, along the last axis."""
         centre = np.asarray(self.centre)
-        if centre.ndim and x.shape[-1:] != centre.shape:  # broadcasting would stretch
+        if centre.ndim and x.shape[-1:] != centre.shape:  # NumPy would broadcast vectors of another length
             raise ValueError(f"centre has shape {centre.shape}, the vectors {x.shape[-1:]}")
         away = x - centre
         largest = np.maximum(np.abs(away).max(axis=-1, keepdims=True), self.radius)

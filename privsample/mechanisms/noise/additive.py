@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import FloatArray, check_memory, listed, positive, positive_integer
-from privsample._data import as_float, type_in_words
+from privsample._data import as_float, readable_dtype
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.noise.additive import GaussianAccountant, LaplaceAccountant
@@ -21,7 +21,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
-from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
+from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.relations import AddRemove, Relation
 
@@ -72,7 +72,7 @@ class AdditiveNoise(Mechanism):
         return (
             Neighbours(
                 account=one.accountant,
-                words=moved_words(shift),
+                descriptions=describe_moved_statistic(shift),
                 datasets=moved_statistic(self.shape, shift),
                 draw=one._many_draws(one),
                 loss=lambda noisy: loss(noisy[:, :1]),
@@ -93,7 +93,7 @@ class AdditiveNoise(Mechanism):
         if statistic.dtype.kind == "O":
             statistic = np.array([as_float(item) for item in statistic.ravel()]).reshape(statistic.shape)
         if statistic.dtype.kind not in "biuf":
-            raise SchemaError(f"the statistic must be an array of real numbers, got {type_in_words(statistic.dtype)}")
+            raise SchemaError(f"the statistic must be an array of real numbers, got {readable_dtype(statistic.dtype)}")
         if statistic.shape != self.shape:
             raise SchemaError(f"the statistic must have shape {self.shape}, got {statistic.shape}")
         hidden = data.mask if isinstance(data, np.ma.MaskedArray) else False
@@ -139,7 +139,7 @@ class GaussianMechanism(AdditiveNoise):
 
     Notes
     -----
-    Balle and Wang 2018, Theorem 8 (analytic Gaussian mechanism). Kind: exact.
+    Balle and Wang 2018 (analytic Gaussian mechanism). Kind: exact.
 
     Examples
     --------
@@ -159,9 +159,7 @@ class GaussianMechanism(AdditiveNoise):
     free_parameters = (
         FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),
     )
-    command = CommandLine(
-        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L2"}
-    )
+    command = CommandLine(data=("statistic",), help={"sensitivity": "the L2 sensitivity of the statistic"})
 
     def __post_init__(self) -> None:
         _normalize(self)
@@ -181,7 +179,7 @@ class GaussianMechanism(AdditiveNoise):
     def description(self) -> str:
         """The standard deviation of the noise and the sensitivity, in one sentence."""
         return (
-            f"Normal noise of standard deviation {self.noise_std:.4g} was added to a statistic that one record moves "
+            f"Normal noise of standard deviation {self.noise_std:.4g} was added to a statistic that one record changes "
             f"by at most {self.sensitivity:g}."
         )
 
@@ -228,7 +226,7 @@ class LaplaceMechanism(AdditiveNoise):
 
     Notes
     -----
-    Dwork, McSherry, Nissim and Smith 2006; Mironov 2017, Proposition 6 (Rényi divergences).
+    Dwork, McSherry, Nissim and Smith 2006; Mironov 2017 (Rényi divergences).
     Kind: exact for one entry, upper bound for several.
 
     Examples
@@ -247,9 +245,7 @@ class LaplaceMechanism(AdditiveNoise):
     shape: tuple[int, ...] = ()
     draws: int = 1
     free_parameters = (FreeParameter(name="scale", direction="smallest", value=_scaled_by_sensitivity, advice=_ADVICE),)
-    command = CommandLine(
-        data=("statistic",), help={"sensitivity": "the most that one neighbour moves the statistic in L1"}
-    )
+    command = CommandLine(data=("statistic",), help={"sensitivity": "the L1 sensitivity of the statistic"})
 
     def __post_init__(self) -> None:
         _normalize(self)
@@ -269,7 +265,7 @@ class LaplaceMechanism(AdditiveNoise):
     def description(self) -> str:
         """The scale of the noise and the sensitivity, in one sentence."""
         return (
-            f"Laplace noise of scale {self.scale:.4g} was added to a statistic that one record moves "
+            f"Laplace noise of scale {self.scale:.4g} was added to a statistic that one record changes "
             f"by at most {self.sensitivity:g}."
         )
 

@@ -9,7 +9,7 @@ from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
 from privsample.distributions.models.moments import MomentModel
 from privsample.distributions.noise import Noise
-from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, others_beside
+from privsample.mechanisms.neighbours import Dataset, Draw, Loss, Neighbours, records_outside_group
 
 
 def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
@@ -22,7 +22,7 @@ def shifted_loss(noise: Noise, first: ArrayLike, second: ArrayLike) -> Loss:
 
 
 def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Dataset]:
-    """A statistic of 0, and one whose first coordinate is `shift`; all other entries are 0."""
+    """A statistic of zeros, and one whose first coordinate is `shift` and whose other coordinates are 0."""
 
     def dataset(first: float) -> Dataset:
         def build() -> FloatArray:
@@ -35,7 +35,7 @@ def moved_statistic(shape: tuple[int, ...], shift: float) -> tuple[Dataset, Data
     return dataset(0.0), dataset(shift)
 
 
-def moved_words(shift: float) -> tuple[str, str]:
+def describe_moved_statistic(shift: float) -> tuple[str, str]:
     """Descriptions of the two statistics."""
     return "a statistic of 0", f"a statistic of {shift:g}"
 
@@ -56,7 +56,7 @@ def moment_neighbours(
     moments are r d (1 + u) + r^2 d ((d - 1) / 2 + square) (1 - u^2) apart in L1, which is largest at u = 1 / (r (d - 1
     + 2 square)). The common records do not change the loss.
     """
-    moments, rest = model.moments, others_beside(group, n)
+    moments, rest = model.moments, records_outside_group(group, n)
     low, high = np.array(moments.bounds).T
     between = 1.0 / (moments.radius * (len(low) - 1 + 2 * moments.square))
 
@@ -76,14 +76,14 @@ def moment_neighbours(
 
         return build
 
-    def words(height: float) -> str:
+    def describe(height: float) -> str:
         at = {1.0: "at the upper bounds", -1.0: "at the lower"}.get(height, f"at {(1 + height) / 2:.3g} of the way up")
         return f"{group:,} of {n:,} records {at}"
 
     return tuple(
         Neighbours(
             account=account,
-            words=(words(1.0), words(other)),
+            descriptions=(describe(1.0), describe(other)),
             datasets=(dataset(1.0), dataset(other)),
             draw=draw,
             loss=shifted_loss(noise, total(1.0), total(other)),

@@ -162,7 +162,7 @@ class NoisyStatistics(ConjugateMechanism):
         """The noise distribution, its scale and the number of records, in one sentence."""
         return (
             f"Random noise ({self.noise}, scale {self.scale:.4g}) was added to the one summary of {self.n:,} records "
-            f"from which {self._label} is inferred; whatever is inferred from it costs nothing more."
+            f"from which {self._label} is inferred; all inference from it has no further privacy cost."
         )
 
     @property
@@ -347,7 +347,7 @@ class PrivateStatistics:
             If the model needs MCMC; use `mcmc`.
         ValueError
             If the model differs from the curator's in more than its prior, or the noise is so small that the likelihood
-            has no smooth form.
+            cannot be computed.
         """
         return self._aware(model).distribution
 
@@ -384,7 +384,7 @@ class PrivateStatistics:
         """
         source, size = generator(rng), positive_integer(draws=draws)
         check_memory(size * self.model.empty.size, lower="draws")
-        method = "plug-in: the noise, and that records were clipped, were left out of account"
+        method = "plug-in: the noise and the clipping of records are ignored"
         distribution, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: distribution.sample(size, source)}
         return PosteriorDraws(draws=drawn, account=self.account, method=method)
@@ -416,7 +416,7 @@ class PrivateStatistics:
         Returns
         -------
         PosteriorDraws
-            The draws of all chains, one chain after the other. `method` says what is exact, and gives the diagnostics.
+            The draws of all chains, one chain after the other. `method` states what is exact, and the diagnostics.
 
         Raises
         ------

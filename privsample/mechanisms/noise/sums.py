@@ -36,9 +36,9 @@ from privsample.mechanisms.neighbours import (
     Draw,
     Neighbours,
     copies,
-    others_beside,
+    describe_records,
     public_size,
-    record_words,
+    records_outside_group,
 )
 from privsample.mechanisms.noise.neighbours import shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
@@ -127,20 +127,20 @@ class NoisySum(Mechanism):
         size, (common, first, second) = public_size(self.relation), self._extremes
         if size is None:
             datasets: tuple[Dataset, Dataset] = (lambda: copies(first, group), lambda: copies(first, 0))
-            words, totals = (record_words(group, first), "no records"), (group * first, 0 * first)
+            words, totals = (describe_records(group, first), "no records"), (group * first, 0 * first)
         else:
-            rest = others_beside(group, size)
+            rest = records_outside_group(group, size)
             datasets = (
                 lambda: np.concatenate([copies(common, rest), copies(first, group)]),
                 lambda: np.concatenate([copies(common, rest), copies(second, group)]),
             )
-            others = f"{record_words(rest, common)} and "
-            words = (others + record_words(group, first), others + record_words(group, second))
+            others = f"{describe_records(rest, common)} and "
+            words = (others + describe_records(group, first), others + describe_records(group, second))
             totals = (rest * common + group * first, rest * common + group * second)
         return (
             Neighbours(
                 account=one.accountant,
-                words=words,
+                descriptions=words,
                 datasets=datasets,
                 draw=one._many_draws(one),
                 loss=shifted_loss(self._noise_distribution, *totals),
@@ -267,7 +267,7 @@ class GaussianSum(ColumnSum):
 
     Notes
     -----
-    Balle and Wang 2018, Theorem 8. Kind: exact. The account assumes IDEAL_REALS.
+    Balle and Wang 2018. Kind: exact. The account assumes IDEAL_REALS.
 
     Examples
     --------
@@ -397,7 +397,7 @@ class ClippedSum(NoisySum):
     noise_std : float
         Standard deviation of the noise on each entry, finite and > 0, in the unit of the rows.
     width : int
-        How many numbers a row has, >= 1.
+        Number of entries of a row, >= 1.
     relation : Relation, default AddRemove()
         The neighbouring relation: `AddRemove()`, or `ReplaceOne(n=...)` for a public number of records n.
     draws : int, default 1
@@ -410,7 +410,7 @@ class ClippedSum(NoisySum):
 
     Notes
     -----
-    Abadi et al. 2016, Algorithm 1 (one step). Kind: exact. The account assumes IDEAL_REALS.
+    Abadi et al. 2016 (one step of DP-SGD). Kind: exact. The account assumes IDEAL_REALS.
 
     Examples
     --------
@@ -428,7 +428,7 @@ class ClippedSum(NoisySum):
     relation: Relation = AddRemove()
     draws: int = 1
     free_parameters = (FreeParameter(name="noise_std", direction="smallest", value=_scaled_by_row, advice=_ADVICE),)
-    command = CommandLine(data=("rows",), help={"width": "how many numbers a row has"})
+    command = CommandLine(data=("rows",), help={"width": "the number of entries of a row"})
 
     def __post_init__(self) -> None:
         set_fields(self, norm=positive(norm=self.norm), noise_std=positive(noise_std=self.noise_std))

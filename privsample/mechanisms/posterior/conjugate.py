@@ -1,4 +1,4 @@
-"""Draws from a conjugate posterior with down-weighted data or a strengthened prior."""
+"""Draws from a conjugate posterior, if required with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -31,11 +31,11 @@ from privsample.distributions.models.normal_known_variance import NormalKnownVar
 from privsample.distributions.parametric.conjugate import Beta, PosteriorDistribution
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
-from privsample.mechanisms.base import Draws, Mechanism, class_in_words
+from privsample.mechanisms.base import Draws, Mechanism, readable_class_name
 from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
-from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
+from privsample.mechanisms.neighbours import Draw, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
 
@@ -82,7 +82,7 @@ class ConjugateMechanism(Mechanism):
     @property
     def title(self) -> str:
         """The class name with spaces and the description of the parameter."""
-        return f"{class_in_words(type(self))} of {self._label}"
+        return f"{readable_class_name(type(self))} of {self._label}"
 
     @property
     def quantity(self) -> str:
@@ -100,7 +100,7 @@ class ConjugateMechanism(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
-        return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.words}", facts=facts)
+        return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.description}", facts=facts)
 
     def extreme_records(self) -> FloatArray:
         """The extreme records of the model, in the unit of the column."""
@@ -110,7 +110,7 @@ class ConjugateMechanism(Mechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """The records of the model that lead to the most different statistics or posteriors."""
         group = positive_integer(group=group)
-        others_beside(group, self.n)
+        records_outside_group(group, self.n)
         return tuple(self._pair(records, group, self._log_density) for records in self.model.extreme_records)
 
     def _pair(
@@ -161,7 +161,7 @@ class ConjugateMechanism(Mechanism):
 class PosteriorMechanism(ConjugateMechanism):
     """Base class: independent exact draws from the posterior of n records with data weight r and prior weight w.
 
-    One implementation serves Algorithms 1 to 3 of Geumlek, Song and Chaudhuri 2017.
+    It implements Algorithms 1 to 3 of Geumlek 2020 (Geumlek, Song and Chaudhuri 2017).
     """
 
     __slots__ = ()
@@ -169,7 +169,7 @@ class PosteriorMechanism(ConjugateMechanism):
     @property
     @abstractmethod
     def _weights(self) -> tuple[float, float]:
-        """The pair (data weight r, prior weight w)."""
+        """The data weight r and the prior weight w."""
 
     @cached
     def accountant(self) -> Accountant:
@@ -188,7 +188,9 @@ class PosteriorMechanism(ConjugateMechanism):
     def _belief(self) -> str:
         match self._weights:
             case (weight, 1.0):
-                return f"a belief about {self._label} in which every record counts {100 * weight:.3g} % of a full one"
+                return (
+                    f"a belief about {self._label} in which every record counts {100 * weight:.3g} % of its full weight"
+                )
             case (1.0, weight):
                 return f"a belief about {self._label} in which the prior counts {weight:.3g} times as much as usual"
         return f"a weakened belief about {self._label}"
@@ -239,8 +241,8 @@ class DirectPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 1. Kind: exact for the Rényi curve. The privacy curve is exact, or
-    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+    Geumlek, Song and Chaudhuri 2017; Geumlek 2020 (thesis), Algorithm 1 and Theorem 10. Kind: exact for the Rényi
+    curve. The privacy curve is exact, or certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
@@ -281,7 +283,7 @@ class DirectPosterior(PosteriorMechanism):
 
     @property
     def _belief(self) -> str:
-        return f"what one should believe about {self._label} (the posterior)"
+        return f"the posterior belief about {self._label}"
 
 
 @frozen_value
@@ -312,8 +314,8 @@ class DiffusedPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 2. Kind: exact for the Rényi curve. The privacy curve is exact, or
-    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+    Geumlek, Song and Chaudhuri 2017; Geumlek 2020 (thesis), Algorithm 2 and Theorem 10. Kind: exact for the Rényi
+    curve. The privacy curve is exact, or certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
@@ -390,8 +392,8 @@ class ConcentratedPosterior(PosteriorMechanism):
 
     Notes
     -----
-    Geumlek, Song and Chaudhuri 2017, Algorithm 3. Kind: exact for the Rényi curve. The privacy curve is exact, or
-    certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
+    Geumlek, Song and Chaudhuri 2017; Geumlek 2020 (thesis), Algorithm 3 and Theorem 10. Kind: exact for the Rényi
+    curve. The privacy curve is exact, or certified to lie at most a relative 1e-9 above the exact one (Beta-Bernoulli).
 
     Examples
     --------
@@ -420,7 +422,7 @@ class ConcentratedPosterior(PosteriorMechanism):
         """Mutants in which the prior counts less than stated."""
         bernoulli = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_weight=2)
         exponential = cls(model=GammaExponential.example(), n=20, prior_weight=2)
-        bug = "the prior counts less than it is said to"
+        bug = "the prior counts less than stated"
         return (
             Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_weight=1.0, bug=bug),
             Example.with_wrong_fields("exponential-posterior", exponential, prior_weight=1.0, bug=TOO_MUCH_WEIGHT),
@@ -496,7 +498,7 @@ class BetaQuery(PosteriorMechanism):
             "beta": Argument(
                 name="model",
                 choices={"beta-bernoulli": None},
-                help="beta-bernoulli, which the query brings; leave it out",
+                help="beta-bernoulli, the only model of this query; may be left out",
                 required=False,
             ),
         },

@@ -19,7 +19,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.gibbs import histograms_account, sweeps_account
 from privsample.distributions.domains import Domain
-from privsample.distributions.models.hmm import CategoricalHMM, Chain, onto_counts
+from privsample.distributions.models.hmm import CategoricalHMM, Chain, project_onto_counts
 from privsample.distributions.noise import LARGEST_DISCRETE, Noise, noise_distribution
 from privsample.distributions.rows import table
 from privsample.errors import SchemaError
@@ -28,7 +28,7 @@ from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
-from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
+from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.release import Release
 
@@ -126,15 +126,15 @@ class PrivateGibbsHMM(Mechanism):
     command = CommandLine(
         data=("rows",),
         help={
-            "states": "how many hidden states there are",
-            "categories": "how many categories each feature has, e.g. 2,3",
-            "entries": "how many records each time step holds, e.g. 10,0,12",
-            "scale": "the spread of the noise on the histograms; or give --temperature",
+            "states": "the number of hidden states",
+            "categories": "the number of categories of each feature, e.g. 2,3",
+            "entries": "the number of records of each time step, e.g. 10,0,12",
+            "scale": "the scale of the noise on the histograms; or give --temperature",
             "truncation": "K categories have shares of at least this over K (default: 0.1)",
-            "sweeps": "how often all states are updated (default: 200)",
-            "kept": "how many of the last sweeps are released (default: half of them)",
-            "emission_prior": "the Dirichlet prior of what each state emits (default: 1)",
-            "transition_prior": "the Dirichlet prior of the steps between states (default: 1)",
+            "sweeps": "the number of Gibbs sweeps (default: 200)",
+            "kept": "the number of last sweeps that are released (default: half of them)",
+            "emission_prior": "the Dirichlet prior of the emissions (default: 1)",
+            "transition_prior": "the Dirichlet prior of the transitions (default: 1)",
         },
         arguments={"noise": noise_argument("discrete-laplace")},
     )
@@ -220,11 +220,11 @@ class PrivateGibbsHMM(Mechanism):
         if self.temperature is None:
             return (
                 f"Random noise ({self.noise}, scale {self.scale:.4g}) was added once to how often each category "
-                "occurs in each time step; all else was computed from these noisy counts."
+                "occurs in each time step; everything else was computed from these noisy counts."
             )
         return (
             f"Each of {self.sweeps} rounds of random updates was flattened by a temperature of "
-            f"{self.temperature:.4g}, and every one of them is paid for."
+            f"{self.temperature:.4g}, and the account covers all of them."
         )
 
     @classmethod
@@ -241,7 +241,7 @@ class PrivateGibbsHMM(Mechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """All records zero, and the same with the first `group` records in the last categories."""
         group = positive_integer(group=group)
-        others_beside(group, self.n)
+        records_outside_group(group, self.n)
         cells = self.states * (sum(self.categories) + self.states) + len(self.entries)
 
         def dataset(changed: int) -> Dataset:
@@ -256,7 +256,7 @@ class PrivateGibbsHMM(Mechanism):
         return (
             Neighbours(
                 account=self.accountant,
-                words=(f"{among} of zeros", f"{among} of the last categories"),
+                descriptions=(f"{among} of zeros", f"{among} of the last categories"),
                 datasets=(dataset(0), dataset(group)),
                 draw=one_by_one(self),
                 width=self._last_sweeps * cells + 1,
@@ -358,7 +358,7 @@ class PrivateGibbsHMM(Mechanism):
         assert self.distribution is not None
         totals = np.array(self.entries, dtype=np.float64)
         noisy = histograms + self.distribution.sample(histograms.shape, source)
-        parts = [onto_counts(noisy[:, part], totals) for part in self.model.features]
+        parts = [project_onto_counts(noisy[:, part], totals) for part in self.model.features]
         return np.concatenate(parts, axis=1)
 
     @property

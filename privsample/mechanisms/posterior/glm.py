@@ -13,7 +13,7 @@ from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.posterior.glm import LogisticAccountant
 from privsample.distributions.models.glm import LogisticPosteriorDensity
-from privsample.distributions.models.shells import RejectionEnvelope, plan
+from privsample.distributions.models.rejection_envelope import RejectionEnvelope, plan
 from privsample.distributions.rows import count_clipped_rows, labelled, within_norm
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
@@ -22,7 +22,7 @@ from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itse
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_drawn
+from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_of_draws
 from privsample.mechanisms.release import Release
 
 Sampler = Literal["auto", "rejection", "nuts"]
@@ -31,7 +31,7 @@ _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
 def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
-    """A search that reads the account of exact draws: the sampler affects only the assumptions, and takes time."""
+    """A search that reads the account of exact draws; the sampler affects only the assumptions and the run time."""
     return FreeParameter(
         name=name,
         value=value,
@@ -116,7 +116,7 @@ class LogisticPosterior(Mechanism):
         help={
             "prior_std": "the prior's standard deviation of each coefficient",
             "intercept_std": "the prior's standard deviation of the intercept (default: no intercept)",
-            "sampler": "how to draw: exactly, or by Markov chains (default: auto, exactly where that is quick)",
+            "sampler": "exact draws, or Markov chains (default: auto, exact if the bound on the work permits)",
         },
     )
 
@@ -164,7 +164,7 @@ class LogisticPosterior(Mechanism):
         return logistic_neighbours(self, group)
 
     def _many_draws(self, outer: Mechanism) -> Draw | None:
-        return partial(rows_drawn, self) if outer is self and self.draws == 1 else None
+        return partial(rows_of_draws, self) if outer is self and self.draws == 1 else None
 
     def release_with_notes(self, data: Any, *, rng: np.random.Generator | None = None) -> tuple[Release, CuratorNotes]:
         """`release`, and diagnostics of the sampler.
@@ -233,7 +233,9 @@ class LogisticPosterior(Mechanism):
     @cached
     def _envelope(self) -> RejectionEnvelope:
         return plan(
-            weight=self.n * self.data_weight, reach=self._account_of_exact_draws.reach, dimension=len(self._deviations)
+            weight=self.n * self.data_weight,
+            reach=self._account_of_exact_draws.scaled_row_norm,
+            dimension=len(self._deviations),
         )
 
     @cached

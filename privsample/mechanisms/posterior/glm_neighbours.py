@@ -14,7 +14,7 @@ from scipy.special import log_expit
 
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
-from privsample.mechanisms.neighbours import Dataset, Neighbours, others_beside
+from privsample.mechanisms.neighbours import Dataset, Neighbours, records_outside_group
 from privsample.mechanisms.privacy_curves import EPSILONS, two_worst
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Rows:
 
 def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Neighbours, ...]:
     """The two worst pairs of mirrored rows; with an intercept, the worst such pair and a row with either label."""
-    rest, one = others_beside(group, mechanism.n), replace(mechanism, draws=1)
+    rest, one = records_outside_group(group, mechanism.n), replace(mechanism, draws=1)
     if one.intercept_std is not None and rest == 0:
         return (_opposite(one, rest, group),)
     found = _candidates(one, rest)
@@ -92,16 +92,16 @@ def _mirrored(one: "LogisticPosterior", rows: _Rows, group: int) -> Neighbours:
 
         return build
 
-    def words(sign: float) -> str:
+    def describe(sign: float) -> str:
         first = (-sign if intercept else sign) * rows.a
         row = f"({first:.4g})" if intercept or one.features == 1 else f"({first:.4g}, {0.0 - rows.b:.4g})"
         return f"{group:,} of {one.n:,} rows {row} with label {0 if intercept else 1}"
 
     return Neighbours(
         account=one.accountant,
-        words=(words(1.0), words(-1.0)),
+        descriptions=(describe(1.0), describe(-1.0)),
         datasets=(dataset(1.0), dataset(-1.0)),
-        draw=partial(rows_drawn, one),
+        draw=partial(rows_of_draws, one),
         loss=lambda drawn: rows.loss(drawn[:, 0], drawn[:, 1 if drawn.shape[1] > 1 and not intercept else -1], weight),
         width=one.features + intercept,
     )
@@ -122,15 +122,15 @@ def _opposite(one: "LogisticPosterior", rest: int, group: int) -> Neighbours:
 
     return Neighbours(
         account=one.accountant,
-        words=(f"{among} ({one.norm:.4g}) with label 1", f"{among} ({one.norm:.4g}) with label 0"),
+        descriptions=(f"{among} ({one.norm:.4g}) with label 1", f"{among} ({one.norm:.4g}) with label 0"),
         datasets=(dataset(1.0), dataset(0.0)),
-        draw=partial(rows_drawn, one),
+        draw=partial(rows_of_draws, one),
         loss=None if rest % 2 else lambda drawn: weight * (one.norm * drawn[:, 0] + drawn[:, -1]),
         width=one.features + 1,
     )
 
 
-def rows_drawn(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
+def rows_of_draws(one: "LogisticPosterior", data: Any, count: int, rng: np.random.Generator) -> FloatArray:
     """`count` draws in rows, from as few releases as remain exact."""
     blocks = []
     while count:

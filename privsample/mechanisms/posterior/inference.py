@@ -60,7 +60,7 @@ class PosteriorDraws:
         refuse_notes(draws)
         method: Any = self.method
         if not (isinstance(method, str) and method):
-            raise ValueError("method must say in words how the draws were made, got nothing")
+            raise ValueError("method must describe how the draws were made, got empty text")
         chains, arrays = positive_integer(chains=self.chains), {}
         for name, array in draws.items():
             copy = np.array(array)

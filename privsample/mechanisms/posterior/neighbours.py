@@ -35,7 +35,7 @@ def column_pair(
     """Two columns of n records that differ in `group` records.
 
     log_density: maps the statistic of the data to the log density of an output; None if an audit must learn the score.
-    raised: number of common records that hold the last of `records` in place of the first.
+    raised: number of common records that are equal to the last of `records` in place of the first.
     """
     rest = n - group
     shared, here, there = (model.statistic(np.array([x])) for x in records)
@@ -48,7 +48,7 @@ def column_pair(
     def dataset(record: float) -> Dataset:
         return lambda: np.repeat([common, second, record], [rest - raised, raised, group])
 
-    def words(record: float) -> str:
+    def describe(record: float) -> str:
         few = "one" if group == 1 else f"{group:,}"
         if rest == 0:
             return f"{few} {'record' if group == 1 else 'records'} of {record:g}"
@@ -60,7 +60,7 @@ def column_pair(
 
     return Neighbours(
         account=account,
-        words=(words(first), words(second)),
+        descriptions=(describe(first), describe(second)),
         datasets=(dataset(first), dataset(second)),
         draw=draw,
         loss=loss,

@@ -15,10 +15,10 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
-from privsample.mechanisms.neighbours import Neighbours, others_beside
+from privsample.mechanisms.neighbours import Neighbours, records_outside_group
 from privsample.mechanisms.posterior.conjugate import ConjugateMechanism
 from privsample.mechanisms.posterior.neighbours import LogDensity
-from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_others
+from privsample.mechanisms.posterior.tempered_neighbours import IntegratedDensity, worst_common_records
 
 _ADVICE = "narrow the truncation, or ask for fewer draws"
 
@@ -45,7 +45,7 @@ class TemperedPosterior(ConjugateMechanism):
     temperature : float
         Temperature T, finite and >= 1. A higher one gives a flatter distribution.
     truncation : float or tuple of (float, float)
-        Public bounds of the parameter. For Beta-Bernoulli and Dirichlet-categorical models: the least share of any
+        Public bounds of the parameter. For Beta-Bernoulli and Dirichlet-categorical models: the smallest share of any
         category, in (0, 1/2), below 1/K for K categories. For a rate or a mean: the interval (low, high).
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
@@ -83,7 +83,7 @@ class TemperedPosterior(ConjugateMechanism):
     command = CommandLine(
         name="tempered",
         data=("column",),
-        help={"truncation": "the least share of any category, below 1/2; or LOW,HIGH for a rate or a mean"},
+        help={"truncation": "the smallest share of any category, below 1/2; or LOW,HIGH for a rate or a mean"},
     )
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class TemperedPosterior(ConjugateMechanism):
     def description(self) -> str:
         """The temperature and the number of records, in one sentence."""
         return (
-            f"What {self.n:,} records and a prior say about {self._label} was flattened by a temperature "
+            f"The posterior of {self._label} given {self.n:,} records was flattened by a temperature "
             f"of {self.temperature:.4g} and truncated to public bounds; random draws were released."
         )
 
@@ -127,7 +127,7 @@ class TemperedPosterior(ConjugateMechanism):
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
         """Pairs with a known density for a single number; for several numbers the audit learns a score."""
         group = positive_integer(group=group)
-        others_beside(group, self.n)
+        records_outside_group(group, self.n)
         if self.model.records_are_codes:
             return self._worst_categories(group)
         _, *ends = self.model.extreme_records[0]
@@ -136,7 +136,7 @@ class TemperedPosterior(ConjugateMechanism):
         return tuple(self._pair(records, group, self._log_density, raised=k) for k in places)
 
     def _worst_others(self, records: Records, group: int) -> list[int]:
-        return worst_others(self._draw_distribution, self.model, self.n, records, group)
+        return worst_common_records(self._draw_distribution, self.model, self.n, records, group)
 
     def _worst_categories(self, group: int) -> tuple[Neighbours, ...]:
         """Worst pairs for several categories.

@@ -20,7 +20,7 @@ _NODES, _PLACES = 8, 33
 Posterior = Callable[[FloatArray], Any]  # from a statistic to a truncated posterior of one number
 
 
-def worst_others(posterior: Posterior, model: Model, n: int, records: Records, group: int) -> list[int]:
+def worst_common_records(posterior: Posterior, model: Model, n: int, records: Records, group: int) -> list[int]:
     """The worst numbers of common records with the higher value: in total variation, and at larger epsilon."""
     rest = n - group
     low, high = (model.statistic(np.array([record])) for record in records[1:])

@@ -20,7 +20,7 @@ from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.posterior.conjugate import DirectPosterior
-from privsample.mechanisms.selection.repetition import checked_mechanism
+from privsample.mechanisms.selection.repetition import check_mechanism_type
 
 _MOST_MARGIN = 0.5 - 2.0**-40
 _ADVICE = "make the base more private, or draw fewer vectors"
@@ -87,7 +87,7 @@ class BernoulliSampling(Wrapper):
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         width = _width(self.base) if self.dimension is None else self.dimension
         set_fields(self, dimension=positive_integer(dimension=width))
         account = self.accountant
@@ -103,7 +103,7 @@ class BernoulliSampling(Wrapper):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant whose probabilities come too near to 0 and 1."""
+        """A mutant whose probabilities are not clipped."""
         base = DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=1)
         example, bug = cls(base=base, margin=0.45, draws=4), "the probabilities are not clipped"
         return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
@@ -116,7 +116,7 @@ class BernoulliSampling(Wrapper):
         return tuple(
             Neighbours(
                 account=self.accountant,
-                words=case.words,
+                descriptions=case.descriptions,
                 datasets=case.datasets,
                 draw=one_by_one(self),
                 width=width,
@@ -149,5 +149,7 @@ def _width(base: Mechanism) -> int:
     if isinstance(model, Model):
         shape = model.empty.shape  # the parameter has the shape of its sufficient statistic
     if shape is None or not hasattr(base, "draws"):
-        raise ValueError("dimension must be given: this base's fields do not say how many numbers it releases")
+        raise ValueError(
+            "dimension must be given: the fields of this base do not determine how many numbers it releases"
+        )
     return int(base.draws) * prod(shape)

@@ -27,7 +27,7 @@ class NoisyStep:
     Parameters
     ----------
     map : LipschitzMap
-        The map: `Affine`, `Scaling`, `Ball`, `Box`, or `StatedMap` around a function of the caller.
+        The map: `Affine`, `Scaling`, `Ball`, `Box`, or `StatedMap` with a function of the caller.
     noise_std : float
         Standard deviation of the Gaussian noise on each coordinate, finite and >= 0.
     onto : Ball or Box, optional
@@ -61,7 +61,7 @@ class NoisyStep:
     def __post_init__(self) -> None:
         if not isinstance(self.map, LipschitzMap):
             raise TypeError(
-                f"map must be Affine, Scaling, Ball, Box, or StatedMap around a function of yours, got "
+                f"map must be Affine, Scaling, Ball, Box, or StatedMap with your function, got "
                 f"{type(self.map).__name__}"
             )
         if not isinstance(self.onto, Ball | Box | None):
@@ -70,7 +70,7 @@ class NoisyStep:
         constant = derived if self.constant is None else nonnegative(constant=self.constant)
         if not constant >= derived:
             raise ValueError(
-                f"constant = {constant:g} is below the map's own, {derived:.17g}: it would promise too much"
+                f"constant = {constant:g} is below the map's own, {derived:.17g}: the account would be too small"
             )
         set_fields(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
 
@@ -141,7 +141,7 @@ class NoisyContraction(PostProcessing):
         step = NoisyStep(map=Scaling(factor=0.8), noise_std=1.0)
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
         quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)
-        bug = "its first noise is smaller than it is said to be"
+        bug = "its first noise is smaller than stated"
         return (Example.with_wrong_fields("contraction", example, base=quiet, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -24,7 +24,7 @@ from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.noise.additive import GaussianMechanism
-from privsample.mechanisms.noise.neighbours import moved_statistic, moved_words, shifted_loss
+from privsample.mechanisms.noise.neighbours import describe_moved_statistic, moved_statistic, shifted_loss
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.postprocessing.convolution import LARGEST, account_of_step
 from privsample.mechanisms.release import Release
@@ -99,7 +99,7 @@ class DiffusionMechanism(Mechanism):
 
         return Neighbours(
             account=account,
-            words=moved_words(shift),
+            descriptions=describe_moved_statistic(shift),
             datasets=moved_statistic(self.shape, shift),
             draw=self._paths(around),
             loss=lambda path: loss(path[:, :1]),
@@ -208,7 +208,7 @@ class DiffusionMechanism(Mechanism):
 def _time_between(start: float, end: float) -> float:
     """The time between two times. Raises ValueError if the second is not later."""
     if not positive(time=end) > start:
-        raise ValueError(f"times must run forward: from {start:g} a release cannot diffuse to {end:g}")
+        raise ValueError(f"times must increase: a release at time {start:g} cannot diffuse to time {end:g}")
     return end - start
 
 
@@ -262,7 +262,7 @@ class BrownianMotion(DiffusionMechanism):
             advice="ask for delta > 0, or for a Rényi or zCDP guarantee",
         ),
     )
-    command = CommandLine(data=("statistic",), help={"time": "how long it diffuses: the noise has variance 2 time"})
+    command = CommandLine(data=("statistic",), help={"time": "the diffusion time: the noise has variance 2 time"})
 
     def __post_init__(self) -> None:
         self._check_fields()

@@ -19,7 +19,7 @@ from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Neighbours
 from privsample.mechanisms.postprocessing.convolution import PostProcessing
 from privsample.mechanisms.randomized import RandomizedResponse
-from privsample.mechanisms.selection.repetition import checked_mechanism
+from privsample.mechanisms.selection.repetition import check_mechanism_type
 from privsample.relations import ReplaceOne
 
 _MOST_STEPS = 1 << 20
@@ -78,14 +78,14 @@ class MarkovKernel(PostProcessing):
             decides="matrix",
             from_field=True,
             value=_iterated,
-            advice="the kernel does not forget enough",
+            advice="the kernel does not mix enough",
         ),
     )
     _account: KernelAccountant = field(init=False, repr=False, compare=False)
     command = CommandLine(help={"matrix": "one row of probabilities for each code, e.g. 0.7,0.3;0.2,0.8"})
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         count = self.base.code_count()
         account = KernelAccountant(base=self.base.accountant, matrix=self.matrix)
         if len(account.matrix) != count:
@@ -113,7 +113,7 @@ class MarkovKernel(PostProcessing):
         """A mutant that moves codes half as often as stated."""
         matrix = np.array([[0.7, 0.3], [0.2, 0.8]])
         example = cls(base=RandomizedResponse(log_odds=1.0, relation=ReplaceOne(n=1)), matrix=matrix)
-        bug = "it moves half as often as it is said to"
+        bug = "it moves codes half as often as stated"
         return (Example.with_wrong_fields("markov-kernel", example, matrix=(matrix + np.eye(2)) / 2, bug=bug),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:

@@ -22,7 +22,7 @@ def neighbours_after_noise(
     return tuple(
         Neighbours(
             account=one.accountant,
-            words=case.words,
+            descriptions=case.descriptions,
             datasets=case.datasets,
             draw=lambda data, count, rng: _with_draws(one, count).release(data, rng=rng)["statistic"],
             loss=loss(one.accountant, group * first.sensitivity),

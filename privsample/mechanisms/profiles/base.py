@@ -16,10 +16,10 @@ from privsample.distributions.profile_graph import Name, ProfileGraph
 from privsample.distributions.steps.channels import (
     IntArray,
     Sampler,
+    is_multiple_of_unit,
     output_distributions,
     response,
     response_change,
-    written_exactly,
 )
 from privsample.errors import NumericalFailure, SchemaError
 from privsample.mechanisms.arguments import CommandLine
@@ -29,14 +29,14 @@ from privsample.mechanisms.codes import after_kernels, code_loss, worst_rows
 from privsample.mechanisms.columns import read_column
 from privsample.mechanisms.neighbours import Dataset, Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
-from privsample.mechanisms.profiles.program import Program, Unsolved, joined, programs
-from privsample.mechanisms.profiles.repair import kept, repaired
+from privsample.mechanisms.profiles.program import Program, SolverFailed, joint_program, programs
+from privsample.mechanisms.profiles.repair import protects_edges, repaired
 from privsample.relations import ProfileEdge
 
-_MOST = 50.0  # upper end of the search: randomized response changes nothing there in doubles
+_MOST = 50.0  # upper end of the search: above, randomized response changes no symbol in doubles
 _NOTHING = 1e-12  # rounding tolerance when a mechanism is compared with randomized response
 _PRINTED = 10**100  # Python refuses to print whole numbers of thousands of digits
-_LEAST = 1e-9  # below it two different distributions in doubles cannot be this close
+_LEAST = 1e-9  # two different distributions in doubles cannot be closer than this
 
 
 class ProfileMechanism(Mechanism):
@@ -49,8 +49,8 @@ class ProfileMechanism(Mechanism):
     `release` takes any data with columns data["profile"], names of the graph or one name for all, and data["symbol"]: a
     mapping, or a pandas, polars or Arrow table. If the names are text, whole numbers count profiles from 0. Each row
     may come from a different source, with the same profile or another; up to `observations` rows may come from one
-    source. The observations of a source must be independent, else the account does not hold. The draws are "symbols",
-    whole numbers of shape (1, n), in the order given; n is public.
+    source. The observations of a source must be independent; otherwise the account does not hold. The draws are
+    "symbols", whole numbers of shape (1, n), in the order given; n is public.
     """
 
     __slots__ = ()
@@ -59,11 +59,9 @@ class ProfileMechanism(Mechanism):
     observations: int
     missing: int
     matrices: FloatArray
-    free_parameters = (
-        FreeParameter(name="epsilon", upper=_MOST, advice="a smaller epsilon cannot be kept in doubles"),
-    )
+    free_parameters = (FreeParameter(name="epsilon", upper=_MOST, advice="doubles cannot represent a smaller epsilon"),)
 
-    _uniform_repair: ClassVar[bool] = True  # repair by the uniform distribution, which keeps flips symmetric
+    _uniform_repair: ClassVar[bool] = True  # repair by the uniform distribution, so that flips stay symmetric
 
     _solves_jointly: ClassVar[bool] = False  # one program for several components, each with its own optimum
     command = CommandLine(
@@ -72,8 +70,8 @@ class ProfileMechanism(Mechanism):
             "epsilon": "the guarantee of every edge",
             "weights": "one weight for each profile (default: ones)",
             "cost": "the cost of releasing each symbol for each other, e.g. 0,1;1,0",
-            "observations": "how many observations one source may give (default: 1)",
-            "missing": "the symbol that stands for what is out of range (default: 0)",
+            "observations": "the largest number of observations of one source (default: 1)",
+            "missing": "the symbol that replaces invalid ones (default: 0)",
         },
         arguments={"matrices": None},
     )
@@ -88,7 +86,7 @@ class ProfileMechanism(Mechanism):
             raise TypeError(f"graph must be a ProfileGraph, got {type(self.graph).__name__}")
         epsilon = positive(epsilon=self.epsilon)
         if not epsilon >= _LEAST:
-            raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot keep less, got {epsilon:g}")
+            raise ValueError(f"epsilon must be at least {_LEAST:g}: doubles cannot represent less, got {epsilon:g}")
         set_fields(self, epsilon=epsilon, observations=positive_integer(observations=self.observations))
         missing = whole_number(missing=self.missing)
         if not 0 <= missing < self.graph.symbols:
@@ -97,7 +95,7 @@ class ProfileMechanism(Mechanism):
         set_fields(self, missing=missing)
         self._check()
         matrices = real_array(matrices=self.matrices).copy() if np.size(self.matrices) else self._solved()
-        if matrices.shape != (*self.graph.distributions.shape, self.graph.symbols) or not written_exactly(matrices):
+        if matrices.shape != (*self.graph.distributions.shape, self.graph.symbols) or not is_multiple_of_unit(matrices):
             raise ValueError("matrices must be of shape (profiles, d, d), in multiples of 2^-53, rows adding up to one")
         matrices.flags.writeable = False
         set_fields(self, matrices=matrices)
@@ -105,7 +103,7 @@ class ProfileMechanism(Mechanism):
 
     @property
     def _minimizes_change(self) -> bool:
-        """True if observations are released unchanged wherever that protects every edge."""
+        """True if observations are released unchanged in components where that protects every edge."""
         return True
 
     def _check(self) -> None:
@@ -118,9 +116,9 @@ class ProfileMechanism(Mechanism):
         todo = [
             each
             for each in programs(graph, self.epsilon)
-            if not (aim and kept(each.distributions, each.ends, each.epsilon))
+            if not (aim and protects_edges(each.distributions, each.ends, each.epsilon))
         ]
-        for program in [joined(todo)] if self._solves_jointly and todo else todo:
+        for program in [joint_program(todo)] if self._solves_jointly and todo else todo:
             result[program.members] = self._solve_or_fail(self._part, program)
         for program in todo:
             result[program.members] = self._solve_or_fail(self._repaired_or_response, program, result[program.members])
@@ -129,7 +127,7 @@ class ProfileMechanism(Mechanism):
     def _solve_or_fail(self, step: Callable[..., FloatArray], program: Program, *more: FloatArray) -> FloatArray:
         try:
             return step(program, *more)
-        except Unsolved as error:
+        except SolverFailed as error:
             raise NumericalFailure(self._failure(program, error)) from None
 
     def _repaired_or_response(self, program: Program, raw: FloatArray) -> FloatArray:
@@ -152,7 +150,7 @@ class ProfileMechanism(Mechanism):
         most = loss[worst].max()
         a, b = (self.graph.names[program.members[end]] for end in ends[worst])
         return (
-            f"the solver failed ({error}), though constant answers keep every edge; the hardest edge is "
+            f"the solver failed ({error}), although constant outputs protect every edge; the hardest edge is "
             f"({a!r}, {b!r}): its loss, unchanged, is {most:.6g}, {most - self.epsilon:.6g} above epsilon"
         )
 
@@ -188,7 +186,7 @@ class ProfileMechanism(Mechanism):
     def baseline(self) -> float:
         """The `largest_change` of randomized response at the same epsilon, which hides every observation.
 
-        Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more).
+        Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016 (more).
         """
         return response_change(self.graph.symbols, self.epsilon)
 
@@ -232,7 +230,7 @@ class ProfileMechanism(Mechanism):
         def pair(a: int, b: int) -> Neighbours:
             return Neighbours(
                 account=outer.accountant,
-                words=(f"profile {graph.names[a]}", f"profile {graph.names[b]}"),
+                descriptions=(f"profile {graph.names[a]}", f"profile {graph.names[b]}"),
                 datasets=(dataset(a), dataset(b)),
                 draw=draw,
                 loss=code_loss(distributions[a], distributions[b]),
@@ -269,10 +267,10 @@ class ProfileMechanism(Mechanism):
         """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
         profile, _ = self._columns(data)
         counts = np.bincount(profile, minlength=len(self.graph))
-        silent = int((counts == 0).sum())
-        facts = self.domain.count_problems(chunks(data["symbol"])) | {"profiles without observations": silent}
+        unobserved = int((counts == 0).sum())
+        facts = self.domain.count_problems(chunks(data["symbol"])) | {"profiles without observations": unobserved}
         return CuratorNotes(
-            title=f"{count_noun(len(profile), 'observation')}, expected {self.domain.words}", facts=facts
+            title=f"{count_noun(len(profile), 'observation')}, expected {self.domain.description}", facts=facts
         )
 
     def _columns(self, data: Any) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,7 @@ _OTHERWISE: tuple[dict[str, Any], ...] = ({**_TOLERANCES, "presolve": False}, {}
 _INFEASIBLE = 2
 
 
-class Unsolved(Exception):
+class SolverFailed(Exception):
     """The solver returned no solution; the message says why."""
 
 
@@ -114,7 +114,7 @@ class Program:
         if found.status == _INFEASIBLE:
             return None
         if found.status != 0:
-            raise Unsolved(found.message)
+            raise SolverFailed(found.message)
         return np.asarray(np.clip(found.x[: len(cost)], 0.0, upper))  # the solver satisfies its bounds only up to 1e-10
 
 
@@ -140,7 +140,7 @@ def programs(graph: ProfileGraph, epsilon: float) -> list[Program]:
     return found
 
 
-def joined(parts: list[Program]) -> Program:
+def joint_program(parts: list[Program]) -> Program:
     """Several programs as one, without edges between them."""
     starts = np.cumsum([0, *(len(part.distributions) for part in parts)])
     return Program(

@@ -12,9 +12,9 @@ from privsample.distributions.steps.channels import response
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.profiles.base import ProfileMechanism
 from privsample.mechanisms.profiles.program import Program
-from privsample.mechanisms.profiles.solver import cheapest_matrices, least_flips, least_matrices
+from privsample.mechanisms.profiles.solver import minimal_cost_matrices, minimal_flips, minimal_matrices
 
-_LARGER_EPSILON = "solved at a larger epsilon"
+_LARGER_EPSILON = "computed for a larger epsilon"
 
 
 def _two_bits() -> ProfileGraph:
@@ -25,7 +25,7 @@ def _chain_of_bits() -> ProfileGraph:
     return ProfileGraph(profiles={"a": 0.9, "b": 0.6, "c": 0.2}, edges=[("a", "b"), ("b", "c")])
 
 
-def _roles() -> ProfileGraph:
+def _example_graph() -> ProfileGraph:
     return ProfileGraph(
         profiles={"nurse": (0.7, 0.2, 0.1), "doctor": (0.2, 0.5, 0.3), "visitor": (0.1, 0.3, 0.6)},
         edges=[("nurse", "doctor"), ("doctor", "visitor")],
@@ -266,7 +266,7 @@ class SmoothOneBit(ProfileMechanism):
         set_fields(self, weights=_weights(self.weights, self.graph))
 
     def _part(self, program: Program) -> FloatArray:
-        return _flipping(least_flips(program, self.weights[program.members]))
+        return _flipping(minimal_flips(program, self.weights[program.members]))
 
 
 @frozen_value
@@ -334,7 +334,7 @@ class SmoothCategorical(ProfileMechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
-        example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (0.4, 0.44))
+        example, mutant = (cls(graph=_example_graph(), epsilon=epsilon) for epsilon in (0.4, 0.44))
         return (
             Example(
                 name="smooth-categorical",
@@ -360,19 +360,19 @@ class SmoothCategorical(ProfileMechanism):
     def _part(self, program: Program) -> FloatArray:
         weights = self.weights[program.members]
         if not self.cost.size:
-            return least_matrices(program, weights)
+            return minimal_matrices(program, weights)
         cost = np.broadcast_to(self.cost, (*self.graph.distributions.shape, self.graph.symbols))[program.members]
-        return cheapest_matrices(program, weights, cost)
+        return minimal_cost_matrices(program, weights, cost)
 
 
 @frozen_value
 class LocalResponse(ProfileMechanism):
-    """Randomized response over all symbols, the baseline: one matrix for all profiles, whatever the graph.
+    """Randomized response over all symbols, the baseline: one matrix for all profiles and every graph.
 
-    It hides every observation, hence also every profile; the account states how little of epsilon the profiles then
-    need. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile" (names of the graph,
-    or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the order given; n is
-    public.
+    It hides every observation, and therefore also every profile. The account states the epsilon between profiles, which
+    is at most `epsilon`. `release` takes a mapping, or a pandas, polars or Arrow table, with the columns "profile"
+    (names of the graph, or one name for all) and "symbol", and draws "symbols", whole numbers of shape (1, n) in the
+    order given; n is public.
 
     Parameters
     ----------
@@ -398,8 +398,7 @@ class LocalResponse(ProfileMechanism):
 
     Notes
     -----
-    Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016, section 3 (more); Geumlek 2020, Theorem 26. Kind:
-    exact.
+    Warner 1965 (two symbols); Kairouz, Bonawitz and Ramage 2016 (more); Geumlek 2020, Theorem 26. Kind: exact.
 
     Examples
     --------
@@ -422,7 +421,7 @@ class LocalResponse(ProfileMechanism):
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """A mutant computed for a larger epsilon than stated."""
-        example, mutant = (cls(graph=_roles(), epsilon=epsilon) for epsilon in (1.0, 1.3))
+        example, mutant = (cls(graph=_example_graph(), epsilon=epsilon) for epsilon in (1.0, 1.3))
         return (Example(name="local-response", mechanism=example, mutant=mutant, bug=_LARGER_EPSILON),)
 
     @property

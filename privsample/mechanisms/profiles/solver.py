@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray
 from privsample.distributions.profile_graph import IndexArray, connected
 from privsample.distributions.steps.channels import response_change
-from privsample.mechanisms.profiles.program import Program, Unsolved, sparse, stacked
+from privsample.mechanisms.profiles.program import Program, SolverFailed, sparse, stacked
 
 _SLACK = 1e-9  # slack of the second program on the first optimum; the solver's tolerance is 1e-10
 _TIES = 1e-7
 
 
-def _ceiling(program: Program, least: float) -> float:
+def _largest_entry_bound(program: Program, least: float) -> float:
     """Upper bound on the largest entry in the second program: the optimum with slack, at most randomized response's."""
     return min(least + _SLACK, max(response_change(program.distributions.shape[1], program.epsilon), least))
 
 
-def least_flips(program: Program, weights: FloatArray) -> FloatArray:
+def minimal_flips(program: Program, weights: FloatArray) -> FloatArray:
     """For two symbols, the flip probability (m,) of each profile; the largest one in each component is minimal."""
     size = len(program.distributions)
     part = connected(size, program.ends)
@@ -34,13 +34,13 @@ def least_flips(program: Program, weights: FloatArray) -> FloatArray:
         np.repeat([0.0, 1.0], [size, parts]), np.ones(size + parts), moves, below, np.zeros(size), True
     )
     if first is None:
-        raise Unsolved("infeasible")
-    ceilings = np.array([_ceiling(program, bound) for bound in first[bounds].tolist()])
+        raise SolverFailed("infeasible")
+    ceilings = np.array([_largest_entry_bound(program, bound) for bound in first[bounds].tolist()])
     second = program.least(weights, ceilings[part], flips)
     return first[:size] if second is None else second
 
 
-def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
+def minimal_matrices(program: Program, weights: FloatArray) -> FloatArray:
     """Matrices (m, d, d) whose largest off-diagonal entry is minimal."""
     entries, cuts, bound = _Entries(program), _Cuts(program), -1.0
     while True:
@@ -48,22 +48,24 @@ def least_matrices(program: Program, weights: FloatArray) -> FloatArray:
         bound, more = cuts.tightened()
         if bound - before <= _SLACK or not more:  # possibly the optimum; the second program decides
             found = entries.least(
-                entries.distortion(weights) * entries.preference, upper=_ceiling(program, bound), feasible=not more
+                entries.distortion(weights) * entries.preference,
+                upper=_largest_entry_bound(program, bound),
+                feasible=not more,
             )
             if found is not None:
                 return entries.matrices(found)
             if not more:
-                raise Unsolved("the second solve finds no matrices for the output distributions of the first")
+                raise SolverFailed("the second solve finds no matrices for the output distributions of the first")
 
 
-def cheapest_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
+def minimal_cost_matrices(program: Program, weights: FloatArray, cost: FloatArray) -> FloatArray:
     """Matrices (m, d, d) of least expected cost; cost[i, x, y] is the cost of releasing y for x under profile i."""
     entries = _Entries(program)
     own = entries.expected(weights, cost)
     own = own / max(float(np.abs(own).max(initial=0.0)), np.finfo(np.float64).tiny)
     first = entries.least(own, upper=1.0, feasible=True)
     if first is None:
-        raise Unsolved("infeasible")
+        raise SolverFailed("infeasible")
     limit = float(own @ first) + _SLACK
     second = entries.least(entries.distortion(weights) * entries.preference, upper=1.0, row=own, limit=limit)
     return entries.matrices(first if second is None else second)
@@ -183,7 +185,7 @@ class _Cuts:
         upper = np.r_[np.ones(count), distributions.ravel(), 1.0]
         found = self._program.least(np.repeat([0.0, 1.0], [last, 1]), upper, moves, rows, np.zeros(rows.shape[0]), True)
         if found is None:
-            raise Unsolved("infeasible")
+            raise SolverFailed("infeasible")
         return distributions + found[:count].reshape(distributions.shape) - found[count:last].reshape(
             distributions.shape
         ), float(found[last])

@@ -1,4 +1,4 @@
-"""A deliberately broken selection, for which wrong parameter values alone would not do."""
+"""A deliberately broken selection that no wrong parameter values of RepeatedSelection would give."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from privsample._checks import FloatArray, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.mechanisms.base import Draws, Wrapper
 from privsample.mechanisms.draws import one_by_one
 from privsample.mechanisms.neighbours import Neighbours
@@ -36,10 +36,10 @@ class SelectionWithCount(Wrapper):
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
         runs = self.repetitions.sample(rng)
-        answers = self._asked(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
+        answers = self._repeated_responses(runs)._draw(np.broadcast_to(statistic, (runs,)), rng)["answers"]
         return {"answers": answers.max(axis=1), "runs": np.array([runs])}
 
-    def _asked(self, runs: int) -> RandomizedResponse:
+    def _repeated_responses(self, runs: int) -> RandomizedResponse:
         return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -55,7 +55,7 @@ class SelectionWithCount(Wrapper):
         return (
             Neighbours(
                 account=self.accountant,
-                words=("a record of 0", "a record of 1"),
+                descriptions=("a record of 0", "a record of 1"),
                 datasets=(lambda: np.zeros(1), lambda: np.ones(1)),
                 draw=one_by_one(self),
                 loss=loss,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from privsample._checks import FloatArray
-from privsample.distributions.runs import RepetitionDistribution
+from privsample.distributions.repetitions import RepetitionDistribution
 from privsample.mechanisms.draws import one_draw, release_row
 from privsample.mechanisms.neighbours import Draw, Loss, Neighbours
 from privsample.mechanisms.privacy_curves import excess, two_worst
@@ -42,8 +42,8 @@ def best_of_runs(runs: RepetitionDistribution) -> Chosen:
 def low_losses_first(losses: FloatArray) -> list[Place]:
     """Scores that rank low losses highest and then decrease with the loss, and their mirror images."""
     cuts = np.quantile(losses, _SHARES, method="higher")
-    falling = [partial(_on_top, cut=float(cut), sign=1.0) for cut in cuts]
-    return [*falling, *(partial(_on_top, cut=-float(cut), sign=-1.0) for cut in cuts)]
+    falling = [partial(_accept_first, cut=float(cut), sign=1.0) for cut in cuts]
+    return [*falling, *(partial(_accept_first, cut=-float(cut), sign=-1.0) for cut in cuts)]
 
 
 def first_accepted(threshold: float, stop_probability: float) -> Chosen:
@@ -69,7 +69,7 @@ def accept_extremes(threshold: float) -> Callable[[FloatArray], list[Place]]:
     return places
 
 
-def _on_top(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
+def _accept_first(losses: FloatArray, *, cut: float, sign: float) -> FloatArray:
     return np.where(sign * losses <= cut, 1e300, sign * losses)
 
 
@@ -105,7 +105,7 @@ def neighbours_by_score(
     return tuple(
         Neighbours(
             account=one.accountant,
-            words=case.words,
+            descriptions=case.descriptions,
             datasets=case.datasets,
             draw=_padded(one, case.width + 1),
             width=case.width + 1,
@@ -129,7 +129,7 @@ def _score(loss: Loss, place: Place) -> Callable[[Release], float]:
 
 
 def _padded(mechanism: Any, width: int) -> Draw:
-    """Releases as rows of `width` numbers, zeros without draws; the last number says whether there are draws."""
+    """Releases as rows of `width` numbers, zeros without draws; the last number is 1 if there are draws."""
 
     def draw(data: Any, count: int, rng: np.random.Generator) -> FloatArray:
         table = np.zeros((count, width))

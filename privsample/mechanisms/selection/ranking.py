@@ -18,7 +18,7 @@ def rank_of(score: float) -> Rank:
 
 
 @contextmanager
-def silent() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Suppress warnings, whose number would reveal the number of runs."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

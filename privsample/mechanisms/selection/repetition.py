@@ -15,7 +15,7 @@ from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import (
+from privsample.distributions.repetitions import (
     RepetitionDistribution,
     TruncatedNegativeBinomial,
     check_repetition_distribution,
@@ -36,13 +36,13 @@ from privsample.mechanisms.selection.neighbours import (
     low_losses_first,
     neighbours_by_score,
 )
-from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
+from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, without_warnings
 from privsample.relations import ReplaceOne
 
 Score = str | Callable[[Release], float] | None
 
 _LEAST_MORE, _MOST_MEAN = 1e-9, 1e6
-_ADVICE = "one run of the base costs that already; make the base more private"
+_ADVICE = "one run of the base already exceeds the target; make the base more private"
 
 
 def _negative_binomial(more: float, fields: Mapping[str, Any]) -> RepetitionDistribution:
@@ -50,7 +50,7 @@ def _negative_binomial(more: float, fields: Mapping[str, Any]) -> RepetitionDist
 
 
 def _account_of_one_run(fields: Mapping[str, Any]) -> Accountant:
-    return checked_mechanism(fields["base"]).accountant
+    return check_mechanism_type(fields["base"]).accountant
 
 
 @frozen_value
@@ -115,7 +115,7 @@ class RepeatedSelection(Wrapper):
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         repetitions = check_repetition_distribution(self.repetitions, "repetitions")
         set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
 
@@ -152,7 +152,7 @@ class ConditionalSelection(Wrapper):
     """Runs of `base` until one has a score of at least `threshold`, or until a random stop.
 
     Before each run the mechanism stops with probability `stop_probability` and releases no draws. Thus every round
-    stops with at least this probability whatever the data are, the account needs no assumption about the data, and the
+    stops with at least this probability for all data, the account needs no assumption about the data, and the
     mean number of runs is at most 1/stop_probability. `release` takes the base's data, and draws the base's names. NaN
     scores and failed runs never reach the threshold.
 
@@ -161,7 +161,7 @@ class ConditionalSelection(Wrapper):
     base : Mechanism
         The inner mechanism, whose data `release` takes.
     threshold : float
-        The least score that is released, finite, in the unit of the score.
+        The smallest score that is released, finite, in the unit of the score.
     stop_probability : float
         Probability of stopping before each run, in (0, 1]. It must exceed the base's infinity mass.
     score : str or function of Release, optional
@@ -176,7 +176,7 @@ class ConditionalSelection(Wrapper):
 
     Notes
     -----
-    Papernot and Steinke 2022, Appendix C and its footnote on long running times; docs/notes/selection.md, section 5.
+    Papernot and Steinke 2022, Appendix C; docs/notes/selection.md, section 5.
     Kind: upper bound.
 
     Examples
@@ -194,13 +194,13 @@ class ConditionalSelection(Wrapper):
     score: Score = None
     command = CommandLine(
         help={
-            "threshold": "the least score that is released",
+            "threshold": "the smallest score that is released",
             "stop_probability": "the probability to stop before each run",
         }
     )
 
     def __post_init__(self) -> None:
-        checked_mechanism(self.base)
+        check_mechanism_type(self.base)
         set_fields(
             self,
             threshold=finite(threshold=self.threshold),
@@ -221,7 +221,7 @@ class ConditionalSelection(Wrapper):
         """Runs with too little noise in the mutant."""
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=4), threshold=0.0, stop_probability=0.5)
         quiet = GaussianMechanism(sensitivity=1, noise_std=1)
-        bug = "the noise of a run is smaller than it is said to be"
+        bug = "the noise of a run is smaller than stated"
         return (Example.with_wrong_fields("conditional-selection", example, base=quiet, bug=bug, samples=5_000),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
@@ -240,7 +240,7 @@ class ConditionalSelection(Wrapper):
 
 def _one_run(base: Mechanism, score: Score, statistic: Any, rng: np.random.Generator) -> tuple[Rank, Draws]:
     """The rank of one run, and its draws."""
-    with silent():
+    with without_warnings():
         try:
             draws = base._draw_checked(statistic, rng).draws
         except (ArithmeticError, np.linalg.LinAlgError):
@@ -270,11 +270,11 @@ def _score_of(release: Release, score: Score) -> float:
     return float(release.draws[name].item())
 
 
-def checked_mechanism(base: Any) -> Mechanism:
+def check_mechanism_type(base: Any) -> Mechanism:
     """The base, if it is a mechanism. Raises TypeError."""
     if not isinstance(base, Mechanism):
         raise TypeError(
-            f"base must be a mechanism, whose accountant says what one run costs, got {type(base).__name__}; what has "
+            f"base must be a mechanism, whose accountant is that of one run, got {type(base).__name__}; what has "
             "no account cannot be repeated privately"
         )
     return base

@@ -164,8 +164,8 @@ def _check_relation(claim: Any, account: Accountant | None) -> None:
     """Refuse a claim under another neighbouring relation than that of the mechanism. Raises: ValueError."""
     if isinstance(claim, Accountant) and account is not None and type(claim.relation) is not type(account.relation):
         raise ValueError(
-            f"claim is under another neighbouring relation ({claim.relation.words}) than the audited mechanism "
-            f"({account.relation.words}); give a claim under the relation of the mechanism"
+            f"claim is under another neighbouring relation ({claim.relation.description}) than the audited mechanism "
+            f"({account.relation.description}); give a claim under the relation of the mechanism"
         )
 
 
@@ -289,7 +289,7 @@ def _make_verdict(
         at = int(np.argmax(lowers if lowers.max() > 0.0 else claims))
         lower = float(lowers[at])
     empirical = [empirical_epsilon(hits, draws, claims, each) for row in counts for hits in row]
-    here, there = scored.case.words
+    here, there = scored.case.descriptions
     return Verdict(
         pair=f"{there}, against {here}" if event.swapped else f"{here}, against {there}",
         epsilon=float(epsilons[at]),

@@ -34,7 +34,7 @@ def pairs_of(
         found.append(
             Neighbours(
                 account=account,
-                words=(f"the first dataset{which}", "the second"),
+                descriptions=(f"the first dataset{which}", "the second"),
                 datasets=(partial(_same, first), partial(_same, second)),
                 draw=draw,
                 loss=loss,

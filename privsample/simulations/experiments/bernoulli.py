@@ -59,7 +59,7 @@ class Panel:
     @property
     def epsilons(self) -> FloatArray:
         """The grid, a reasonable epsilon, and where the lower bound is farthest from each of the upper bounds."""
-        kink = float(self._account(1.0).asymptote(self.order))
+        kink = float(self._account(1.0).rdp_limit(self.order))
         grid, count = SECOND if self.second else (EPSILONS, NEAR)
         near = kink * np.geomspace(1 / 4, 4, count)
         points = [REASONABLE, kink, largest_at(lambda e: min(e, kink) - self._lower(e), near)]
@@ -79,7 +79,7 @@ class Panel:
         found = {
             "epsilon": epsilons,
             POSTPROCESSING: epsilons,
-            ASYMPTOTE: np.full(epsilons.shape, accounts[0].asymptote(self.order)),
+            ASYMPTOTE: np.full(epsilons.shape, accounts[0].rdp_limit(self.order)),
             UPPER: np.array([float(account.rdp(self.order)) for account in accounts]),
             LOWER: np.array([self._lower(float(e)) for e in epsilons]),
         }

@@ -17,7 +17,7 @@ from privsample.accounting.guarantees import ZCDPAccountant
 from privsample.accounting.noise.additive import GaussianAccountant
 from privsample.accounting.selection.conditional import ConditionalAccountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
+from privsample.distributions.repetitions import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
 EXAMPLE_ORDERS, SECOND_EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57), np.linspace(2.0, 30.0, 29)

@@ -158,7 +158,7 @@ def _section(release: Release, delta: float, first: bool) -> Section:
             Part(
                 heading="What is taken for granted",
                 bullets=(
-                    f"Two datasets count as neighbours when {account.relation.words}.",
+                    f"Two datasets count as neighbours when {account.relation.description}.",
                     *(_sentence(x) for x in limits),
                 ),
             ),
@@ -271,7 +271,7 @@ def _combined_cost(releases: list[Release], delta: float) -> list[Section]:
         assert isinstance(total, Accountant)
         named = [(f"{release.mechanism.title}, {release_size(release)}", release.account) for release in members]
         rows = [(label, price(account, delta)) for label, account in [*named, ("all of them", total)]]
-        columns = (f"neighbours: {relation.words}", f"epsilon at delta = {small(delta)}")
+        columns = (f"neighbours: {relation.description}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))
     lead = (
         "Costs add up. Where several of these releases were drawn from the same records, someone who sees all of them "

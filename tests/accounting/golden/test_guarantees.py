@@ -118,20 +118,20 @@ def test_pure(stated):
 
 
 @pytest.mark.parametrize(("stated", "infinity_mass"), [(0.0, 0.1), (0.5, 1e-8), (5.0, 0.3), (0.5, 0.0)])
-def test_approximate(stated, failure):
-    account = ApproximateAccountant(stated_epsilon=stated, stated_delta=failure)
+def test_approximate(stated, infinity_mass):
+    account = ApproximateAccountant(stated_epsilon=stated, stated_delta=infinity_mass)
     with reference.at(60):
-        true, keep = 1 / (1 + mp.exp(-mp.mpf(stated))), 1 - mp.mpf(failure)
-        p = [mp.mpf(failure), 0, keep * true, keep * (1 - true)]
-        q = [0, mp.mpf(failure), keep * (1 - true), keep * true]
+        true, keep = 1 / (1 + mp.exp(-mp.mpf(stated))), 1 - mp.mpf(infinity_mass)
+        p = [mp.mpf(infinity_mass), 0, keep * true, keep * (1 - true)]
+        q = [0, mp.mpf(infinity_mass), keep * (1 - true), keep * true]
         for epsilon in (-1.0, 0.0, stated / 2, stated, stated + 1):
             truth = hockey_stick(epsilon, p, q)
             if truth:
                 check_curve(account, epsilon, truth)
-    assert account.epsilon(failure) <= stated
-    assert np.isinf(account.epsilon(failure / 2)) == (failure > 0)
-    assert np.isinf(account.rdp(2.0)) == (failure > 0)
-    assert account.order_limit == (1.0 if failure else np.inf)
+    assert account.epsilon(infinity_mass) <= stated
+    assert np.isinf(account.epsilon(infinity_mass / 2)) == (infinity_mass > 0)
+    assert np.isinf(account.rdp(2.0)) == (infinity_mass > 0)
+    assert account.order_limit == (1.0 if infinity_mass else np.inf)
 
 
 @pytest.mark.parametrize("loss_range", [1e-6, 0.1, 1.0, 6.0, 50.0])

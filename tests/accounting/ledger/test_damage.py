@@ -10,8 +10,8 @@ import pytest
 
 from privsample import DP, GaussianAccountant, ReplaceOne
 from privsample.accounting.ledger import Ledger
-from privsample.accounting.ledger.book import drawing
 from privsample.accounting.ledger.log import SCHEMA, Event, Log
+from privsample.accounting.ledger.state import draw_event
 from tests.accounting.ledger.shared import BUDGET, LAPLACE, TOY, pure
 
 
@@ -36,14 +36,14 @@ def refused_as_it_is(path, words):
 @pytest.mark.parametrize("content", [b"", b"x", b"some notes\n" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_what_is_no_ledger_is_refused(content, path):
     path.write_bytes(content)
-    refused_as_it_is(path, "no privsample ledger|damaged")
+    refused_as_it_is(path, "not a privsample ledger|damaged")
 
 
 def test_another_programs_file_is_refused(path):
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, document TEXT, digest TEXT)")
     connection.close()
-    refused_as_it_is(path, "another program's")
+    refused_as_it_is(path, "another program")
 
 
 def test_newer_and_impossible_formats_are_refused(path, made):
@@ -139,7 +139,7 @@ def test_events_that_this_version_does_not_understand_are_refused(change, path, 
 
 
 def test_a_first_event_of_another_kind_is_refused(path):
-    Log(path=path, timeout=1.0).create(drawing(1, 0, {}))
+    Log(path=path, timeout=1.0).create(draw_event(1, 0, {}))
     refused_as_it_is(path, "event 1 of the ledger .* cannot be read.*the first event is 'draw'")
     assert Event(number=1, document="", digest="").follows(None) is False
 

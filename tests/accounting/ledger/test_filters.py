@@ -29,7 +29,7 @@ from tests.accounting.ledger.shared import pure
 
 
 def total(found, *accounts):
-    return sum((found.charge(account) for account in accounts), start=found.nothing)
+    return sum((found.charge(account) for account in accounts), start=found.zero)
 
 
 def worst_adaptive(sizes, allowed, goal, start=((0.0, 1.0),)):
@@ -71,7 +71,7 @@ def tight_delta(sizes, counts, goal):
 
 def admitted(found, sizes, before=None):
     charges = [found.charge(pure(size)) for size in sizes]
-    base = found.nothing if before is None else before
+    base = found.zero if before is None else before
 
     @cache
     def allowed(counts):
@@ -113,11 +113,11 @@ def test_no_adversary_beats_a_tight_plan_and_the_filter_together(epsilon, delta,
     plan_size = epsilon / 5
     plan = [pure(plan_size)] * 6
     part = found.set_aside / 2
-    charge = found.tight(sum(plan[1:], start=plan[0] * 1), part)
-    assume(found.fits(found.nothing + charge))
+    charge = found.charge_composition(sum(plan[1:], start=plan[0] * 1), part)
+    assume(found.fits(found.zero + charge))
     distribution = [(plan_size * sum(signs), math.prod(1 / (1 + math.exp(-s * plan_size)) for s in signs)) for signs in
            product((1, -1), repeat=6)]  # fmt: skip
-    fail = found.set_aside / 2  # and another release that fails outright with what is left of the part set aside
+    fail = found.set_aside / 2  # and another release that has an infinity mass of the rest of the part set aside
     charge = charge + found.charge(ApproximateAccountant(stated_epsilon=1e-9, stated_delta=fail * (1 - 1e-9)))
     distribution = [(loss, mass * (1 - fail)) for loss, mass in distribution] + [(math.inf, fail)]
     allowed = admitted(found, (size,), charge)
@@ -175,9 +175,9 @@ def test_one_number_adds_up(budget, account, most):
         assert found.fits(most * charge)
         assert found.left(most * charge) == 0.0
     assert not found.fits((most + 1) * charge)
-    assert found.spent(found.nothing) == 0.0
-    assert found.left(found.nothing) == found.amount
-    one_by_one = sum([charge] * max(most, 1), start=found.nothing)
+    assert found.spent(found.zero) == 0.0
+    assert found.left(found.zero) == found.amount
+    one_by_one = sum([charge] * max(most, 1), start=found.zero)
     assert one_by_one.loss == (max(most, 1) * charge).loss
 
 
@@ -205,7 +205,7 @@ def test_a_budget_is_spent_whole_in_equal_parts(amount, kind):
             case _:
                 found = filter_for(DP(epsilon=1, delta=min(amount, 1.0) / 10), approximate_share=0.7)
                 one = ApproximateAccountant(stated_epsilon=1e-9, stated_delta=found.set_aside / parts)
-        spent = found.nothing
+        spent = found.zero
         for _ in range(parts):
             spent = spent + found.charge(one)
         assert found.fits(spent)
@@ -233,8 +233,8 @@ def test_what_is_nearly_an_equal_part_counts_as_it_is():
 def test_a_fresh_budget_is_all_there(amount):
     for budget in (DP(epsilon=amount), DP(epsilon=amount, delta=1e-6), ZCDP(rho=amount), RDP(order=3, epsilon=amount)):
         found = filter_for(budget)
-        assert found.spent(found.nothing) == 0.0
-        assert amount * (1 - 5e-15) <= found.left(found.nothing) <= amount
+        assert found.spent(found.zero) == 0.0
+        assert amount * (1 - 5e-15) <= found.left(found.zero) <= amount
 
 
 def test_what_remains_can_be_spent_by_a_pure_release():
@@ -260,7 +260,7 @@ def test_failures_need_a_share_of_delta():
         assert found.left((most + 1) * found.charge(account)) == 0.0
         assert most == 0 or found.fits(most * found.charge(account))
         assert found.own_delta <= (1 - share) * 1e-6 * (1 + 1e-12)
-    assert found.set_aside_left(found.nothing) == found.set_aside
+    assert found.set_aside_left(found.zero) == found.set_aside
     assert found.set_aside_left(9 * found.charge(account)) == 0.0
 
 
@@ -300,15 +300,15 @@ def test_what_cannot_be_computed_is_infinite(budget, broken, monkeypatch):
     assert not found.fits(found.charge(account))
     assert math.isinf(found.spent(found.charge(account)))
     if isinstance(found, CurveFilter):
-        assert not found.fits(found.tight(account, 1e-9))
+        assert not found.fits(found.charge_composition(account, 1e-9))
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-6, 1.0, 30.0, 1e6, 1e300])
 @pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5, 1 - 2.0**-53])
 def test_any_budget_has_a_filter(epsilon, delta):
     found = filter_for(DP(epsilon=epsilon, delta=delta))
-    assert found.fits(found.nothing)
-    assert found.left(found.nothing) == epsilon
+    assert found.fits(found.zero)
+    assert found.left(found.zero) == epsilon
     assert epsilon > 1e9 or not found.fits(10**15 * found.charge(GaussianAccountant(sensitivity=1, noise_std=1e-3)))
     assert found.fits(found.charge(pure(epsilon)))
 
@@ -332,12 +332,12 @@ def test_k_releases_calibrated_to_a_share_fit_and_no_more(budget, k):
 
 def test_a_share_can_be_out_of_reach():
     found = filter_for(ZCDP(rho=1))
-    share = Share(filter=found, total=found.nothing, releases=3)
-    assert share.words == "1/3 of what is left of zCDP of rho 1"
-    with pytest.raises(UnreachableTarget, match="what is left"):
+    share = Share(filter=found, total=found.zero, releases=3)
+    assert share.description == "1/3 of the remainder of zCDP of rho 1"
+    with pytest.raises(UnreachableTarget, match="of the remainder"):
         DirectPosterior.calibrate(model=BetaBernoulli(alpha=6, beta=12), n=10, target=share)
     with pytest.raises(ValueError, match="releases"):
-        Share(filter=found, total=found.nothing, releases=0)
+        Share(filter=found, total=found.zero, releases=0)
 
 
 def test_a_plan_calibrated_to_the_whole_budget_fits_tightly():
@@ -345,16 +345,16 @@ def test_a_plan_calibrated_to_the_whole_budget_fits_tightly():
     for draws in (2, 30, 1000):
         plan = GaussianMechanism.calibrate(sensitivity=1, draws=draws, target=budget).accountant
         found = CurveFilter(budget=budget, at=(9.0,), weights=(1.0,), set_aside=1e-6)
-        assert found.fits(found.tight(plan, 1e-6))
+        assert found.fits(found.charge_composition(plan, 1e-6))
 
 
 def test_the_last_digit_of_a_search_is_forgiven_only_where_the_budget_is_met(monkeypatch):
     plan = GaussianMechanism.calibrate(sensitivity=1, target=DP(epsilon=1, delta=1e-6)).accountant
     monkeypatch.setattr(GaussianAccountant, "epsilon", lambda self, delta: 1 + 1e-12)
     found = CurveFilter(budget=DP(epsilon=1, delta=1e-6), at=(9.0,), weights=(1.0,), set_aside=1e-6)
-    assert found.fits(found.tight(plan, 1e-6))
+    assert found.fits(found.charge_composition(plan, 1e-6))
     looser = GaussianAccountant(sensitivity=1, noise_std=plan.noise_std * 0.99)
-    assert not found.fits(found.tight(looser, 1e-6))
+    assert not found.fits(found.charge_composition(looser, 1e-6))
 
 
 def test_weights_of_ones_own():
@@ -367,7 +367,7 @@ def test_weights_of_ones_own():
         with pytest.raises(ValueError, match=r"weights|orders"):
             filter_for(budget, weights=weights)
     for aside in (-1e-9, 1e-5, math.nan):
-        with pytest.raises(ValueError, match="set aside"):
+        with pytest.raises(ValueError, match="set_aside must lie"):
             CurveFilter(budget=budget, at=(2.0,), weights=(1.0,), set_aside=aside)
 
 
@@ -380,12 +380,12 @@ def test_shares_of_delta_are_checked(share):
 def test_budgets_without_delta_have_nothing_to_divide():
     for budget in (DP(epsilon=1), ZCDP(rho=1), RDP(order=2, epsilon=1)):
         assert isinstance(filter_for(budget), SumFilter)
-        with pytest.raises(ValueError, match="has none"):
+        with pytest.raises(ValueError, match="delta > 0"):
             filter_for(budget, approximate_share=0.1)
-        with pytest.raises(ValueError, match="has none"):
+        with pytest.raises(ValueError, match="delta > 0"):
             filter_for(budget, weights={2: 1.0})
     found = filter_for(ZCDP(rho=1))
     with pytest.raises(TypeError, match="budget must be"):
-        filter_for(Share(filter=found, total=found.nothing, releases=1))
+        filter_for(Share(filter=found, total=found.zero, releases=1))
     with pytest.raises(TypeError, match="budget must be"):
         SumFilter(budget=DP(epsilon=1, delta=0.1))

@@ -32,9 +32,9 @@ def test_a_ledger_comes_back_as_it_was(budget, path, made):
 
 
 def test_opening_asks_for_what_is_missing_and_refuses_what_differs(path, made, tmp_path):
-    with pytest.raises(FileNotFoundError, match="give its budget, relation, dataset"):
+    with pytest.raises(FileNotFoundError, match="give budget, relation, dataset"):
         Ledger(path)
-    with pytest.raises(FileNotFoundError, match="give its relation, too"):
+    with pytest.raises(FileNotFoundError, match="give relation as well"):
         Ledger(path, budget=BUDGET, dataset="toy")
     assert not path.exists()
     made(approximate_share=0.25)
@@ -47,7 +47,7 @@ def test_opening_asks_for_what_is_missing_and_refuses_what_differs(path, made, t
         {"approximate_share": 0.5},
         {"weights": {9.0: 1.0}},
     ):
-        with pytest.raises(ValueError, match=f"was made with {next(iter(other))}"):
+        with pytest.raises(ValueError, match=f"was created with {next(iter(other))}"):
             Ledger(path, **other)
     assert Ledger(path, approximate_share=0.25, budget=BUDGET).remaining() == 1.0
     chosen = Ledger(tmp_path / "own.ledger", budget=BUDGET, weights={20: 0.5, 40: 0.5}, **TOY)

@@ -37,11 +37,11 @@ class Killed:
 ledger = Ledger("toy.ledger")
 if sys.argv[1] == "plan":
     plan = ledger.reservation(1)
-    mark = ledger._use
+    mark = ledger._mark_draw
     def killed(*of):
         mark(*of)
         os.kill(os.getpid(), signal.SIGKILL)
-    type(ledger)._use = lambda self, *of: killed(*of)
+    type(ledger)._mark_draw = lambda self, *of: killed(*of)
     plan.release(0, 1.0)
 else:
     ledger.release(Killed(), 1.0)
@@ -117,7 +117,7 @@ def test_a_kill_between_spend_and_draw_wastes_the_spend(tmp_path, made, how):
     assert again.spent() == ledger.spent() == 0.25
     assert len(again.history()) == 1
     if how == "plan":
-        with pytest.raises(BudgetExceeded, match="used up"):
+        with pytest.raises(BudgetExceeded, match="no draw is left"):
             again.reservation(1).release(0, 1.0)
 
 
@@ -152,7 +152,7 @@ from privsample.accounting.ledger import Ledger
 ledger = Ledger("toy.ledger")
 with ledger._log.writing() as writer:
     writer.connection.execute("PRAGMA cache_size = 1")
-    last = ledger._book.last
+    last = ledger._state.last
     for _ in range(300):
         last = writer.add(last, "x" * 2000)
     os.kill(os.getpid(), signal.SIGKILL)

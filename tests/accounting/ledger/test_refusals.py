@@ -42,12 +42,12 @@ def test_bad_counts_spend_nothing(times, error, made):
 def test_bad_accounts_spend_nothing(made, path):
     ledger = made()
     for relation in (ReplaceOne(n=3), AddRemove(unit="patient"), AddRemove().group(2)):
-        with pytest.raises(RelationMismatch, match="the ledger counts under AddRemove"):
+        with pytest.raises(RelationMismatch, match="relation of the ledger, AddRemove"):
             ledger.spend(replace(pure(0.1), relation=relation))
         with pytest.raises(RelationMismatch):
             ledger.release(replace(LAPLACE, relation=relation), 1.0)
     for account in (LAPLACE, 0.1, None, {"type": "PureAccountant"}):
-        with pytest.raises(TypeError, match="a ledger takes accountants"):
+        with pytest.raises(TypeError, match="account must be an accountant"):
             ledger.spend(account)
     for step in (
         lambda: ledger.spend(Homemade()),
@@ -94,9 +94,17 @@ def test_an_account_that_would_come_back_different_is_refused(made, monkeypatch)
         (DP(epsilon=1), pure(1.1), r"from 0 to 1\.1, and 1 remains.*ledger.share"),
         (BUDGET, GaussianAccountant(sensitivity=1, noise_std=1), "and 1 remains"),
         (ZCDP(rho=0.1), GaussianAccountant(sensitivity=1, noise_std=1), r"the rho spent from 0 to 0\.5, and 0\.1 rem"),
-        (DP(epsilon=1), GaussianAccountant(sensitivity=1, noise_std=9), "loss has no bound.*delta > 0"),
-        (DP(epsilon=1), ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9), "fail outright.*allows none"),
-        (BUDGET, ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9), "a part 1e-09.*0 is set aside.*larger"),
+        (DP(epsilon=1), GaussianAccountant(sensitivity=1, noise_std=9), "loss is unbounded.*delta > 0"),
+        (
+            DP(epsilon=1),
+            ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9),
+            "infinity mass is 1e-09.*allows none",
+        ),
+        (
+            BUDGET,
+            ApproximateAccountant(stated_epsilon=0.1, stated_delta=1e-9),
+            "needs 1e-09 of delta.*0 is set aside.*larger",
+        ),
     ],
 )
 def test_a_refusal_says_what_was_asked_what_remains_and_what_to_do(budget, account, words, made):

@@ -42,12 +42,12 @@ class MajorityAccountant(ps.SizeFreeAccountant):
 class PrivateMajority(ps.Mechanism):
     """The answer, 0 or 1, that most records give; one more record changes the probability of an answer by e^rate.
 
-    `release` takes one column of answers; what is missing counts as 0. It draws "majority", shape (draws,).
+    `release` takes one column of answers; missing answers count as 0. It draws "majority", shape (draws,).
     """
 
     rate: float
     draws: int = 1
-    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="any rate costs something"),)
+    free_parameters = (ps.FreeParameter(name="rate", upper=30.0, advice="every rate has a privacy loss"),)
     command = ps.CommandLine(data=("column",))
 
     @property
@@ -73,7 +73,7 @@ class PrivateMajority(ps.Mechanism):
         log_ratio = np.log(0.5) - np.array([log_behind, np.log1p(-np.exp(log_behind))])
         pair = ps.Neighbours(
             account=MajorityAccountant(rate=self.rate),
-            words=("no records", f"{group} of answer 1"),
+            descriptions=("no records", f"{group} of answer 1"),
             datasets=(lambda: np.empty(0), lambda: np.ones(group)),
             draw=lambda data, count, rng: replace(self, draws=count).release(data, rng=rng)["majority"],
             loss=lambda outputs: log_ratio[outputs[:, 0].astype(int)],
@@ -82,6 +82,6 @@ class PrivateMajority(ps.Mechanism):
 
     @classmethod
     def examples(cls):
-        """A choice, and one in which a record counts half as much again."""
-        mechanism, bug = cls(rate=1.0), "every record counts half as much again"
+        """An example whose mutant gives every record one and a half times its weight."""
+        mechanism, bug = cls(rate=1.0), "every record has one and a half times its weight"
         return (ps.Example.with_wrong_fields("private-majority", mechanism, bug=bug, samples=20_000, rate=1.5),)

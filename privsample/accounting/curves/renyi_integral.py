@@ -1,7 +1,8 @@
-"""Rényi divergence of a pair that is known by its two privacy curves. Kind: exact up to rounding upwards.
+"""Rényi divergence of a pair from its two privacy curves, as an integral with a certified quadrature error.
 
-Source: Balle, Barthe and Gaboardi 2018, Theorem 6: with s = a - 1, e^(s R_a(P || Q)) is
+Balle, Barthe and Gaboardi 2018, Theorem 6: with s = a - 1, e^(s R_a(P || Q)) equals
 1 + s (s+1) int_0^inf [e^(s e) D_(e^e)(P || Q) + e^(-(s+1) e) D_(e^e)(Q || P)] de.
+The error bounds are proved in subsampling.md, "Rényi curve". Kind: exact, rounded up.
 """
 
 import numpy as np
@@ -14,21 +15,23 @@ _FINE, _COARSE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leg
 _NODES = np.concatenate([[-1.0], _FINE[0], [1.0], _COARSE[0]])
 _INNER, _ENDS = slice(1, 17), [0, 17]
 _POWERS = (np.polynomial.legendre.legvander(x, 15).T for x in (_FINE[0], np.array([-1.0, 1.0])))
-_TO_ENDS = np.linalg.solve(*_POWERS)  # of values at the fine nodes: those of the polynomial through them at both ends
-_UNSEEN = float(1.0 - _FINE[0].max())  # from the last fine node to the end
-_OCTAVES_BELOW, _OCTAVES_ABOVE = 160, 40
-_NOTHING, _SETTLED, _PADDING, _ROUNDING = 34.0, np.log(1e-12), 1e-11, 2e-14
-_ROUNDS, _MOST_PANELS = 50, 200_000
-_STEPS = np.array([1.0, 1 / 8, 8.0])
+# Maps values at the fine nodes to the values of their interpolating polynomial at both ends of the panel.
+_EXTRAPOLATE = np.linalg.solve(*_POWERS)
+_END_GAP = float(1.0 - _FINE[0].max())  # distance from the last fine node to the end of the panel [-1, 1]
+_OCTAVES_BELOW, _OCTAVES_ABOVE = 160, 40  # panels of doubling width below and above epsilon = 1
+_NEGLIGIBLE = 34.0  # a panel whose bound is e^-34 of the integral counts by its bound
+_SETTLED, _PADDING, _ROUNDING = np.log(1e-12), 1e-11, 2e-14  # relative: agreement of the rules; rounding of sums, logs
+_ROUNDS, _MOST_PANELS = 50, 200_000  # iteration limits
+_STEPS = np.array([1.0, 1 / 8, 8.0])  # order increments tried in the bound on the tail
 
 
 def renyi_from_curves(
     curves: tuple[Curve, Curve], ceiling: Curve, max_divergence: float, order_limit: float, orders: FloatArray
 ) -> FloatArray:
-    """R_a(P || Q) at `orders`, any shape, > 1: never below the truth, +inf at and above `order_limit`.
+    """Rényi divergence R_a(P || Q) in nats at `orders` > 1 (any shape), rounded up; +inf from `order_limit` on.
 
-    Parameters: curves, log delta of (P, Q) and of (Q, P), rounded up, at any epsilon >= 0; ceiling, a Rényi curve that
-    (P, Q) never exceeds, for the tail of the integral; max_loss, of (P, Q).
+    `curves` are log delta of (P, Q) and of (Q, P), rounded up, at any epsilon >= 0. `ceiling` is an upper bound on the
+    Rényi curve of (P, Q); it bounds the tail of the integral. `max_divergence` is that of (P, Q).
     """
     a = np.asarray(orders, dtype=np.float64)
     result = np.full(a.shape, np.inf)
@@ -43,10 +46,10 @@ def renyi_from_curves(
 
 
 class _Integral:
-    """The integral of Theorem 6 at several s, shape (rows,): panels halved until two Gauss-Legendre rules agree.
+    """The integral of Theorem 6 at several s, shape (rows,): panels are halved until two Gauss-Legendre rules agree.
 
-    Both curves fall in epsilon, so each panel has an upper bound from its ends: it stands in for the panels that are
-    next to nothing and for what is left when the halving ends.
+    Both curves decrease in epsilon, so the values at the ends of a panel bound its integral from above and from below.
+    The upper bound is used for negligible panels and for panels still unconverged at the iteration limit.
     """
 
     def __init__(
@@ -62,17 +65,17 @@ class _Integral:
         self.tail = self._tails(ceiling, max_divergence, limit)
 
     def log_value(self) -> FloatArray:
-        """log of the integrals, (rows,)."""
+        """Logarithms of the integrals, (rows,), rounded up."""
         every = np.arange(len(self.s))
         edges = np.broadcast_to(self.edges, (len(self.s), len(self.edges)))
         ends = self._log_terms(edges, every)
-        upper, self.known = _upper(self.s[:, None], self.edges, ends), np.full(len(self.s), -np.inf)
-        self._learn(every, edges, ends)
-        small = self.tail <= self.known[:, None] - _NOTHING
+        upper, self.log_lower = _log_panel_bound(self.s[:, None], self.edges, ends), np.full(len(self.s), -np.inf)
+        self._raise_lower_bounds(every, edges, ends)
+        small = self.tail <= self.log_lower[:, None] - _NEGLIGIBLE
         cut = np.where(small.any(1), small.argmax(1), len(self.edges) - 1)
         self.total = self.tail[every, cut]
         open_ = (np.arange(len(self.edges) - 1) < cut[:, None]) & np.isfinite(upper)
-        near = open_ & (upper > self.known[:, None] - _NOTHING)
+        near = open_ & (upper > self.log_lower[:, None] - _NEGLIGIBLE)
         rows, at = np.nonzero(open_ & ~near)
         self._add(rows, upper[rows, at])
         rows, at = np.nonzero(near)
@@ -80,49 +83,57 @@ class _Integral:
         return self.total + _PADDING
 
     def _integrate(self, rows: NDArray[np.intp], left: FloatArray, right: FloatArray) -> None:
+        """Add the integrals over panels [left, right] of the given rows to `total`."""
         for _ in range(_ROUNDS):
             if not 0 < rows.size <= _MOST_PANELS:
                 break
             half = (right - left)[:, None] / 2
             x = left[:, None] + half * (_NODES + 1.0)
-            x[:, 17] = right
+            x[:, 17] = right  # exactly, so that neighbouring panels share the value
             terms = self._log_terms(x, rows)
-            self._learn(rows, x[:, :18], (terms[0][:, :18], terms[1][:, :18]))
-            upper = _upper(self.s[rows][:, None], x[:, [0, 17]], (terms[0][:, [0, 17]], terms[1][:, [0, 17]]))[:, 0]
+            self._raise_lower_bounds(rows, x[:, :18], (terms[0][:, :18], terms[1][:, :18]))
+            upper = _log_panel_bound(
+                self.s[rows][:, None], x[:, [0, 17]], (terms[0][:, [0, 17]], terms[1][:, [0, 17]])
+            )[:, 0]
             log_f = np.logaddexp(*terms)
             fine, gap = _two_rules(log_f, half[:, 0])
-            nothing = upper <= self.known[rows] - _NOTHING
+            negligible = upper <= self.log_lower[rows] - _NEGLIGIBLE
+            # Rounding of the exponent s * epsilon: two rules cannot agree more closely than this.
             rounding = fine + np.log(16 * np.finfo(np.float64).eps * (1.0 + self.s[rows] * right))
-            agreed = gap <= np.maximum(self.known[rows] + _SETTLED, rounding)
-            settled = agreed & _seen(log_f[:, _INNER]) & ~nothing
-            self._add(rows[nothing], upper[nothing])
+            agreed = gap <= np.maximum(self.log_lower[rows] + _SETTLED, rounding)
+            settled = agreed & _peak_is_resolved(log_f[:, _INNER]) & ~negligible
+            self._add(rows[negligible], upper[negligible])
             self._add(rows[settled], np.logaddexp(fine, gap)[settled])
-            again = ~(nothing | settled)
+            again = ~(negligible | settled)
             rows, left, right = rows[again], left[again], right[again]
             middle = left / 2 + right / 2
             rows, left, right = np.tile(rows, 2), np.concatenate([left, middle]), np.concatenate([middle, right])
         if rows.size:
             x = np.stack([left, right], axis=1)
-            self._add(rows, _upper(self.s[rows][:, None], x, self._log_terms(x, rows))[:, 0])
+            self._add(rows, _log_panel_bound(self.s[rows][:, None], x, self._log_terms(x, rows))[:, 0])
 
     def _log_terms(self, x: FloatArray, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """log of the two terms of the integrand."""
+        """Logarithms of the two terms of the integrand."""
         s = self.s[rows][:, None]
         return s * x + self.curve(x), self.reverse(x) - (s + 1.0) * x
 
-    def _learn(self, rows: NDArray[np.intp], x: FloatArray, terms: tuple[FloatArray, FloatArray]) -> None:
-        """Raise the lower bounds of the integrals by the largest pieces between neighbouring points."""
+    def _raise_lower_bounds(self, rows: NDArray[np.intp], x: FloatArray, terms: tuple[FloatArray, FloatArray]) -> None:
+        """Raise the lower bounds on the integrals to the largest contribution between two neighbouring points."""
         s, (first, second) = self.s[rows][:, None], terms
         width = np.diff(x, axis=1)
         low = np.logaddexp(first[:, 1:] - s * width, second[:, 1:])
         with np.errstate(divide="ignore"):
-            np.maximum.at(self.known, rows, (low + np.log(width)).max(axis=1))
+            np.maximum.at(self.log_lower, rows, (low + np.log(width)).max(axis=1))
 
     def _add(self, rows: NDArray[np.intp], log_piece: FloatArray) -> None:
+        """Add contributions, given by their logarithms, to the totals of their rows."""
         np.logaddexp.at(self.total, rows, log_piece)
 
     def _tails(self, ceiling: Curve, max_divergence: float, limit: float) -> FloatArray:
-        """log of the integral beyond each edge: D_(e^e) <= e^(t (R_(t+1) - e)) for any t in (s, limit - 1)."""
+        """Logarithm of a bound on the integral beyond each edge.
+
+        Markov's inequality gives D_(e^e) <= e^(t (R_(t+1) - e)) for every t in (s, limit - 1).
+        """
         s = self.s[:, None]
         first = np.broadcast_to(np.where(self.edges < max_divergence, np.inf, -np.inf), (len(s), len(self.edges)))
         if np.isinf(max_divergence):
@@ -133,31 +144,31 @@ class _Integral:
         return np.logaddexp(first, self.reverse(self.edges) - (s + 1.0) * self.edges - np.log(s + 1.0))
 
 
-def _upper(s: FloatArray, edges: FloatArray, terms: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """log of an upper bound on the integral between neighbouring edges."""
+def _log_panel_bound(s: FloatArray, edges: FloatArray, terms: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Logarithm of an upper bound on the integral between neighbouring edges: both curves decrease."""
     width = np.diff(edges, axis=-1)
     first, second = terms[0][:, :-1] + s * width, terms[1][:, :-1]
     return np.logaddexp(first, second) + np.log(width)
 
 
 def _two_rules(log_f: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log of the finer rule's integral, and of how far it may be off; (panels,) each.
+    """Logarithms of the finer rule's integral and of its estimated error, (panels,) each.
 
-    That is how far the coarser rule lies from it, and what a bend of the curve between the last node and an end adds:
-    neither rule sees it, but the value at the end does.
+    The error is the difference of the two rules plus the effect of a kink between the last node and an end of the
+    panel. Neither rule evaluates the curve there; the effect is measured by extrapolating to the end.
     """
     peak = log_f.max(axis=1)
     shift = np.where(np.isfinite(peak), peak, 0.0)
     values = np.exp(log_f - shift[:, None])
     fine, coarse = values[:, _INNER] @ _FINE[1], values[:, 18:] @ _COARSE[1]
-    unseen = np.abs(values[:, _INNER] @ _TO_ENDS - values[:, _ENDS]).sum(axis=1) * _UNSEEN
+    at_ends = np.abs(values[:, _INNER] @ _EXTRAPOLATE - values[:, _ENDS]).sum(axis=1) * _END_GAP
     with np.errstate(divide="ignore"):
         scale = shift + np.log(half)
-        return scale + np.log(fine), scale + np.log(np.abs(fine - coarse) + unseen)
+        return scale + np.log(fine), scale + np.log(np.abs(fine - coarse) + at_ends)
 
 
-def _seen(log_f: FloatArray) -> NDArray[np.bool_]:
-    """Whether the points are so close that no peak hides between them."""
+def _peak_is_resolved(log_f: FloatArray) -> NDArray[np.bool_]:
+    """True where the log integrand changes by less than 3 around its maximum, so that no peak lies between points."""
     finite = np.where(np.isneginf(log_f), -1e300, log_f)
     steps = np.abs(np.diff(finite, axis=1))
     at = finite.argmax(axis=1)

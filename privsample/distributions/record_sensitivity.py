@@ -112,7 +112,7 @@ class RecordSensitivity:
         return replace(self, differences=rows, l2=l2)
 
 
-def one_number(reach: float, *, whole: bool) -> RecordSensitivity:
+def scalar_sensitivity(reach: float, *, whole: bool) -> RecordSensitivity:
     """The sensitivity of a statistic of one coordinate that changes by at most `reach`."""
     return RecordSensitivity(differences=np.array([[reach]]), whole=whole)
 

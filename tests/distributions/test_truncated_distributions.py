@@ -68,7 +68,7 @@ def test_shares_against_plain_rejection(low, accepted, rng, alpha):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.3, False)])
 @pytest.mark.parametrize("weights", [(2.5, 7.0), (400.0, 1.0), (0.5, 3.0), (900.0, 2700.0), (0.3, 0.8), (0.4, 0.1)])
-def test_two_shares_are_a_held_beta(weights, factor, accepted, rng, alpha):
+def test_two_shares_are_a_truncated_beta(weights, factor, accepted, rng, alpha):
     first, second = weights
     draws = TruncatedDirichlet(alpha=(first * factor, second * factor), low=0.05).sample(DRAWS, rng)[:, 0]
     assert (

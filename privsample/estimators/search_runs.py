@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from privsample.estimators.pricing import Folds
+from privsample.estimators.run_account import Folds
 from privsample.estimators.scoring import Scorer, score_or_nan, take_rows
-from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, silent
+from privsample.mechanisms.selection.ranking import FAILED, Rank, rank_of, without_warnings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def train_and_score(estimator: Any, rng: np.random.Generator | None, X: Any, y: 
     model = fit_or_none(clone(estimator), rng, *train)
     if model is None:
         return Outcome(failed=True)
-    with silent():
+    with without_warnings():
         score = score_or_nan(task.scorer, model, *task.validation or test)
     return Outcome(failed=False, score=score, model=model if task.keep else None)
 
@@ -71,7 +71,7 @@ def fit_or_none(estimator: Any, rng: np.random.Generator | None, X: Any, y: Any)
 
     Errors and warnings are suppressed: the account covers failure as one more output, which ranks last.
     """
-    with silent():
+    with without_warnings():
         try:
             own = {} if rng is None or "rng" not in signature(estimator.fit).parameters else {"rng": rng}
             estimator.fit(X, **own) if y is None else estimator.fit(X, y, **own)

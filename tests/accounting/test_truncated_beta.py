@@ -1,4 +1,4 @@
-"""The privacy curve over every sum of records, and the search in blocks that finds it: by quadrature of its own."""
+"""The largest privacy curve over all sums of records and its block search, checked by independent quadrature."""
 
 from dataclasses import replace
 
@@ -8,24 +8,24 @@ import pytest
 from scipy import special
 
 from privsample import BetaBernoulli, DirichletCategorical, TemperedAccountant
-from privsample.accounting.posterior import blocks, held_beta
-from privsample.accounting.posterior.blocks import largest
-from privsample.accounting.posterior.held_beta import HeldBetaFamily
+from privsample.accounting.posterior import branch_and_bound, truncated_beta
+from privsample.accounting.posterior.branch_and_bound import maximize_over_sums
+from privsample.accounting.posterior.truncated_beta import TruncatedBetaFamily
 
 POINTS, WEIGHTS = special.roots_legendre(4000)  # NumPy's solve a full matrix of that size, here it is tridiagonal
 CASES = {  # family, epsilon
-    "even": (HeldBetaFamily(a=1.0, b=1.0, step=1 / 18, n=600, low=0.05, high=0.95), 0.1),
-    "uneven": (HeldBetaFamily(a=1.2, b=3.5, step=0.4, n=60, low=0.1, high=0.9), 0.5),
-    "zero": (HeldBetaFamily(a=0.8, b=2.0, step=1.0, n=300, low=0.2, high=0.8), 0.0),
-    "group": (HeldBetaFamily(a=3.0, b=0.5, step=0.5, n=250, low=0.05, high=0.95, moved=4), 0.7),
-    "whole": (HeldBetaFamily(a=3.0, b=0.5, step=0.5, n=70, low=0.05, high=0.95, moved=70), 3.0),
-    "prior": (HeldBetaFamily(a=400.0, b=20.0, step=0.1, n=700, low=0.3, high=0.7), 0.02),
-    "deep": (HeldBetaFamily(a=1.0, b=2.0, step=0.05, n=700, low=0.3, high=0.7), 0.08),
+    "even": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=600, low=0.05, high=0.95), 0.1),
+    "uneven": (TruncatedBetaFamily(a=1.2, b=3.5, step=0.4, n=60, low=0.1, high=0.9), 0.5),
+    "zero": (TruncatedBetaFamily(a=0.8, b=2.0, step=1.0, n=300, low=0.2, high=0.8), 0.0),
+    "group": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=250, low=0.05, high=0.95, moved=4), 0.7),
+    "whole": (TruncatedBetaFamily(a=3.0, b=0.5, step=0.5, n=70, low=0.05, high=0.95, moved=70), 3.0),
+    "prior": (TruncatedBetaFamily(a=400.0, b=20.0, step=0.1, n=700, low=0.3, high=0.7), 0.02),
+    "deep": (TruncatedBetaFamily(a=1.0, b=2.0, step=0.05, n=700, low=0.3, high=0.7), 0.08),
 }
 
 
 def by_hand(family, epsilon, sums):
-    """log delta of the pairs with these sums, from both densities on a grid: no threshold, no bound."""
+    """Log delta of the pairs with these sums by direct summation of both densities on a grid."""
     half = float(special.logit(family.high))
     y, weights = half * POINTS, np.log(half * WEIGHTS)
     total = family.a + family.b + family.step * family.n
@@ -44,7 +44,7 @@ def orders(family):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_blocks_find_what_every_sum_gives(name):
+def test_the_block_search_finds_the_maximum_over_all_sums(name):
     family, epsilon = CASES[name]
     sums = np.arange(family.n - family.moved + 1.0)
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
@@ -65,12 +65,12 @@ def test_several_epsilons_at_once():
     assert np.exp(together[1]) == pytest.approx(1 - np.exp(-0.3) + np.exp(together[0] - 0.3))
 
 
-def test_no_member_lies_above_its_block(rng):
+def test_no_member_exceeds_the_bound_of_its_block(rng):
     for _ in range(40):
         a, b, step = [*rng.uniform(0.1, 30, 2).tolist(), rng.uniform(0.01, 1)]
         n, low = int(rng.integers(5, 400)), rng.uniform(0.002, 0.45)
         moved = int(rng.integers(1, 4))
-        family = HeldBetaFamily(a=a, b=b, step=step, n=n, low=low, high=1 - low, moved=moved)
+        family = TruncatedBetaFamily(a=a, b=b, step=step, n=n, low=low, high=1 - low, moved=moved)
         epsilon = rng.uniform(0, 0.8) * 2 * special.logit(1 - low) * step * moved
         ends = np.sort(rng.integers(0, n - moved + 1, (20, 2)), axis=1).astype(float)
         bound = family._log_delta(epsilon, ends[:, 0], ends[:, 1])
@@ -81,7 +81,7 @@ def test_no_member_lies_above_its_block(rng):
 
 
 def exactly(family, epsilon, s):
-    """log delta of one pair at fifty digits."""
+    """Log delta of one pair at fifty digits."""
     with mp.workdps(50):
         a, b, step = map(mp.mpf, (family.a, family.b, family.step))
         half = mp.log(mp.mpf(family.high) / (1 - mp.mpf(family.high)))
@@ -111,10 +111,10 @@ def exactly(family, epsilon, s):
 
 
 LARGE = {
-    "warm": (HeldBetaFamily(a=1.0, b=1.0, step=1 / 18, n=100_000, low=0.05, high=0.95), 0.02, 1e-6),
-    "deep": (HeldBetaFamily(a=1.0, b=1.0, step=1 / 2.8, n=100_000, low=0.01, high=0.99), 0.3, 1e-6),
-    "cold": (HeldBetaFamily(a=2.0, b=1.0, step=1.0, n=20_000, low=0.05, high=0.95), 0.05, 1e-6),
-    "priors": (HeldBetaFamily(a=1e9, b=1e9, step=1.0, n=1000, low=0.1, high=0.9), 1e-4, 1e-4),
+    "warm": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 18, n=100_000, low=0.05, high=0.95), 0.02, 1e-6),
+    "deep": (TruncatedBetaFamily(a=1.0, b=1.0, step=1 / 2.8, n=100_000, low=0.01, high=0.99), 0.3, 1e-6),
+    "cold": (TruncatedBetaFamily(a=2.0, b=1.0, step=1.0, n=20_000, low=0.05, high=0.95), 0.05, 1e-6),
+    "priors": (TruncatedBetaFamily(a=1e9, b=1e9, step=1.0, n=1000, low=0.1, high=0.9), 1e-4, 1e-4),
 }
 
 
@@ -139,7 +139,7 @@ def test_rounding_only_raises_single_values(rng):
     for _ in range(6):
         n, step, low = int(rng.integers(1000, 10**6)), rng.uniform(0.01, 1), rng.uniform(0.001, 0.4)
         moved = int(rng.integers(1, 50))
-        family = HeldBetaFamily(a=1.3, b=0.6, step=step, n=n, low=low, high=1 - low, moved=moved)
+        family = TruncatedBetaFamily(a=1.3, b=0.6, step=step, n=n, low=low, high=1 - low, moved=moved)
         s = np.array([np.round(rng.uniform(low, 1 - low) * (n - moved))])
         deviation = step * moved / np.sqrt(step * n * s[0] / n * (1 - s[0] / n))
         epsilon = float(rng.uniform(0, 8) * deviation)
@@ -151,16 +151,16 @@ def test_rounding_only_raises_single_values(rng):
 def test_rounding_only_raises_under_heavy_priors(weight, rng):
     for _ in range(4):
         a, b = (weight * rng.uniform(0.3, 1, 2)).tolist()
-        family = HeldBetaFamily(a=a, b=b, step=1.0, n=100, low=0.1, high=0.9)
+        family = TruncatedBetaFamily(a=a, b=b, step=1.0, n=100, low=0.1, high=0.9)
         s, epsilon = np.array([float(rng.integers(0, 100))]), float(rng.uniform(0, 6) * 2 / np.sqrt(weight))
         claimed, true = family._log_delta(epsilon, s, s)[0], exactly(family, epsilon, s[0])
         assert true <= claimed <= true + 1e-4
 
 
-def test_a_search_that_is_cut_short_answers_above(monkeypatch):
+def test_a_search_at_its_iteration_limit_returns_an_upper_bound(monkeypatch):
     family, epsilon = CASES["even"]
     found = family.log_delta(np.array([epsilon]), certified=True)[0]
-    for module, name, few in ((held_beta, "_BLOCKS", 0), (blocks, "_ROUNDS", 2)):
+    for module, name, few in ((truncated_beta, "_BLOCKS", 0), (branch_and_bound, "_ROUNDS", 2)):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, few)
             assert found <= family.log_delta(np.array([epsilon]), certified=True)[0] <= 0.0
@@ -168,7 +168,7 @@ def test_a_search_that_is_cut_short_answers_above(monkeypatch):
 
 @pytest.mark.parametrize("last", [0, 1, 2, 3, 10, 1000])
 def test_the_largest_of_several_functions_of_a_sum(last, rng):
-    """Against every value, where a block's bound is far above its members."""
+    """Compared with all values, with block bounds far above the values in the block."""
     values = np.cumsum(rng.normal(size=(3, last + 1)), axis=1)
 
     def bounds(low, high, at):
@@ -178,17 +178,17 @@ def test_the_largest_of_several_functions_of_a_sum(last, rng):
         )
 
     goal = np.maximum(values[:, 0], values[:, -1])
-    np.testing.assert_array_equal(largest(bounds, goal, last, whole=True, most=9999), values.max(axis=1))
+    np.testing.assert_array_equal(maximize_over_sums(bounds, goal, last, whole=True, most=9999), values.max(axis=1))
 
 
-def test_the_curve_falls_on_beyond_a_few_hundred_records():
+def test_the_curve_decreases_beyond_a_few_hundred_records():
     uniform = BetaBernoulli(alpha=1, beta=1)
     found = [
         TemperedAccountant(model=uniform, n=n, temperature=18, truncation=0.05) for n in (400, 600, 10_000, 100_000)
     ]
     deltas = [float(account.log_delta(0.1)) for account in found]
     assert deltas == sorted(deltas, reverse=True)
-    assert deltas[1] < float(found[1]._closed.log_delta(np.array([0.1]))[0]) - 7
+    assert deltas[1] < float(found[1]._closed_forms.log_delta(np.array([0.1]))[0]) - 7
     assert {account.kind("delta") for account in found} == {"exact"}
     shares = replace(found[1], model=DirichletCategorical(alpha=(1, 1)))
     assert shares.log_delta(0.1) == pytest.approx(deltas[1], abs=1e-12)

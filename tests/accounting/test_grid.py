@@ -1,4 +1,4 @@
-"""Sums of losses on a lattice, against sums at 50 digits, nested integrals and closed forms."""
+"""Compositions on a grid, compared with sums at 50 digits, nested integrals and closed forms."""
 
 import itertools
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privsample.accounting.curves.conversion import log_delta_from_renyi
-from privsample.accounting.loss import lattice
+from privsample.accounting.loss import grid
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -31,7 +31,7 @@ def discrete(p, q):
 
 
 def binomial(epsilon, times):
-    """delta of `times` answers of randomized response, j of them wrong: loss (times - 2j) epsilon."""
+    """Exact delta of `times` randomized responses; the loss is (times - 2j) epsilon if j of them are flipped."""
     loss = mp.mpf(epsilon)
     log_right = -mp.log1p(mp.exp(-loss))
 
@@ -52,13 +52,13 @@ def binomial(epsilon, times):
 
 
 def outcomes(pair, times=1):
-    """(P mass, Q mass) of every outcome of repeated finite releases, equal losses apart."""
+    """(P mass, Q mass) of every outcome of repeated discrete releases; equal losses are not merged."""
     single = [(mp.exp(p), mp.exp(q)) for p, q in zip(pair.log_p, pair.log_q, strict=True)]
     return [(mp.fprod(p for p, _ in o), mp.fprod(q for _, q in o)) for o in itertools.product(single, repeat=times)]
 
 
 def brute(*members):
-    """delta by enumeration."""
+    """Exact delta by enumeration."""
     is_envelope = [(mp.mpf(1), mp.mpf(1))]
     for pair, times in members:
         is_envelope = [(p * r, q * s) for p, q in is_envelope for r, s in outcomes(pair, times)]
@@ -82,7 +82,7 @@ def laplace(shift):
 
 
 def with_laplace(shift, delta, cuts=()):
-    """Add the loss of one Laplace release: atoms at its ends, density e^{(l - shift)/2}/4 between."""
+    """Compose with one Laplace release: loss atoms at +-shift and density e^{(l - shift)/2}/4 between them."""
     shift = mp.mpf(shift)
 
     def result(at):
@@ -94,13 +94,13 @@ def with_laplace(shift, delta, cuts=()):
 
 
 def with_finite(pair, delta):
-    """Add a finite loss: E delta(at - L)."""
+    """Compose with a discrete loss: E delta(at - L)."""
     single = outcomes(pair)
     return lambda at: mp.fsum(p * (delta(at - mp.log(p / q)) if q else 1) for p, q in single if p)
 
 
 def settles(members, truth, log_delta, loose=LOOSE, flat=0.0):
-    """The epsilon at this delta is not below the truth, and little above it; `flat`, or delta is, relatively."""
+    """Check that epsilon (with `flat`, delta) is at least the exact value and exceeds it only slightly."""
     found, goal = ProductPair(members=tuple(members)).least_epsilon(log_delta), mp.exp(log_delta)
     most = mp.fsum(times * mp.mpf(pair.max_divergence) for pair, times in members)
     assert truth(found) <= goal * (1 + mp.mpf(10) ** -9) or most > found >= most * (1 - 1e-15)  # a sum of floats
@@ -113,7 +113,7 @@ def test_randomized_response(epsilon, times, log_delta):
     settles([(binary_pair(epsilon), times)], binomial(epsilon, times), log_delta)
 
 
-def test_a_million_answers():
+def test_a_million_randomized_responses():
     members = [(binary_pair(0.01), 10**6)]
     for log_delta in (np.log(1e-6), np.log(1e-300)):
         settles(members, binomial(0.01, 10**6), log_delta)
@@ -137,14 +137,14 @@ def test_the_curve_of_randomized_response(epsilon, times, at):
         assert truth(x - LOOSE) * (1 + mp.mpf(10) ** -9) >= mp.exp(log_delta)
 
 
-def test_losses_far_above_the_centre_are_told_apart_by_further_lattices():
-    """Tilted masses span more than a float's exponents: what underflows must not vanish."""
+def test_losses_far_above_the_centre_are_resolved_on_further_grids():
+    """Tilted masses span more than the exponents of a float; masses that underflow must not be dropped."""
     truth, members = binomial(0.5, 40_000), ((binary_pair(0.5), 40_000),)
     at = np.array([9700.0, 9800.0, 9900.0, 10_000.0])
     found = ProductPair(members=members).log_delta(at)
     for x, log_delta in zip(at, found, strict=True):
         assert 0 <= log_delta - float(mp.log(truth(x))) <= 1.0
-    sharp = lattice.at_epsilon(members, 9700.0)
+    sharp = grid.compose_at_epsilon(members, 9700.0)
     for x in (9700.0, 10_000.0, 10_400.0, 12_000.0):
         assert sharp.log_delta(x) >= float(mp.log(truth(x)))
 
@@ -166,13 +166,13 @@ def test_fifty_laplace_releases_by_an_independent_sum():
 @pytest.mark.parametrize(("mu", "times"), [(1.0, 1), (0.1, 100), (0.003, 10**4), (5.0, 3)])
 def test_gaussians_have_a_closed_form(mu, times, log_delta):
     members, truth = [(GaussianPair(mu=mu), times)], gaussian(mp.mpf(mu) * mp.sqrt(times))
-    found = lattice.at_log_delta(members, log_delta).epsilon(log_delta)
+    found = grid.compose_at_log_delta(members, log_delta).epsilon(log_delta)
     assert truth(found) <= mp.exp(log_delta) * (1 + mp.mpf(10) ** -9)
     assert truth(found - (LOOSE if log_delta > -28 else 1e-4)) > mp.exp(log_delta)
 
 
-def test_large_noise_ratios_beside_a_small_loss():
-    """Losses of half a million, beside one so small that no lattice has a node for it."""
+def test_large_losses_composed_with_a_small_loss():
+    """Losses of half a million, composed with one so small that no grid resolves it."""
     at, truth = np.array([5e5, 5e5 + 1200]), gaussian(mp.mpf(1000))
     found = ProductPair(members=((GaussianPair(mu=1000.0), 1), (binary_pair(1e-9), 1))).log_delta(at)
     for x, log_delta in zip(at, found, strict=True):
@@ -180,7 +180,7 @@ def test_large_noise_ratios_beside_a_small_loss():
 
 
 @pytest.mark.parametrize("delta", [0.2, 1e-6, 1e-12])
-def test_answers_and_two_kinds_of_noise(delta):
+def test_randomized_response_composed_with_two_kinds_of_noise(delta):
     mu, shift, loss = 0.8, 1.0, 0.6
     truth = with_laplace(shift, gaussian(mp.mpf(mu)))
     for _ in range(3):
@@ -215,14 +215,14 @@ def test_finite_mechanisms_by_enumeration(seed):
             log_delta = float(product.log_delta(np.float64(at)))
             assert mp.exp(log_delta) >= truth(at) * (1 - mp.mpf(10) ** -12)
             assert mp.exp(log_delta) <= truth(at - 2 * LOOSE) + 4 * LOOSE
-        failing, total = float(truth(1e6)), float(truth(0.0))
+        infinite, total = float(truth(1e6)), float(truth(0.0))
         for share in (0.0, 0.3, 0.99):
-            delta = failing + max(share * (total - failing), 1e-5)
+            delta = infinite + max(share * (total - infinite), 1e-5)
             settles(turned, truth, np.log(min(delta, 0.999)), 2 * LOOSE, flat=1e-5)
 
 
-def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
-    """3 * 0.7 lies below 2.1 in floats: the mass must not go to an infinite loss."""
+def test_multiples_of_one_loss_that_rounding_places_above_their_node():
+    """3 * 0.7 is below 2.1 in floats; the mass must not become infinity mass."""
     members = [(binary_pair(0.7), 200), (binary_pair(2.1), 1)]
 
     def truth(at):
@@ -233,7 +233,7 @@ def test_multiples_of_one_loss_that_rounding_puts_above_their_node():
     settles(members, truth, np.log(1e-30))
 
 
-def test_a_tiny_loss_beside_large_ones_needs_no_endless_lattice():
+def test_a_tiny_loss_among_large_ones_needs_no_huge_grid():
     answer, noise = (binary_pair(1.0), binomial(1.0, 1)), (GaussianPair(mu=1.0), gaussian(mp.mpf(1)))
     for pair, (other, truth) in ((binary_pair(1e-9), answer), (LaplacePair(shift=1e-9), noise)):
         found = ProductPair(members=((pair, 1), (other, 1))).least_epsilon(np.log(0.02))
@@ -249,48 +249,48 @@ def test_many_tiny_losses_keep_their_relative_precision():
     )
 
 
-def test_nothing_is_lost():
+def test_a_composition_of_zero_losses_has_zero_delta():
     members = ((binary_pair(0.0), 3), (discrete([1.0, 2.0], [1.0, 2.0]), 2))
     product = ProductPair(members=members)
     assert product.least_epsilon(np.log(1e-9)) <= 1e-12
     assert product.log_delta(np.array([-1.0, 0.0, 1.0])) == pytest.approx([np.log(-np.expm1(-1)), -np.inf, -np.inf])
 
 
-def test_outright_failure_leaves_nothing_to_promise():
+def test_below_the_infinity_mass_epsilon_is_infinite():
     pair = discrete([1e-3, 0.0, 0.5, 0.4], [0.0, 1e-3, 0.4, 0.5])
-    failing = 1 - (1 - np.exp(pair.log_p[0])) ** 5
+    infinite = 1 - (1 - np.exp(pair.log_p[0])) ** 5
     product = ProductPair(members=((pair, 5),))
-    assert product.least_epsilon(np.log(failing * (1 - 1e-6))) == np.inf
-    assert product.least_epsilon(np.log(failing * (1 + 1e-6))) < 5.0
-    assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(failing, rel=1e-9)
+    assert product.least_epsilon(np.log(infinite * (1 - 1e-6))) == np.inf
+    assert product.least_epsilon(np.log(infinite * (1 + 1e-6))) < 5.0
+    assert np.exp(product.log_delta(np.float64(1e5))) == pytest.approx(infinite, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e5, 1e7, 1e12])
-def test_losses_further_apart_than_what_is_told_apart(epsilon):
-    """No node of the lattice lies within hundreds of nats of the place that is asked for."""
+def test_losses_further_apart_than_the_represented_range(epsilon):
+    """No node of the grid lies within hundreds of nats of the requested epsilon."""
     product = ProductPair(members=((binary_pair(epsilon), 30),))
     assert (product.log_delta(epsilon * np.array([0.1, 0.5, 29.9])) >= -1e-9).all()
     assert product.least_epsilon(np.log(0.9)) == pytest.approx(30 * epsilon, rel=1e-6)
-    made = lattice.at_epsilon(product.members, 29.9 * epsilon)
+    made = grid.compose_at_epsilon(product.members, 29.9 * epsilon)
     assert len(made.nodes) == 0
     assert made.log_delta(29.9 * epsilon) == made.epsilon(-1.0) == np.inf
 
 
-def test_where_the_lattice_is_not_sharp_the_best_order_answers():
+def test_where_the_grid_is_not_tight_the_renyi_conversion_is_used():
     product = ProductPair(members=((binary_pair(2e9), 30), (GaussianPair(mu=1.0), 1)))
-    assert lattice.at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
+    assert grid.compose_at_log_delta(product.members, np.log(1e-6)).epsilon(np.log(1e-6)) == np.inf
     assert 6e10 <= product.least_epsilon(np.log(1e-6)) <= 6e10 * (1 + 1e-6)
 
 
-def test_what_is_no_number_is_no_guarantee():
-    made = replace(lattice.at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
+def test_nan_is_no_guarantee():
+    made = replace(grid.compose_at_log_delta(((binary_pair(0.3), 50),), np.log(1e-8)), tail=np.array([]))
     assert replace(made, delta=made.delta * np.nan).epsilon(np.log(1e-8)) == np.inf
 
 
-def test_the_sharp_curve_is_an_upper_bound_everywhere():
-    """Far from where it is sharp as well; zero information below its window."""
+def test_the_composed_curve_is_an_upper_bound_everywhere():
+    """Also far from its centre; log delta is 0 below the truncation bound."""
     members, truth = ((binary_pair(0.3), 50),), binomial(0.3, 50)
-    for made in (lattice.at_epsilon(members, 4.0), lattice.at_log_delta(members, np.log(1e-8))):
+    for made in (grid.compose_at_epsilon(members, 4.0), grid.compose_at_log_delta(members, np.log(1e-8))):
         for at in np.linspace(-16.0, 16.0, 40):
             value = truth(at) if at > -15 else -mp.expm1(at)
             assert value == 0 or made.log_delta(float(at)) >= float(mp.log(value)) - 1e-12
@@ -309,7 +309,7 @@ def test_the_sharp_curve_is_an_upper_bound_everywhere():
     ],
     ids=range(3),
 )
-def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
+def test_grid_and_contour_agree_and_lie_below_the_renyi_bound(members):
     product = ProductPair(members=members)
     for delta in (0.05, 1e-4, 1e-10):
         epsilon = product.least_epsilon(np.log(delta))
@@ -323,7 +323,7 @@ def test_both_ways_agree_and_lie_below_the_renyi_bound(members):
     assert np.exp(product.log_delta(np.array([-0.7]))) == pytest.approx(1 - np.exp(-0.7) + np.exp(-0.7 + turned))
 
 
-def test_below_what_lies_far_above_the_centre_nothing_is_promised():
-    made = lattice.at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
+def test_below_the_truncated_mass_epsilon_is_infinite():
+    made = grid.compose_at_log_delta(((GaussianPair(mu=60.0), 1),), np.log(1e-3))
     assert made.epsilon(np.log(1e-3)) < 2e3
     assert made.epsilon(-100.0) == np.inf

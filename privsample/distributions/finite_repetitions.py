@@ -9,14 +9,14 @@ from scipy import special
 from privsample._checks import FloatArray, open_unit_interval, positive, positive_integer
 from privsample._logspace import log1mexp
 from privsample._value import frozen_value, set_fields
-from privsample.distributions.runs import RepetitionDistribution, check_repetition_distribution
+from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
 
-_MOST_RUNS = 100_000
+_MOST_REPETITIONS = 100_000
 _BLOCK = 1 << 22
 _LEAST_KEPT = 1e-3  # a draw takes at most a thousand proposals on average
 
 
-class _Listed(RepetitionDistribution):
+class _FiniteSupport(RepetitionDistribution):
     """A distribution on 0, ..., maximum whose functions are sums over its masses."""
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class _Listed(RepetitionDistribution):
 
 
 @frozen_value
-class BetaBinomial(_Listed):
+class BetaBinomial(_FiniteSupport):
     """Beta-binomial distribution of the number of repetitions: Binomial(maximum) with a Beta(alpha, beta) rate.
 
     alpha = beta = 1 is the uniform distribution on 0, ..., maximum.
@@ -103,7 +103,10 @@ class BetaBinomial(_Listed):
 
     def __post_init__(self) -> None:
         set_fields(
-            self, maximum=_listable(self.maximum), alpha=positive(alpha=self.alpha), beta=positive(beta=self.beta)
+            self,
+            maximum=_checked_maximum(self.maximum),
+            alpha=positive(alpha=self.alpha),
+            beta=positive(beta=self.beta),
         )
 
     def log_mass(self, k: FloatArray) -> FloatArray:
@@ -131,7 +134,7 @@ class BetaBinomial(_Listed):
 
 
 @frozen_value
-class TruncatedRepetitions(_Listed):
+class TruncatedRepetitions(_FiniteSupport):
     """`distribution` conditioned on at most `maximum` repetitions.
 
     Parameters
@@ -165,7 +168,7 @@ class TruncatedRepetitions(_Listed):
 
     def __post_init__(self) -> None:
         distribution = check_repetition_distribution(self.distribution)
-        set_fields(self, maximum=int(min(_listable(self.maximum), distribution.maximum)))
+        set_fields(self, maximum=int(min(_checked_maximum(self.maximum), distribution.maximum)))
         if not np.exp(self.log_kept) >= _LEAST_KEPT:
             raise ValueError(
                 f"maximum = {self.maximum} would discard all but {np.exp(self.log_kept):.2g} of the distribution; "
@@ -194,7 +197,7 @@ class TruncatedRepetitions(_Listed):
 
 
 @frozen_value
-class TiltedRepetitions(_Listed):
+class TiltedRepetitions(_FiniteSupport):
     """A distribution of finite support whose masses are multiplied by keep^k and normalised."""
 
     distribution: RepetitionDistribution
@@ -221,10 +224,12 @@ class TiltedRepetitions(_Listed):
         return drawn
 
 
-def _listable(maximum: Any) -> int:
+def _checked_maximum(maximum: Any) -> int:
     result = positive_integer(maximum=maximum)
-    if result > _MOST_RUNS:
-        raise ValueError(f"maximum must be at most {_MOST_RUNS}: this distribution is a sum over all numbers of runs")
+    if result > _MOST_REPETITIONS:
+        raise ValueError(
+            f"maximum must be at most {_MOST_REPETITIONS}: this distribution is a sum over all numbers of repetitions"
+        )
     return result
 
 

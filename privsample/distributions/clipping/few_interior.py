@@ -14,7 +14,7 @@ _PANELS = 2
 _BLOCK = 1 << 11
 
 
-def few_inside(record: ClippedRecord, tilted: Tilted, n: int, kernel: NoiseKernel) -> float:
+def log_share_few_interior(record: ClippedRecord, tilted: Tilted, n: int, kernel: NoiseKernel) -> float:
     """log E[G(S); at most one record between the bounds]."""
     assert isinstance(record, DensityRecord)
     places, terms = _at_bounds(record, tilted, n)

@@ -19,8 +19,8 @@ _LEAST_GAMMA = 1e-15
 _MOST_DRAWN = 9e18  # NumPy's largest Poisson mean, and the largest number of repetitions
 _BLOCK = 1 << 17
 _FIXED = (
-    "{} must be a distribution of the number of runs, got {}: a fixed number is refused, since the best of k can "
-    "cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
+    "{} must be a distribution of the number of repetitions, got {}: a fixed number is refused, since the best of k "
+    "can cost as much as all k together (Papernot and Steinke 2022, Proposition 17); a random number such as "
     "TruncatedNegativeBinomial.logarithmic(mean=10) costs far less"
 )
 
@@ -202,7 +202,7 @@ class RepetitionDistribution(ABC):
         Parameters
         ----------
         keep : float
-            Factor per repetition, in (0, 1]; for a base with failure probability f, keep = 1 - f.
+            Factor per repetition, in (0, 1]; for a base with infinity mass f, keep = 1 - f.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class TruncatedNegativeBinomial(RepetitionDistribution):
         if not (least := _least_gamma(eta)) <= gamma < 1.0:
             raise ValueError(
                 f"gamma must lie in (0, 1), and be at least {least:.3g} to draw from with eta = {eta:g}, got "
-                f"{self.gamma!r}; a smaller one makes more than {_MOST_DRAWN:g} runs"
+                f"{self.gamma!r}; a smaller one would need more than {_MOST_DRAWN:g} repetitions"
             )
         set_fields(self, eta=eta, gamma=gamma)
 
@@ -427,7 +427,7 @@ def _log_exprel(x: FloatArray) -> FloatArray:
 def _mean_above_one(mean: float) -> float:
     result = positive(mean=mean)
     if not result > 1.0:
-        raise ValueError(f"mean must be > 1, since at least one run is made, got {mean!r}")
+        raise ValueError(f"mean must be > 1, since there is at least one repetition, got {mean!r}")
     return result
 
 
@@ -527,7 +527,9 @@ class Binomial(RepetitionDistribution):
     def __post_init__(self) -> None:
         rate = number(rate=self.rate)
         if not 0.0 < rate < 1.0:
-            raise ValueError(f"rate must lie in (0, 1), got {self.rate!r}: at 1 the number of runs would be fixed")
+            raise ValueError(
+                f"rate must lie in (0, 1), got {self.rate!r}: at 1 the number of repetitions would be fixed"
+            )
         set_fields(self, maximum=positive_integer(maximum=self.maximum), rate=rate)
 
     @property

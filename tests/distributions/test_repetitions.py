@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import privsample as ps
-from privsample.distributions.runs import RepetitionDistribution, _least_gamma, check_repetition_distribution
-from privsample.distributions.runs_listed import TiltedRepetitions
+from privsample.distributions.finite_repetitions import TiltedRepetitions
+from privsample.distributions.repetitions import RepetitionDistribution, _least_gamma, check_repetition_distribution
 
 LAWS = {
     "heavy": ps.TruncatedNegativeBinomial(eta=-0.5, gamma=0.05),
@@ -218,7 +218,7 @@ def test_thinned_to_next_to_nothing(alpha, beta, keep):
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1000, eta=-0.99), ValueError, "raise an eta below"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=1e16), ValueError, "no such distribution"),
         (lambda: ps.TruncatedNegativeBinomial(eta=1e5, gamma=1e-15), ValueError, "at least 1.15e-14 to draw from"),
-        (lambda: ps.TruncatedNegativeBinomial(eta=1e300, gamma=0.5), ValueError, "makes more than 9e"),
+        (lambda: ps.TruncatedNegativeBinomial(eta=1e300, gamma=0.5), ValueError, "would need more than 9e"),
         (lambda: ps.TruncatedNegativeBinomial.from_mean(mean=10, eta=1e300), ValueError, "lower an eta above"),
         (lambda: ps.Binomial(maximum=10**30, rate=0.5), ValueError, r"maximum must be at most 2\*\*53"),
         (lambda: ps.TruncatedNegativeBinomial.geometric(mean=0.5), ValueError, "mean must be > 1"),

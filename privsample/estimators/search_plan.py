@@ -11,7 +11,7 @@ from sklearn.utils import indexable
 
 from privsample.accounting.base import Accountant
 from privsample.accounting.selection.repetition import SelectionAccountant
-from privsample.distributions.runs import RepetitionDistribution, check_repetition_distribution
+from privsample.distributions.repetitions import RepetitionDistribution, check_repetition_distribution
 from privsample.estimators.candidates import (
     Space,
     all_candidates,
@@ -20,7 +20,7 @@ from privsample.estimators.candidates import (
     sample_candidates,
     search_space,
 )
-from privsample.estimators.pricing import (
+from privsample.estimators.run_account import (
     Folds,
     TrainingAccount,
     cross_validation_account,
@@ -32,7 +32,7 @@ from privsample.estimators.pricing import (
 )
 from privsample.estimators.scoring import NoisyScore, Scorer, record_count, record_scorer
 from privsample.mechanisms.noise.additive import GaussianMechanism, LaplaceMechanism
-from privsample.mechanisms.selection.ranking import silent
+from privsample.mechanisms.selection.ranking import without_warnings
 from privsample.relations import ReplaceOne
 
 _CHOOSE_SCORE_DATA = (
@@ -71,7 +71,7 @@ class SearchPlan:
 
     def configure_or_none(self, candidate: Mapping[str, Any]) -> Any:
         """Return the estimator to train, or None (a failed run) if its parameters or its account are invalid."""
-        with silent():
+        with without_warnings():
             try:
                 made = configure(self.estimator, candidate)
                 paid = self.training_account is not None or all(

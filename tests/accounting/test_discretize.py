@@ -1,4 +1,4 @@
-"""Discrete pairs that dominate: their curves against the pairs' own at every epsilon, and their total masses."""
+"""Discretized pairs: their curves are upper bounds at every epsilon, and their total masses are right."""
 
 import mpmath as mp
 import numpy as np
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsample.accounting.curves.discretize import connect_the_dots, density_dots, exponential_dots, joined, split_mass
+from privsample.accounting.curves.discretize import (
+    connect_the_dots,
+    discretize_curve,
+    discretize_density,
+    discretize_exponential,
+    split_mass,
+)
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.laplace import LaplacePair
 from privsample.accounting.loss.pair import DiscretePair, binary_pair
@@ -73,17 +79,17 @@ def dominates(discretize, pair, nodes, epsilon):
 
 @pytest.mark.parametrize("nodes", NODES, ids=range(len(NODES)))
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_every_way_dominates(pair, nodes):
+def test_every_discretization_dominates(pair, nodes):
     epsilon = around(nodes)
     assert dominates(pair.discretize(nodes), pair, nodes, epsilon)
-    assert dominates(joined(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
+    assert dominates(discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes), pair, nodes, epsilon)
     assert dominates(connect_the_dots(pair.log_delta, pair.reverse().log_delta, nodes, 64), pair, nodes, epsilon)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_joined_lines_meet_the_curve_at_the_nodes(pair):
+def test_connected_dots_equal_the_curve_at_the_nodes(pair):
     nodes = np.array([-2.0, -1.1, -0.4, 0.0, 0.3, 0.31, 1.7, 4.0])
-    log_p, infinite = joined(pair.log_delta, pair.reverse().log_delta, nodes)
+    log_p, infinite = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
     own = np.exp(pair.log_delta(nodes).astype(np.longdouble))
     assert np.abs(curve(log_p, infinite, nodes, nodes) - own).max() <= 1e-12
     # below the first node the line leads to one at e^epsilon = 0: all of P, and of Q what is not at a loss of -infinity
@@ -91,10 +97,10 @@ def test_joined_lines_meet_the_curve_at_the_nodes(pair):
     assert np.exp(log_p - nodes).sum() == pytest.approx(float((1.0 - own[0]) / np.exp(nodes[0])), abs=1e-12)
 
 
-def test_what_rounding_takes_from_a_change_of_slope_is_given_back():
+def test_the_rounding_error_of_a_change_of_slope_is_added():
     """No mass is below the exact second difference of the same values."""
     pair, nodes = LaplacePair(shift=1.0), 0.3 + 1e-3 * np.arange(50)
-    log_p, _ = joined(pair.log_delta, pair.reverse().log_delta, nodes)
+    log_p, _ = discretize_curve(pair.log_delta, pair.reverse().log_delta, nodes)
     with mp.workdps(60):
         delta, at = ([mp.mpf(float(x)) for x in values] for values in (pair.log_delta(nodes), nodes))
         delta = [mp.exp(x) for x in delta]
@@ -118,11 +124,11 @@ def test_random_pairs_and_random_nodes(pq, nodes):
     used = (p > 0) | (q > 0)
     pair, nodes = discrete(p[used], q[used]), np.array(nodes)
     for own in (pair, pair.reverse()):
-        for discretize in (own.discretize(nodes), joined(own.log_delta, own.reverse().log_delta, nodes)):
+        for discretize in (own.discretize(nodes), discretize_curve(own.log_delta, own.reverse().log_delta, nodes)):
             assert dominates(discretize, own, nodes, around(nodes))
 
 
-def test_outcomes_are_shared_out_with_both_masses():
+def test_split_mass_preserves_both_masses():
     nodes, loss = np.array([-1.0, 0.5, 2.0]), np.array([-0.3, 0.5, 1.9, 2.7, np.inf, -5.0, -np.inf])
     p = np.array([0.1, 0.2, 0.05, 0.3, 0.15, 0.2, 0.0])
     log_p, infinite = split_mass(log_of(p), loss, nodes)
@@ -145,9 +151,9 @@ def test_outcomes_are_shared_out_with_both_masses():
     ],
     ids=range(4),
 )
-def test_an_exponential_density_is_shared_out_exactly(nodes):
+def test_an_exponential_density_is_split_exactly(nodes):
     end = 1.4
-    log_p, infinite = exponential_dots(nodes, end)
+    log_p, infinite = discretize_exponential(nodes, end)
     below, inside = np.clip(nodes[0], -end, end), np.clip(nodes[-1], -end, end)
     p, q = 2 * np.sinh(end / 2) * 2, 2 * (np.exp(-below / 2) - np.exp(-end / 2))
     above_p, above_q = 2 * (np.exp(end / 2) - np.exp(inside / 2)), 2 * (np.exp(-inside / 2) - np.exp(-end / 2))
@@ -161,12 +167,12 @@ def test_an_exponential_density_is_shared_out_exactly(nodes):
 def test_a_density_is_integrated_with_both_masses():
     """Loss density l on [0, 1] times two: P mass one, Q mass 2 - 4/e, in closed form."""
     nodes = np.linspace(0.0, 1.0, 65)
-    log_p = density_dots(lambda loss: np.log(2 * loss), nodes, -np.inf, -np.inf)
+    log_p = discretize_density(lambda loss: np.log(2 * loss), nodes, -np.inf, -np.inf)
     assert np.exp(log_p).sum() == pytest.approx(1.0, rel=1e-13)
     assert np.exp(log_p - nodes).sum() == pytest.approx(2 - 4 / np.e, rel=1e-13)
 
 
-def test_narrow_gaussian_cells_dominate_far_out():
+def test_narrow_gaussian_cells_dominate_in_the_tails():
     pair = GaussianPair(mu=0.3)
     nodes = np.linspace(-9.0, 9.0, 4001)
     log_p, infinite = pair.discretize(nodes)
@@ -176,7 +182,7 @@ def test_narrow_gaussian_cells_dominate_far_out():
 
 
 @pytest.mark.parametrize("count", [4, 7, 64])
-def test_few_values_serve_many_nodes(count):
+def test_few_values_of_the_curve_suffice_for_many_nodes(count):
     pair = BetaPair(a=3.0, b=8.0, step=0.7)
     for nodes in (
         np.linspace(-3, 3, 501),
@@ -190,10 +196,10 @@ def test_few_values_serve_many_nodes(count):
 
 
 def test_a_raised_curve_still_dominates():
-    """A curve that is no pair's own, with a bump where its slope would change sign: an upper bound stays one."""
+    """A curve that belongs to no pair, with a bump where its slope would change sign, still gives an upper bound."""
     pair, nodes = LaplacePair(shift=1.0), np.linspace(-1.2, 1.2, 49)
 
     def bumped(epsilon):
         return np.minimum(pair.log_delta(epsilon) + 0.02 * (np.abs(epsilon - 0.4) < 0.06), 0.0)
 
-    assert dominates(joined(bumped, pair.log_delta, nodes), pair, nodes, around(nodes))
+    assert dominates(discretize_curve(bumped, pair.log_delta, nodes), pair, nodes, around(nodes))

@@ -1,4 +1,8 @@
-"""The largest value over every sum of records: blocks of sums are bounded together and split where that is too high."""
+"""Branch and bound over the sum of the records: the certified maximum of a privacy curve over all datasets.
+
+Blocks of sums are bounded together and split where the bound exceeds the known maximum (posterior.md, section 3;
+tempered.md, section 3).
+"""
 
 from collections.abc import Callable
 
@@ -10,16 +14,17 @@ from privsample._checks import FloatArray
 Rows = NDArray[np.intp]
 Bounds = Callable[[FloatArray, FloatArray, Rows], FloatArray]
 
-_ROUNDS = 40
+_ROUNDS = 40  # iteration limit
 
 
-def largest(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: int) -> FloatArray:
-    """The largest of k functions of a sum in [0, last], rounded up: `goal`, values that are known, or above it.
+def maximize_over_sums(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: int) -> FloatArray:
+    """Upper bounds on the maxima of k functions of a sum in [0, last], shape (k,).
 
-    `bounds(low, high, at)` bounds function at[i] over the sums in [low[i], high[i]], all of shape (blocks,); where both
-    ends are equal it is the value itself. Blocks are split until each one's bound is at most the goal; what does not
-    go below raises the result, by its bound where more than `most` are left.
-    Parameters: goal: (k,), nothing below the values at both ends, the sums 0 and last. Returns: (k,).
+    `bounds(low, high, at)` bounds function at[i] over the sums in [low[i], high[i]], all of shape (blocks,); if both
+    ends are equal it is the function's value. `goal`, shape (k,), holds known lower bounds on the maxima, at least the
+    values at the sums 0 and last. Blocks are split until each bound is at most the goal, so that the result is usually
+    the goal. A single sum that exceeds it raises the result by its value. Blocks that remain at the iteration limit, or
+    when more than `most` remain, raise the result by their bounds. `whole` restricts the sums to whole numbers.
     """
     first, final = _first_blocks(last, whole=whole)
     worst, at = np.array(goal, dtype=np.float64), np.repeat(np.arange(len(goal)), len(first))
@@ -39,7 +44,7 @@ def largest(bounds: Bounds, goal: FloatArray, last: int, *, whole: bool, most: i
 
 
 def _first_blocks(last: int, *, whole: bool) -> tuple[FloatArray, FloatArray]:
-    """Blocks that grow threefold from both ends: single sums first where sums are whole."""
+    """Blocks whose widths triple from both ends inwards; the outermost blocks are single sums if sums are whole."""
     if whole:
         growth = np.unique(np.floor(3.0 ** np.arange(np.log(max(last / 2, 1)) / np.log(3.0) + 1)))
         cuts = np.unique(np.clip(np.concatenate([[1], growth, last - growth + 1, [last]]), 1, max(last, 1)))
@@ -50,7 +55,7 @@ def _first_blocks(last: int, *, whole: bool) -> tuple[FloatArray, FloatArray]:
 
 
 def _split(low: FloatArray, high: FloatArray, at: Rows, *, whole: bool) -> tuple[FloatArray, FloatArray, Rows]:
-    """Each block in eight, or in single sums."""
+    """Split each block into eight blocks, or into single sums if it has fewer."""
     shares, at = np.arange(9) / 8, np.repeat(at, 8)
     if whole:
         cuts = low[:, None] + np.round((high + 1 - low)[:, None] * shares)

@@ -1,4 +1,4 @@
-"""What the events say: entries, what is used of them, and totals that are computed anew from the stored accounts."""
+"""State of a ledger after a sequence of events: entries, draws from plans, and totals recomputed from the accounts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from privsample.relations import Relation
 
 @frozen_value
 class Item:
-    """An account and how often it was entered; a plan's item also has its mechanism (as JSON text) and its draws."""
+    """An account with its number of releases; items of plans also have a mechanism (JSON) and a number of draws."""
 
     account: Accountant
     times: int
@@ -27,15 +27,17 @@ class Item:
 
     @property
     def left(self) -> int:
-        """How often a plan's item may still be drawn."""
+        """Number of draws that remain for an item of a plan."""
         return self.times - self.used
 
 
 @frozen_value
 class Entry:
-    """What was entered at once. kind: "spend", "release" or "plan"; at: UTC; version: of privsample, which wrote it.
+    """One entry of a ledger, which was charged at once.
 
-    delta: None where the charge is by Rényi curve, otherwise the part of delta at which a plan counts tightly.
+    Its kind is "spend", "release" or "plan"; `at` is the time in UTC and `version` the version of privsample that wrote
+    it. `delta` is None if the charge is by Rényi curve; otherwise it is the part of delta at which a plan's composition
+    is charged.
     """
 
     number: int
@@ -48,12 +50,12 @@ class Entry:
 
     @property
     def account(self) -> Accountant:
-        """All items composed as if fixed beforehand, which they were only within one entry."""
-        return whole(self.items)
+        """The composition of all items. Items were fixed in advance only within one entry."""
+        return compose_items(self.items)
 
 
-def whole(items: Sequence[Item]) -> Accountant:
-    """One account for items declared together."""
+def compose_items(items: Sequence[Item]) -> Accountant:
+    """One account for items that were declared together."""
     if len(items) == 1 and items[0].times == 1:
         return items[0].account
     return Composed(entries=tuple((item.account, item.times) for item in items))
@@ -61,7 +63,7 @@ def whole(items: Sequence[Item]) -> Accountant:
 
 @frozen_value
 class Settings:
-    """What was fixed at creation."""
+    """The settings that are fixed when a ledger is created."""
 
     budget: Target
     relation: Relation
@@ -71,13 +73,16 @@ class Settings:
 
     @property
     def filter(self) -> Filter:
-        """The filter of the budget."""
+        """The privacy filter of the budget."""
         return filter_for(self.budget, approximate_share=self.approximate_share, weights=self.weights)
 
 
 @frozen_value
 class LedgerState:
-    """The state after some events. `filter` is the creation's, but for what a first plan has taken of delta."""
+    """The state of a ledger after some events.
+
+    `filter` is that of the settings, except that the first plan may have changed how delta is split.
+    """
 
     settings: Settings
     filter: Filter
@@ -87,17 +92,17 @@ class LedgerState:
 
     @property
     def reservable(self) -> float:
-        """The part of delta that a plan may take now: all of it while nothing was entered, else what is set aside."""
+        """The part of delta that a plan may use now: all of it while the ledger is empty, then what is set aside."""
         if not isinstance(self.filter, CurveFilter):
             return 0.0
         return self.filter.budget.delta if not self.entries else self.filter.set_aside_left(self.total)
 
     def charge(self, items: Sequence[Item], delta: float | None) -> PrivacyCost:
-        """What an entry of these items adds."""
+        """The cost that an entry with these items adds."""
         return _charge(self.filter, items, delta, {})
 
     def fits(self, charge: PrivacyCost, delta: float | None = None) -> bool:
-        """Whether an entry with this charge keeps the promise of the budget."""
+        """Return whether the budget still holds after an entry with this charge."""
         found, total = _entered(self.filter, self.total, charge, delta, first=not self.entries)
         return found.fits(total)
 
@@ -105,12 +110,12 @@ class LedgerState:
 def _charge(
     found: Filter, items: Sequence[Item], delta: float | None, known: dict[Accountant, PrivacyCost]
 ) -> PrivacyCost:
-    """By Rényi curve, or at `delta` as one (epsilon, delta). known: charges of one release, filled here."""
+    """The cost by Rényi curve, or at `delta` as one (epsilon, delta). `known` collects charges of single releases."""
     if delta is not None:
         if not isinstance(found, CurveFilter):
-            raise ValueError(f"a plan has taken a part of delta, and {found.budget.words} has none")
-        return found.tight(whole(items), delta)
-    total = found.nothing
+            raise ValueError(f"the charge of a plan needs a part of delta, and {found.budget.description} has none")
+        return found.charge_composition(compose_items(items), delta)
+    total = found.zero
     for item in items:
         if item.account not in known:
             known[item.account] = found.charge(item.account)
@@ -121,14 +126,17 @@ def _charge(
 def _entered(
     found: Filter, total: PrivacyCost, charge: PrivacyCost, delta: float | None, *, first: bool
 ) -> tuple[Filter, PrivacyCost]:
-    """Filter and total after an entry. Only the first may still choose how delta is split: no answer was seen yet."""
+    """Filter and total after an entry. Only the first entry may change how delta is split: no answer was seen yet."""
     if first and delta is not None and isinstance(found, CurveFilter) and delta > found.set_aside:
         found = replace(found, set_aside=delta)
     return found, total + charge
 
 
-def creation(settings: Settings, stamp: Mapping[str, Any]) -> str:
-    """The first event. The filter's orders and weights are stored: another version's choice must not change them."""
+def creation_event(settings: Settings, stamp: Mapping[str, Any]) -> str:
+    """The first event, as JSON.
+
+    It stores the orders and weights of the filter, so that another version's defaults cannot change them.
+    """
     made = settings.filter
     weights = list(zip(made.at, made.weights, strict=True)) if isinstance(made, CurveFilter) else None
     document = {
@@ -142,78 +150,80 @@ def creation(settings: Settings, stamp: Mapping[str, Any]) -> str:
     return _text(document | dict(stamp))
 
 
-def entering(kind: str, items: Sequence[Item], label: str, delta: float | None, stamp: Mapping[str, Any]) -> str:
-    """The event of an entry, of `declared` items. Raises: ValueError, for a label that is no text."""
+def entry_event(kind: str, items: Sequence[Item], label: str, delta: float | None, stamp: Mapping[str, Any]) -> str:
+    """The event of an entry with checked items, as JSON. Raises ValueError for a label that cannot be stored."""
     listed = [{"account": item.account.to_dict(), "times": item.times, "mechanism": item.mechanism} for item in items]
     return _text({"event": kind, "items": listed, "label": label, "delta": delta} | dict(stamp))
 
 
-def drawing(entry: int, item: int, stamp: Mapping[str, Any]) -> str:
-    """The event of a draw from a plan."""
+def draw_event(entry: int, item: int, stamp: Mapping[str, Any]) -> str:
+    """The event of a draw from a plan, as JSON."""
     return _text({"event": "draw", "entry": entry, "item": item} | dict(stamp))
 
 
 def _text(document: dict[str, Any]) -> str:
+    """The document as JSON. Raises ValueError if it cannot be stored."""
     try:
         return json.dumps(document, allow_nan=False, sort_keys=True)
     except TypeError as error:
         raise ValueError(f"this cannot be stored in a ledger: {error}") from None
 
 
-def counted(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
-    """An item, checked. Raises: TypeError, ValueError, RelationMismatch."""
+def checked_item(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
+    """Check an account and its number of releases. Raises TypeError, ValueError or RelationMismatch."""
     if not isinstance(account, Accountant):
-        raise TypeError(f"a ledger takes accountants (mechanism.accountant), got {type(account).__name__}")
+        raise TypeError(f"account must be an accountant (mechanism.accountant), got {type(account).__name__}")
     count = positive_integer(times=times)
     if account.relation != relation:
         raise RelationMismatch(
-            f"the ledger counts under {relation}, this account under {account.relation}; use the ledger's relation, "
-            "its n and its unit, or see account.to(ledger.relation)"
+            f"account must be under the relation of the ledger, {relation}, got {account.relation}; use this relation, "
+            "with its n and its unit, or account.to(ledger.relation)"
         )
     composable((account,))
     return Item(account=account, times=count, mechanism=mechanism)
 
 
-def declared(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
-    """An item to be entered: checked, and sure to come back from the file as it is.
+def storable_item(account: Accountant, times: int, relation: Relation, mechanism: str | None = None) -> Item:
+    """Check an item that is to be entered: loading its account from the file must return an equal account.
 
-    Raises: as `counted`; NotRegistered, for an account of a class that no file could name.
+    Raises the errors of `checked_item`, and NotRegistered for an account of a class that files cannot name.
     """
-    item = counted(account, times, relation, mechanism)
+    item = checked_item(account, times, relation, mechanism)
     if Accountant.from_dict(json.loads(json.dumps(account.to_dict(), allow_nan=False))) != account:
         raise ValueError(
             f"the account {type(account).__name__} cannot be stored exactly: what was loaded would not be equal to it; "
-            "nothing was spent or drawn; let its dataclass compare by content"
+            "nothing was spent or drawn; its class must be a dataclass that compares by content"
         )
     return item
 
 
-def read(path: object, book: LedgerState | None, events: Sequence[Event]) -> LedgerState:
-    """The state after more events. Raises: ValueError, for an event that this version does not understand."""
+def apply_events(path: object, state: LedgerState | None, events: Sequence[Event]) -> LedgerState:
+    """The state after further events. Raises ValueError for an event that this version does not understand."""
     at = 1
     try:
-        if book is None:
-            book, events = _created(json.loads(events[0].document), events[0]), events[1:]
-        entries, found, total, last = list(book.entries), book.filter, book.total, book.last
+        if state is None:
+            state, events = _created(json.loads(events[0].document), events[0]), events[1:]
+        entries, found, total, last = list(state.entries), state.filter, state.total, state.last
         accounts, charges = dict[str, Accountant](), dict[Accountant, PrivacyCost]()
         for last in events:
             at, document = last.number, json.loads(last.document)
             if document["event"] == "draw":
-                _use(entries, document["entry"], document["item"])
+                _count_draw(entries, document["entry"], document["item"])
                 continue
-            entry = _entry(document, len(entries) + 1, accounts, book.settings.relation)
+            entry = _entry(document, len(entries) + 1, accounts, state.settings.relation)
             charge = _charge(found, entry.items, entry.delta, charges)
             found, total = _entered(found, total, charge, entry.delta, first=not entries)
             entries.append(entry)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(
             f"event {at} of the ledger {path} cannot be read by this version of privsample ({error}); "
-            "upgrade, or restore a copy that holds all that was spent"
+            "upgrade, or restore a copy that contains all entries"
         ) from None
-    return replace(book, entries=tuple(entries), filter=found, total=total, last=last)
+    return replace(state, entries=tuple(entries), filter=found, total=total, last=last)
 
 
 def _created(document: dict[str, Any], event: Event) -> LedgerState:
+    """The state after the event of creation."""
     if document["event"] != "create":
         raise ValueError(f"the first event is {document['event']!r}")
     weights = document["weights"]
@@ -225,16 +235,17 @@ def _created(document: dict[str, Any], event: Event) -> LedgerState:
         weights=None if weights is None else dict(weights),
     )
     made = settings.filter
-    return LedgerState(settings=settings, filter=made, entries=(), total=made.nothing, last=event)
+    return LedgerState(settings=settings, filter=made, entries=(), total=made.zero, last=event)
 
 
 def _entry(document: dict[str, Any], number: int, known: dict[str, Accountant], relation: Relation) -> Entry:
+    """An entry from the document of its event."""
     items = []
     for item in document["items"]:
         text = json.dumps(item["account"])
         if text not in known:
             known[text] = Accountant.from_dict(item["account"])
-        items.append(counted(known[text], item["times"], relation, item["mechanism"]))
+        items.append(checked_item(known[text], item["times"], relation, item["mechanism"]))
     if document["event"] not in ("spend", "release", "plan") or not items:
         raise ValueError(f"an event of kind {document['event']!r} with {len(items)} items")
     return Entry(
@@ -248,13 +259,14 @@ def _entry(document: dict[str, Any], number: int, known: dict[str, Accountant], 
     )
 
 
-def _use(entries: list[Entry], number: int, position: int) -> None:
+def _count_draw(entries: list[Entry], number: int, position: int) -> None:
+    """Count one draw from an item of a plan."""
     if not (1 <= number <= len(entries) and 0 <= position < len(entries[number - 1].items)):
-        raise ValueError("a draw from a plan that is not there")
+        raise ValueError("a draw from a plan that does not exist")
     entry = entries[number - 1]
     item = entry.items[position]
     if entry.kind != "plan" or not item.used < item.times:
-        raise ValueError("a draw that no plan allows")
+        raise ValueError("a draw beyond the number that the plan reserved")
     items = list(entry.items)
     items[position] = replace(item, used=item.used + 1)
     entries[number - 1] = replace(entry, items=tuple(items))

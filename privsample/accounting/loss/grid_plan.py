@@ -1,0 +1,161 @@
+"""Choice of the grid for a composition: truncation bounds of each loss, tilt, truncation bounds of the sum, step.
+
+Approximate values suffice here: every choice gives a valid upper bound, and a poor choice gives a loose one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsample._checks import FloatArray
+from privsample._logspace import log1mexp
+from privsample.accounting.loss.pair import DiscretePair, LossPair
+
+NEGLIGIBLE = 36.0  # a share e^-36 of the result may lie beyond the truncation bounds
+
+_EPS = float(np.finfo(np.float64).eps)
+_TOLERANCE = 3e-7  # discretization error of epsilon in nats, which determines the step (grid.md, section 3)
+_NODES, _MOST_NODES = 1025, 2**22  # nodes of the approximation of one loss; largest size of a grid
+_NEAR = 0.01  # relative excess over the smallest bound that is accepted for a smaller tilt
+_LOSSES = np.geomspace(1e-12, 1e7, 39)  # first scan for the truncation bounds
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxLoss:
+    """Approximate masses of one member's loss on a coarse grid between its truncation bounds."""
+
+    pair: LossPair
+    times: int
+    nodes: FloatArray
+    log_p: FloatArray
+
+    @classmethod
+    def of(cls, pair: LossPair, times: int, log_delta: float) -> "ApproxLoss":
+        """Discretize a pair for a composition with `times` releases and about this log delta."""
+        goal = log_delta - float(np.log(times)) - NEGLIGIBLE
+        reverse, high = pair.reverse(), upper_truncation(pair, goal)
+        nodes = np.linspace(-high if reverse == pair else -upper_truncation(reverse, goal), high, _NODES)
+        return cls(pair=pair, times=times, nodes=nodes, log_p=pair.approx_discretize(nodes))
+
+    def log_mgf(self, tilts: FloatArray) -> FloatArray:
+        """Approximate log moment generating function at each tilt."""
+        return np.logaddexp.reduce(self.log_p + tilts[:, None] * self.nodes, axis=1)
+
+    def low(self, c: float) -> float:
+        """Lower truncation bound at tilt c: the tilted mass below it is negligible even when moved up to it."""
+        moved = np.logaddexp.accumulate(self.log_p) + c * self.nodes
+        most = self.log_mgf(np.array([c]))[0] - np.log(self.times) - NEGLIGIBLE
+        return float(self.nodes[max(int(np.argmax(moved > most)) - 1, 0)])
+
+    @property
+    def excess_mass(self) -> float:
+        """Excess of the total mass over 1, which rounding up causes, times the squared step.
+
+        The excess is inversely proportional to the squared step, so that the product applies to every step.
+        """
+        return max(float(np.expm1(np.logaddexp.reduce(self.log_p))), 0.0) * float(self.nodes[1] - self.nodes[0]) ** 2
+
+    def variance(self, c: float) -> float:
+        """Approximate variance of the tilted loss."""
+        log_mass = self.log_p + c * self.nodes
+        mass = np.exp(log_mass - log_mass.max())
+        mass /= mass.sum()
+        return float(mass @ (self.nodes - mass @ self.nodes) ** 2)
+
+
+def approx_log_infinity_mass(pair: LossPair) -> float:
+    """Approximate log infinity mass."""
+    return float(pair.approx_log_delta(_LOSSES[-1:])[0])
+
+
+def upper_truncation(pair: LossPair, goal: float) -> float:
+    """A loss above which the finite part of delta is about e^goal, at most the max divergence."""
+    losses, floor = _LOSSES, approx_log_infinity_mass(pair)
+    enough = max(goal, floor - 30.0)
+    for _ in range(4):
+        curve = pair.approx_log_delta(losses)
+        left = curve + log1mexp(np.minimum(np.maximum(floor, -1e300) - curve, 0.0)) > enough
+        at = int(np.argmin(np.append(left, False)))
+        losses = np.linspace(losses[max(at - 1, 0)], losses[min(at, len(losses) - 1)], 9)
+    return float(min(losses[-1], pair.max_divergence))
+
+
+def log_mgf(ranges: Sequence[ApproxLoss], tilts: FloatArray) -> FloatArray:
+    """Approximate log moment generating function of the sum at each tilt."""
+    return np.sum([member.times * member.log_mgf(tilts) for member in ranges], axis=0)
+
+
+def log_tail_bound(ranges: Sequence[ApproxLoss], tilts: FloatArray) -> FloatArray:
+    """Approximate logarithm of the smallest h with delta(e) <= h e^{-ce}, at each tilt c.
+
+    Follows from 1 - e^{e-l} <= e^{c(l-e)} (c/(c+1))^c/(c+1).
+    """
+    return log_mgf(ranges, tilts) - np.log1p(tilts) - tilts * np.log1p(1 / tilts)
+
+
+def best_tilt(
+    ranges: Sequence[ApproxLoss], bound: Callable[[FloatArray, FloatArray], FloatArray], slack: float = _NEAR
+) -> tuple[float, float]:
+    """The smallest tilt whose bound is nearly the smallest, and that smallest bound.
+
+    Nearly means within a relative `slack`, at most 2 nats. Every tilt is valid; a large tilt needs a small step.
+    """
+    x, tilt, least = np.linspace(-12.0, 18.0, 91), 1.0, np.inf
+    for _ in range(2):
+        values = bound(np.exp(x), log_tail_bound(ranges, np.exp(x)))
+        best = int(np.argmax(values <= values.min() + min(slack * abs(float(values.min())), 2.0)))
+        tilt, least = float(np.exp(x[best])), min(least, float(values.min()))
+        x = np.linspace(x[max(best - 1, 0)], x[min(best + 1, len(x) - 1)], 17)
+    return tilt, least
+
+
+def truncation_bounds(
+    ranges: Sequence[ApproxLoss], c: float, deviation: float, log_delta: float
+) -> tuple[float, float, float]:
+    """Truncation bounds (low, high) of the sum, and the tilt of the Chernoff bound on the mass above `high`.
+
+    Sums below `low` have negligible tilted mass; sums above `high` have negligible tilted mass or a mass that is
+    negligible relative to delta.
+    """
+    away = np.geomspace(0.1, 100.0, 61) / max(deviation, 1e-12)
+    here, below, above = log_mgf(ranges, np.array([c]))[0], log_mgf(ranges, c - away), log_mgf(ranges, c + away)
+    low = np.max((here - below - NEGLIGIBLE) / away)
+    tilted = np.min((above - here + NEGLIGIBLE) / away)
+    plain = (above - log_delta + NEGLIGIBLE) / (c + away)
+    most = sum(member.times * member.nodes[-1] for member in ranges)
+    least = sum(member.times * member.nodes[0] for member in ranges)
+    return max(float(low), least), min(max(float(tilted), float(plain.min())), most), float(c + away[plain.argmin()])
+
+
+def grid_step(ranges: Sequence[ApproxLoss], c: float, deviation: float, width: float) -> float:
+    """Step of the grid: discretization adds step^2/6 to each variance, and (c+1)/2 of that to epsilon.
+
+    The rounding error of the masses grows as the step decreases, so the step is not smaller than necessary.
+    """
+    count = sum(member.times for member in ranges)
+    excess_mass = sum(member.times * member.excess_mass for member in ranges)  # times step^2
+    wanted = max(12 * _TOLERANCE, np.sqrt(12 * count * excess_mass)) / (count * (c + 1))
+    longest = max([width, *(member.nodes[-1] - member.low(c) for member in ranges)])
+    least = longest / _MOST_NODES
+    step = max(min(np.sqrt(wanted), max(deviation, 1e-12) / 512), least)
+    enough = max(step / 16, least)
+    anchor = max(
+        ranges, key=lambda own: (own.times * (enough <= own.pair.max_divergence < np.inf), -own.pair.max_divergence)
+    ).pair
+    above = 1.0 + 8 * _EPS  # rounding must not place an atom above its node, where its mass would be split
+    if isinstance(anchor, DiscretePair):  # if all losses are multiples of one, all atoms lie on nodes: no split at all
+        losses = np.abs(anchor.loss[np.isfinite(anchor.loss) & (anchor.loss != 0.0)])
+        unit = float(losses.min(initial=np.inf))
+        others = [member.pair for member in ranges]
+        if least <= unit < np.inf and all(isinstance(pair, DiscretePair) and _multiples(pair, unit) for pair in others):
+            return unit * above
+    if enough <= anchor.max_divergence < np.inf:
+        step = anchor.max_divergence / np.ceil(anchor.max_divergence / step) * above
+    return float(step)
+
+
+def _multiples(pair: DiscretePair, unit: float) -> bool:
+    """True if all finite losses are integer multiples of `unit`, up to rounding."""
+    ratio = pair.loss[np.isfinite(pair.loss)] / unit
+    return bool(np.all(np.abs(ratio - np.round(ratio)) <= 4 * _EPS * np.abs(ratio)))
