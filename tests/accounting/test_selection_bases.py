@@ -160,7 +160,7 @@ def test_losses_beyond_the_last_node_count():
     """The sorted bound adds Chernoff's for what it left out: from coarse losses it is larger, never smaller."""
     account = selected(LOGARITHMIC)
     (fine,) = account._all_pairs(1)
-    coarse = fine.further(-6.0)
+    coarse = fine.refined(-6.0)
     for order in (1.5, 3.0, 8.0):
         bound, negligible = selection_renyi.sorted_bound(coarse, order)
         best, complete = selection_renyi.sorted_bound(fine, order)
