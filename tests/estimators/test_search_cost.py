@@ -247,7 +247,7 @@ def test_a_record_in_no_part_pays_nothing():
 
 def test_no_relation_but_records(monkeypatch):
     class Other(ps.ReplaceOne.__base__):
-        words = change = "other"
+        description = change = "other"
 
         def group(self, size):
             return self
