@@ -20,18 +20,21 @@ def integral(chords, rate):
         total = mp.mpf(0)
         values = [mp.exp(mp.mpf(float(v))) if np.isfinite(v) else mp.mpf(0) for v in chords.log_delta]
         for low, high, upper, lower in zip(chords.nodes[:-1], chords.nodes[1:], values[:-1], values[1:], strict=True):
-            low, high = mp.mpf(float(low)), mp.mpf(float(high))
-            slope = (upper - lower) / (mp.exp(high) - mp.exp(low))  # delta(e) = lower + slope (e^high - e^e)
+            left, right = mp.mpf(float(low)), mp.mpf(float(high))
+            slope = (upper - lower) / (mp.exp(right) - mp.exp(left))  # delta(e) = lower + slope (e^high - e^e)
             powers = [
-                (mp.exp(t * high) - mp.exp(t * low)) / t if t else high - low for t in (mp.mpf(rate), mp.mpf(rate) + 1)
+                (mp.exp(t * right) - mp.exp(t * left)) / t if t else right - left
+                for t in (mp.mpf(rate), mp.mpf(rate) + 1)
             ]
-            total += (lower + slope * mp.exp(high)) * powers[0] - slope * powers[1]
+            total += (lower + slope * mp.exp(right)) * powers[0] - slope * powers[1]
         return total
 
 
 @pytest.mark.parametrize("count", [9, 60])
 def test_the_integral_at_fifty_digits(count):
-    pair = DiscretePair(p=(0.6, 0.3, 0.1), q=(0.2, 0.3, 0.5))  # its largest loss is finite: the chords end there
+    pair = DiscretePair(
+        log_p=np.log([0.6, 0.3, 0.1]), log_q=np.log([0.2, 0.3, 0.5])
+    )  # its largest loss is finite: the chords end there
     ahead, back = (CurveChords.of(one.log_delta, one.max_divergence, count) for one in (pair, pair.reverse()))
     found = renyi_from_chords(ahead, back, lambda a: np.full(a.shape, 1e300), pair.max_divergence, np.inf, ORDERS)
     with mp.workdps(50):

@@ -12,10 +12,9 @@ from privsample.accounting.curves.chords import CurveChords
 from privsample.accounting.curves.conversion import Curve
 
 _ULP = float(np.finfo(np.float64).eps)
-_POINTS, _WEIGHTS = (
-    0.5 * (x + shift) for x, shift in zip(np.polynomial.legendre.leggauss(12), (1.0, 0.0), strict=True)
-)
-_NARROW = 0.5  # panels up to this width, times the order, are integrated by Gauss and Legendre's rule: no cancellation
+_RULE = np.polynomial.legendre.leggauss(12)
+_POINTS, _WEIGHTS = (_RULE[0] + 1.0) / 2, _RULE[1] / 2
+_NARROW = 0.5  # largest order times width of panels integrated by Gauss-Legendre quadrature, where closed forms cancel
 _PADDING, _ROUNDING = 1e-11, 2e-14
 _STEPS = np.array([1.0, 1 / 8, 8.0])
 
