@@ -1,13 +1,17 @@
 """Verdicts of audits: the test, the confidence bounds, and a statement in plain English."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.plots.curves import plot_audit_bounds
 from privsample.simulations.report.statements import small
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
 
@@ -163,6 +167,35 @@ class Verdict:
             "prove the claim."
             f"{self._empirical_sentence}"
         )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Plot the claimed privacy curve with the confidence bounds of the audit at each of `epsilons`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        axes = plot_audit_bounds(
+            ax,
+            epsilons=self.epsilons,
+            lowers=self.lowers,
+            uppers=self.uppers,
+            curve=(self.epsilons, self.claims),
+            title=f"{self.outcome}: {self.pair}",
+        )
+        axes.legend(frameon=False)
+        return axes
 
     @property
     def _empirical_sentence(self) -> str:
