@@ -268,6 +268,11 @@ class Accountant(Memo, ABC):
 
         return plot_account(self, view, ax, label, style)
 
+    def _repr_html_(self) -> str:
+        from privsample.accounting.display import account_html
+
+        return account_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, from which `from_dict` makes an equal accountant."""
         return encode(self)
@@ -324,6 +329,11 @@ class Composed(Accountant):
             composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
         set_fields(self, entries=tuple(counts.items()), assumptions=union)
+
+    def __repr__(self) -> str:
+        from privsample.accounting.display import composed_repr
+
+        return composed_repr(getattr(self, "entries", ()), " + ")
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
@@ -392,6 +402,11 @@ class Parallel(Accountant):
         elif isinstance(same_relation(parts), ProfileEdge):
             more = frozenset({Assumption.INDEPENDENT_PROFILES})
         set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    def __repr__(self) -> str:
+        from privsample.accounting.display import composed_repr
+
+        return composed_repr([(part, 1) for part in getattr(self, "parts", ())], " | ")
 
     @property
     def _kinds(self) -> tuple[Accountant, ...]:

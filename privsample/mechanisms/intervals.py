@@ -26,12 +26,19 @@ def equal_tailed(draws: Mapping[str, NDArray[Any]], probability: float) -> dict[
     if not 0.0 < given < 1.0:
         raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
     found = {
-        name: np.quantile(array, [(1.0 - given) / 2, (1.0 + given) / 2], axis=0)
+        name: quantiles(array, (1.0 - given) / 2, (1.0 + given) / 2)
         for name, array in draws.items()
         if array.dtype.kind == "f"
     }
     if not found:
         raise TypeError("the draws are whole numbers, such as codes of categories, which have no interval; count them")
+    return found
+
+
+def quantiles(draws: NDArray[Any], *probabilities: float) -> FloatArray:
+    """Quantiles along the first axis; between infinite draws they may be NaN."""
+    with np.errstate(invalid="ignore"):
+        found: FloatArray = np.quantile(draws, probabilities, axis=0)
     return found
 
 

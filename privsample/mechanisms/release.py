@@ -19,7 +19,7 @@ from privsample.interop import arviz
 from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
 from privsample.mechanisms.intervals import Names, equal_tailed
 from privsample.mechanisms.notes import refuse_notes
-from privsample.mechanisms.shown import plot_release
+from privsample.mechanisms.shown import plot_release, release_html, release_repr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,6 +93,12 @@ class Release:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
+
+    def __repr__(self) -> str:
+        return release_repr(self)
+
+    def _repr_html_(self) -> str:
+        return release_html(self)
 
     def statement(self, delta: float | None = None) -> str:
         """A privacy statement in plain words, to publish beside the release.

@@ -73,16 +73,19 @@ def plot_noisy(
 
 def plot_codes(ax: "Axes | None", codes: NDArray[np.integer], names: Sequence[str], *, xlabel: str) -> "Axes":
     """Plot how often each code was released; `names` label the codes 0, 1, ..., and may be empty."""
-    found, counts = np.unique(codes, return_counts=True)
-    if names:  # also a category that was never released has its bar
-        counts = np.bincount(codes.astype(np.int64).ravel(), minlength=len(names))
-        labels = [plain(name) for name in names]
-    else:
-        labels = [str(code) for code in found]
+    labels, counts = code_counts(codes, names)
     ax = axes_or_new(ax)
-    ax.bar(labels, counts, color=ORANGE, width=0.6)
+    ax.bar([plain(label) for label in labels], counts, color=ORANGE, width=0.6)
     ax.set(xlabel=plain(xlabel), ylabel="number released")
     return ax
+
+
+def code_counts(codes: NDArray[np.integer], names: Sequence[str]) -> tuple[list[str], NDArray[np.integer]]:
+    """The label and the count of each code; of all that have a name, also those that were never released."""
+    if names:
+        return list(names), np.bincount(codes.astype(np.int64).ravel(), minlength=len(names))
+    found, counts = np.unique(codes, return_counts=True)
+    return [str(code) for code in found], counts
 
 
 def _histograms(ax: "Axes", shown: Sequence[Coordinate], xlabel: str, probability: float) -> "Axes":

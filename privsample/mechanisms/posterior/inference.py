@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from privsample._checks import FloatArray, mapping, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
 from privsample.mechanisms.intervals import Names, coordinates, equal_tailed
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
+from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
 from privsample.plots.draws import plot_draws
+from privsample.plots.html import attempted, card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +83,19 @@ class PosteriorDraws:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
+
+    def __repr__(self) -> str:
+        try:
+            chains = f", {self.chains} chains" if self.chains > 1 else ""
+            return one_line("PosteriorDraws", f"{draws_text(self.draws)}{chains}", self.method)
+        except Exception:  # noqa: BLE001 - a repr must not raise
+            return "PosteriorDraws(...)"
+
+    def _repr_html_(self) -> str:
+        rows = [("method", self.method), *draws_rows(self.draws, self._names)]
+        title = f"Posterior draws of {' and '.join(self.draws)}"
+        picture = attempted(lambda: draws_picture(coordinates(self.draws, self._names), "value"))
+        return card(title, [*rows, *account_rows(self.account, 1e-6)], picture)
 
     def statement(self, delta: float = 1e-6) -> str:
         """The privacy statement of the release behind the draws.

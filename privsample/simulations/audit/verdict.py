@@ -8,6 +8,8 @@ from privsample._checks import FloatArray, finite, positive_integer, probability
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.plots.curves import plot_audit_bounds
+from privsample.plots.html import attempted, card, lines_picture
+from privsample.plots.style import DELTA, EPSILON
 from privsample.simulations.report.statements import small
 
 if TYPE_CHECKING:
@@ -167,6 +169,29 @@ class Verdict:
             "prove the claim."
             f"{self._empirical_sentence}"
         )
+
+    def __repr__(self) -> str:
+        try:
+            text = f"{self.outcome}, p = {self.p_value:.2g}; claimed delta {self.claim:.4g}, at least {self.lower:.4g}"
+            return f"Verdict({text} at epsilon = {self.epsilon:.4g}, {self.samples} draws)"
+        except Exception:  # noqa: BLE001 - a repr must not raise
+            return "Verdict(...)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("outcome", self.outcome),
+            ("datasets", self.pair),
+            ("tested at epsilon", f"{self.epsilon:.4g}"),
+            ("claimed delta", f"{self.claim:.4g}"),
+            ("lower bound on delta", f"{self.lower:.4g}"),
+            ("p-value", f"{self.p_value:.2g} (VIOLATED at {self.level:g} or below)"),
+            ("draws from each dataset", f"{self.samples:,}"),
+            ("statement", self.statement),
+        ]
+        bars = (self.epsilons, self.lowers, self.uppers)
+        labels = (EPSILON, DELTA)
+        picture = attempted(lambda: lines_picture(self.epsilons, self.claims, labels=labels, bars=bars))
+        return card("Verdict of an audit", rows, picture)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the claimed privacy curve with the confidence bounds of the audit at each of `epsilons`.
