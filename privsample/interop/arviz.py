@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SAMPLE_DIMS = ("chain", "draw")
+_FEWEST = 4  # draws of a chain for which ArviZ computes R-hat
 CREATION = {"created_at", "creation_library", "creation_library_language", "creation_library_version"}
 RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # reserved by ArviZ; xarray removes the last one
 
@@ -35,13 +36,16 @@ def to_arviz(
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Sequence[str | int]] | None = None,
     chains: int = 1,
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Any:
-    """An InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`.
+    """An InferenceData (generation 0) or DataTree (generation 1) with a group `posterior`, and others if given.
 
     Parameters: draws: name -> (draws, ...) numbers, with one number of draws >= 1; booleans and integers become int64
     (ArviZ 1 has no summary of booleans, ArviZ 0 no plot of unsigned). attributes: name -> text, on group and root.
     dims: name of a variable -> one name for each axis after the first. coords: name of a dim -> its labels.
     chains: how many there are, the draws of one after the draws of the other.
+    groups: name of a group -> its variables; those of `sample_stats` have shape (draws, ...), and those of
+    `observed_data` and `constant_data` any shape. Empty groups are left out.
     Raises: TypeError or ValueError, for draws, names or lengths that a netCDF file could not give back unchanged.
     """
     data = {_name(name): _by_chain(name, values, chains) for name, values in draws.items()}
@@ -49,10 +53,26 @@ def to_arviz(
         raise ValueError(f"draws must hold variables with one common number of draws, got {sorted(numbers)}")
     attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
     axes = _axes(data, dims or {}, coords or {})
+    others = {}
+    for group, variables in (groups or {}).items():
+        made = {
+            _name(name): _by_chain(name, at, chains) if group == "sample_stats" else np.array(at)
+            for name, at in variables.items()
+        }
+        if made:
+            others[group] = made
     az = _arviz()
     if arviz_generation() == 0:  # groups are keywords: a dict of groups would become one variable of objects
-        return az.from_dict(posterior=data, posterior_attrs=attrs, attrs=attrs, **axes)
-    return az.from_dict({"posterior": data}, attrs={"posterior": attrs, "/": attrs}, **axes)
+        return az.from_dict(posterior=data, **others, posterior_attrs=attrs, attrs=attrs, **axes)
+    return az.from_dict({"posterior": data, **others}, attrs={"posterior": attrs, "/": attrs}, **axes)
+
+
+def default_chains(draws: int) -> int:
+    """Number of chains into which independent draws are split: four where each has enough draws for diagnostics.
+
+    ArviZ needs two chains of four draws for R-hat, and logs a complaint otherwise.
+    """
+    return next((chains for chains in (4, 2) if draws % chains == 0 and draws // chains >= _FEWEST), 1)
 
 
 def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,15 @@ from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
 from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
-from privsample.mechanisms.intervals import Names, equal_tailed
+from privsample.mechanisms.intervals import (
+    Names,
+    axis_names,
+    checked_coords,
+    divisor,
+    equal_tailed,
+    named_axes,
+    public_numbers,
+)
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.shown import plot_release, release_html, release_repr
 
@@ -47,6 +56,9 @@ class Release:
         The mechanism's own account, with RNG_FRESH among its assumptions if the caller passed a generator.
     delta : float, default 1e-6
         The delta in (0, 1) at which `statement` reports epsilon by default.
+    coords : mapping of str to sequence of str, optional
+        Public names of coordinates by axis, such as `{"category": ("no", "yes")}`: the names that a model declares, and
+        the names of the data's columns. Plots, tables, files and ArviZ objects show them.
 
     Raises
     ------
@@ -69,6 +81,7 @@ class Release:
     draws: Mapping[str, NDArray[Any]]
     account: Accountant
     delta: float = _DELTA
+    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
@@ -89,7 +102,8 @@ class Release:
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with the assumptions that it makes")
-        set_fields(self, draws=arrays, delta=probability(delta=self.delta))
+        coords = checked_coords(coords=self.coords)
+        set_fields(self, draws=arrays, delta=probability(delta=self.delta), coords=coords)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
@@ -173,7 +187,10 @@ class Release:
 
     @property
     def _names(self) -> Names:
-        return {}
+        """Draw name -> the names of its coordinates; the axis "category" also names the codes of categories."""
+        found = dict(axis_names(self.mechanism._dims, self.coords))
+        codes = {name: self.coords.get("category", ()) for name, array in self.draws.items() if array.dtype.kind == "i"}
+        return {**codes, **found}
 
     def to_json(self) -> str:
         """The release as JSON text; every number is restored exactly.
@@ -220,23 +237,38 @@ class Release:
             ) from None
         return _read(document, None)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the release in its attributes.
+
+        The draws are independent, so they may be split into any number of chains. Axes and coordinates have the names
+        that the mechanism and the data give them.
+
+        Parameters
+        ----------
+        chains : int, optional
+            Number of chains, which must divide the number of draws. None splits into four chains, or two, where each
+            has at least four draws, so that the diagnostics of `az.summary` are defined; otherwise one.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+            An InferenceData, or a DataTree from ArviZ 1 on, with the draws in the group `posterior` and the numbers
+            among the mechanism's public fields in `constant_data`.
 
         Raises
         ------
         ImportError
             If ArviZ is not installed.
+        ValueError
+            If `chains` does not divide the number of draws.
         """
         types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
-        return arviz.to_arviz(
-            self.draws, {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
-        )
+        attributes = {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+        dims, coords = named_axes(self.draws, self.mechanism._dims, self.coords)
+        count = min((len(array) for array in self.draws.values()), default=1)
+        split = arviz.default_chains(count) if chains is None else divisor(count, chains=chains)
+        constants = {"constant_data": public_numbers(self.mechanism)}
+        return arviz.to_arviz(self.draws, attributes, dims, coords, split, constants)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the release to a `.json` or `.nc` file (netCDF for ArviZ), completely or not at all.
@@ -294,12 +326,15 @@ class Release:
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
         found = described(self.mechanism, self.account, self.draws, callers_generator=own)
+        if self.coords:
+            found["coords"] = {axis: list(names) for axis, names in self.coords.items()}
         return found if self.delta == _DELTA else found | {"delta": self.delta}
 
 
 def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     try:
-        release = Release(**parts(document, draws), delta=document.get("delta", _DELTA))
+        own = {"delta": document.get("delta", _DELTA), "coords": document.get("coords", {})}  # older files have neither
+        release = Release(**parts(document, draws), **own)
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
     expected = release.mechanism.accountant

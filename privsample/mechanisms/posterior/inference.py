@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from privsample.accounting.base import Accountant
 from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
-from privsample.mechanisms.intervals import Names, coordinates, equal_tailed
+from privsample.mechanisms.intervals import (
+    Names,
+    axis_names,
+    checked_coords,
+    coordinates,
+    divisor,
+    equal_tailed,
+    frozen_array,
+    named_axes,
+)
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
 from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
@@ -39,7 +49,14 @@ class PosteriorDraws:
     method : str
         What was modelled, and whether it is exact. It is not a claim about privacy.
     chains : int, default 1
-        Number of chains, >= 1; it must divide the number of draws.
+        Number of chains, >= 1; it must divide the number of draws. Independent draws are one chain here; `to_arviz`
+        splits them.
+    dims, coords : mapping of str to sequence of str, optional
+        Names of the axes of a parameter after the first, by parameter, and names of the coordinates, by axis.
+    sample_stats : mapping of str to numpy.ndarray, optional
+        Statistics of the sampler, shape (draws,), such as "diverging".
+    observed_data, constant_data : mapping of str to numpy.ndarray, optional
+        The released numbers that were conditioned on, and public constants.
 
     Raises
     ------
@@ -62,6 +79,11 @@ class PosteriorDraws:
     account: Accountant
     method: str
     chains: int = 1
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sample_stats: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    observed_data: Mapping[str, Any] = field(default_factory=dict)
+    constant_data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
@@ -79,7 +101,12 @@ class PosteriorDraws:
                 )
             copy.flags.writeable = False
             arrays[name] = copy
-        set_fields(self, draws=arrays, chains=chains)
+        set_fields(self, draws=arrays, chains=chains, coords=checked_coords(coords=self.coords))
+        set_fields(self, dims=checked_coords(dims=self.dims))
+        for group in ("sample_stats", "observed_data", "constant_data"):
+            given = mapping(**{group: getattr(self, group)})
+            refuse_notes(given)
+            set_fields(self, **{group: {name: frozen_array(item) for name, item in given.items()}})
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
@@ -161,19 +188,40 @@ class PosteriorDraws:
 
     @property
     def _names(self) -> Names:
-        return {}
+        return axis_names(self.dims, self.coords)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the method and the account in its attributes.
+
+        Parameters
+        ----------
+        chains : int, optional
+            Number of chains into which independent draws are split; it must divide their number. None splits them into
+            four or two chains if each has at least four draws. Draws of several chains stay as they are.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+            An InferenceData, or a DataTree from ArviZ 1 on, with the groups `posterior`, `sample_stats` if a sampler
+            has any, `observed_data` and `constant_data`.
+
+        Raises
+        ------
+        ValueError
+            If `chains` does not divide the number of draws.
         """
         account = json.dumps(self.account.to_dict(), allow_nan=False)
         attributes = {"privsample_account": account, "privsample_method": self.method}
-        return arviz.to_arviz(self.draws, attributes, chains=self.chains)
+        count = min((len(array) for array in self.draws.values()), default=1)
+        split = self.chains
+        if chains is not None:
+            split = divisor(count, chains=chains)
+        elif self.chains == 1 and not self.sample_stats:
+            split = arviz.default_chains(count)
+        dims, coords = named_axes(self.draws, self.dims, self.coords)
+        names = ("sample_stats", "observed_data", "constant_data")
+        groups = {group: getattr(self, group) for group in names}
+        return arviz.to_arviz(self.draws, attributes, dims, coords, split, groups)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the draws to a `.nc` file, the netCDF file of `to_arviz`, which ArviZ reads.
