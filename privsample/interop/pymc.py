@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
@@ -206,7 +207,7 @@ def sample_noise_aware(
     told = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
     stats = {
-        name: np.asarray(trace.sample_stats[name].values).reshape(chains * draws)
+        name: _signed(np.asarray(trace.sample_stats[name].values)).reshape(chains * draws)
         for name in _STATISTICS
         if name in trace.sample_stats and trace.sample_stats[name].shape == (chains, draws)
     }
@@ -235,6 +236,11 @@ def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> An
         due = f"of shape {shape}" if shape else "one number"
         raise ValueError(f"{what} must be {due}, got shape {found.type.shape}")
     return tensor.specify_shape(found, shape) if shape else found
+
+
+def _signed(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The numbers, unsigned ones as int64, which ArviZ can plot."""
+    return numbers.astype(np.int64) if numbers.dtype.kind == "u" else numbers
 
 
 def _diagnostics(trace: Any) -> dict[str, float]:

@@ -333,8 +333,9 @@ class Release:
 
 def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     try:
-        own = {"delta": document.get("delta", _DELTA), "coords": document.get("coords", {})}  # older files have neither
-        release = Release(**parts(document, draws), **own)
+        own = parts(document, draws)  # checks the document
+        # Older files have neither of the two.
+        release = Release(**own, delta=document.get("delta", _DELTA), coords=document.get("coords", {}))
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
     expected = release.mechanism.accountant
