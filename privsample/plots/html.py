@@ -152,7 +152,7 @@ def _wide(span: tuple[float, float]) -> tuple[float, float]:
 def _ticks(first: float, last: float) -> list[float]:
     """Three to six round numbers in the span."""
     low, high = min(first, last), max(first, last)
-    rough = (high - low) / 4
+    rough = (high - low) / 5
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     return [float(k * step) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
