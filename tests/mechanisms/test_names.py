@@ -162,3 +162,22 @@ def test_names_that_do_not_fit_are_left_out():
     )
     assert odd.to_arviz().posterior["theta"].dims == ("chain", "draw", "category")
     assert "theta[0]" in odd._repr_html_()
+
+
+def test_answers_are_named():
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    mechanism = ps.RandomizedResponse(log_odds=30.0, relation=ps.ReplaceOne(7), categories=3, names=COLOURS)
+    release = mechanism.release(pd.Series(RECORDS), rng=RNG(1))
+    assert np.bincount(release["answers"].ravel()).tolist() == COUNTS
+    assert release.coords == {"category": COLOURS}
+    assert ps.Release.from_json(release.to_json()) == release
+    ax = release.plot(plt.figure().subplots())
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == list(COLOURS)
+    assert [bar.get_height() for bar in ax.patches] == COUNTS
+    plt.close("all")
+    assert ">green</text>" in release._repr_html_()
+    with pytest.raises(ValueError, match="names must hold 2 distinct names"):
+        ps.RandomizedResponse(log_odds=1.0, relation=ps.ReplaceOne(7), names=COLOURS)
