@@ -181,3 +181,16 @@ def test_answers_are_named():
     assert ">green</text>" in release._repr_html_()
     with pytest.raises(ValueError, match="names must hold 2 distinct names"):
         ps.RandomizedResponse(log_odds=1.0, relation=ps.ReplaceOne(7), names=COLOURS)
+
+
+def test_names_reach_the_figure_of_a_report():
+    """The figure writes text as paths: figures of the same draws with other names differ."""
+    pytest.importorskip("matplotlib")
+    from privsample.simulations.report.figures import released
+
+    figures = set()
+    for names in ((), COLOURS, ("a", "b", "c")):
+        model = ps.DirichletCategorical((1, 1, 1), names=names)
+        mechanism = ps.DirectPosterior(model=model, n=3, draws=80)
+        figures.add(released(mechanism.release([0, 1, 2], rng=RNG(1))))
+    assert len(figures) == 3
