@@ -1,11 +1,12 @@
 """Reads one column of records from an array or an Arrow stream, in chunks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privsample._checks import listed
 from privsample.errors import SchemaError
 
 ROWS = 1 << 18
@@ -30,6 +31,44 @@ def chunks(data: Any) -> Iterator[NDArray[Any]]:
         yield from _from_array(data)
     else:
         yield from _from_arrow(data)
+
+
+def codes_of_names(data: Any, names: Sequence[str]) -> Any:
+    """A column of category names as codes 0, 1, ...: the place of each record in a public list of names.
+
+    Text that is no name becomes -1, which lies outside every domain of codes, and empty text becomes NaN. A column of
+    numbers is returned as it is. The result depends on each record alone, and is defined for every object.
+    """
+    if not names:
+        return data
+    if isinstance(data, (list, tuple)):
+        records: Any = data
+    elif hasattr(data, "__array__"):
+        array = np.asarray(data)
+        if array.ndim != 1 or array.dtype.kind not in "USTO":
+            return data
+        records = array.tolist()
+    elif hasattr(data, "__arrow_c_stream__") and hasattr(data, "to_pylist"):
+        records = data.to_pylist()
+    else:
+        return data
+    places = {name: float(code) for code, name in enumerate(names)}
+    found = (_place(item, places) if isinstance(item, str) else as_float(item) for item in records)
+    return np.fromiter(found, dtype=np.float64, count=len(records))
+
+
+def _place(text: str, places: Mapping[str, float]) -> float:
+    return places.get(str(text), -1.0 if text.strip() else np.nan)
+
+
+def category_names(names: Any, count: int) -> tuple[str, ...]:
+    """Check the public names of `count` categories: distinct texts, or none at all. Raises TypeError or ValueError."""
+    given = listed(names=names)
+    if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in given):
+        raise TypeError("names must be a sequence of texts that are not empty, one for each category")
+    if given and (len(given) != count or len(set(given)) != count):
+        raise ValueError(f"names must hold {count} distinct names, one for each category, got {len(set(given))}")
+    return tuple(map(str, given))
 
 
 _TEXT_COLUMN = (

@@ -201,6 +201,8 @@ def build_model(args: Namespace, kind: type[Model]) -> Model:
             f"--prior holds {len(prior)} numbers and --categories {len(args.categories)} names; "
             "give one number for each name"
         )
+    if kind.records_are_codes and args.categories and "names" in getattr(kind, "__dataclass_fields__", {}):
+        given["names"] = tuple(args.categories)
     for field, hint in option_kinds(kind).items():
         item = getattr(args, field)
         if hint is int and item is not None:

@@ -208,7 +208,9 @@ def _draws_table(release: Release, args: Namespace) -> tuple[tuple[str, ...], li
     series: dict[str, Any] = {}
     more = 0
     for name, array in release.draws.items():
-        labels = getattr(args, "categories", None) if array.ndim == 2 else None
+        labels = release._names.get(name) or getattr(args, "categories", None) if array.ndim == 2 else None
+        if labels and len(labels) != array.shape[1]:
+            labels = None
         places = list(np.ndindex(array.shape[1:]))
         more += max(len(places) - _MOST_ROWS, 0)
         for place in places[:_MOST_ROWS]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SAMPLE_DIMS = ("chain", "draw")
+_FEWEST = 4  # draws of a chain for which ArviZ computes R-hat
 CREATION = {"created_at", "creation_library", "creation_library_language", "creation_library_version"}
 RESERVED = CREATION | {"arviz_version", "sample_dims", "coordinates"}  # reserved by ArviZ; xarray removes the last one
 
@@ -35,8 +36,9 @@ def to_arviz(
     dims: Mapping[str, Sequence[str]] | None = None,
     coords: Mapping[str, Sequence[str | int]] | None = None,
     chains: int = 1,
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Any:
-    """Return an InferenceData (generation 0) or DataTree (generation 1) with one group, `posterior`.
+    """Return an InferenceData (generation 0) or DataTree (generation 1) with a group `posterior`, and others if given.
 
     Parameters
     ----------
@@ -52,6 +54,10 @@ def to_arviz(
     chains : int, default 1
         Number of chains, >= 1; the draws of one chain follow those of another.
 
+    groups : mapping of str to mapping, optional
+        For each further group, its variables: those of `sample_stats` have shape (draws, ...), those of
+        `observed_data` and `constant_data` any shape. Empty groups are left out.
+
     Raises
     ------
     TypeError, ValueError
@@ -62,12 +68,26 @@ def to_arviz(
         raise ValueError(f"draws must hold variables with one common number of draws, got {sorted(numbers)}")
     attrs = {_name(name): _text(name, text) for name, text in attributes.items()}
     axes = _axes(data, dims or {}, coords or {})
+    others = {}
+    for group, variables in (groups or {}).items():
+        made = {
+            _name(name): _by_chain(name, at, chains) if group == "sample_stats" else np.array(at)
+            for name, at in variables.items()
+        }
+        if made:
+            others[group] = made
     az = _arviz()
-    if (
-        arviz_generation() == 0
-    ):  # groups are keyword arguments: a dict of groups would become one variable of type object
-        return az.from_dict(posterior=data, posterior_attrs=attrs, attrs=attrs, **axes)
-    return az.from_dict({"posterior": data}, attrs={"posterior": attrs, "/": attrs}, **axes)
+    if arviz_generation() == 0:  # groups are keyword arguments here, since a dict would become one object variable
+        return az.from_dict(posterior=data, **others, posterior_attrs=attrs, attrs=attrs, **axes)
+    return az.from_dict({"posterior": data, **others}, attrs={"posterior": attrs, "/": attrs}, **axes)
+
+
+def default_chains(draws: int) -> int:
+    """Number of chains into which independent draws are split: four where each has enough draws for diagnostics.
+
+    ArviZ needs two chains of four draws for R-hat, and logs a complaint otherwise.
+    """
+    return next((chains for chains in (4, 2) if draws % chains == 0 and draws // chains >= _FEWEST), 1)
 
 
 def write_netcdf(tree: Any, path: str | os.PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, finite, generator, positive_integer
 from privsample.distributions.noise import Noise
@@ -13,6 +14,7 @@ from privsample.interop.pymc_sampling import libraries, run, sampler
 from privsample.interop.pymc_terms import TermSite
 
 _TUNE, _KEPT, _FEWEST = 1000, 500, 4
+_STATISTICS = ("diverging", "energy", "lp", "acceptance_rate", "mean_tree_accept", "step_size", "tree_depth", "depth")
 
 
 def logistic_chains(
@@ -181,6 +183,20 @@ def noise_aware(
     and diagnostics. Both are functions of the release, so they have no privacy cost. Raises ImportError if PyMC is
     not installed, and TypeError for a model without a ModelSpec.
     """
+    found, words, _ = sample_noise_aware(release, model=model, draws=draws, tune=tune, chains=chains, rng=rng)
+    return found, words
+
+
+def sample_noise_aware(
+    release: NoisyRelease,
+    *,
+    model: Any = None,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    rng: np.random.Generator | None = None,
+) -> tuple[dict[str, FloatArray], str, dict[str, FloatArray]]:
+    """Draws and description as `noise_aware` returns them, and statistics of the sampler, name -> (chains * draws,)."""
     libraries("noise-aware inference")
     draws, tune, chains = positive_integer(draws=draws), positive_integer(tune=tune), positive_integer(chains=chains)
     chosen = release.model if model is None else model
@@ -190,7 +206,12 @@ def noise_aware(
     found = {name: np.asarray(trace.posterior[name].values, dtype=np.float64) for name in spec.parameters}
     diagnostics = ", ".join(f"{name} {figure:.4g}" for name, figure in _diagnostics(trace).items())
     flat = {name: values.reshape(chains * draws, *values.shape[2:]) for name, values in found.items()}
-    return flat, f"{term.description}; NUTS of {sampler()}, {chains} chains of {draws}, {diagnostics}"
+    stats = {
+        name: _signed(np.asarray(trace.sample_stats[name].values)).reshape(chains * draws)
+        for name in _STATISTICS
+        if name in trace.sample_stats and trace.sample_stats[name].shape == (chains, draws)
+    }
+    return flat, f"{term.description}; NUTS of {sampler()}, {chains} chains of {draws}, {diagnostics}", stats
 
 
 def _add_potential(name: str, term: LikelihoodTerm, *parameters: Any) -> str:
@@ -215,6 +236,11 @@ def _as_tensor(tensor: Any, what: str, given: Any, shape: tuple[int, ...]) -> An
         due = f"of shape {shape}" if shape else "one number"
         raise ValueError(f"{what} must be {due}, got shape {found.type.shape}")
     return tensor.specify_shape(found, shape) if shape else found
+
+
+def _signed(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The numbers, unsigned ones as int64, which ArviZ can plot."""
+    return numbers.astype(np.int64) if numbers.dtype.kind == "u" else numbers
 
 
 def _diagnostics(trace: Any) -> dict[str, float]:

@@ -14,6 +14,7 @@ from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
+from privsample.distributions.noise import Noise
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
 from privsample.mechanisms.neighbours import Draw, Neighbours
@@ -147,7 +148,7 @@ class Mechanism(Memo, ABC):
         self._check_generator(rng)
         account = account_of(self, rng)
         found = self._draw_checked(self._statistic(data), source)
-        return Release(mechanism=self, draws=found.draws, account=account), found.notes
+        return Release(mechanism=self, draws=found.draws, account=account, coords=self._coords(data)), found.notes
 
     @final
     def _draw_checked(self, statistic: Any, rng: np.random.Generator) -> DrawsWithNotes:
@@ -240,6 +241,24 @@ class Mechanism(Memo, ABC):
     def quantity(self) -> str:
         """A short label for what one released number is."""
         return "statistic"
+
+    @property
+    def _noise_distribution(self) -> Noise | None:
+        """The distribution of the noise on each released number, if the draws are a statistic plus noise; or None."""
+        return None
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        """Draw name -> the names of the axes after the first, as ArviZ names them; draws may be left out."""
+        return {}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        """Axis name -> the names of its coordinates, from the fields or from the names of the data's columns.
+
+        The result is released: it must not depend on any record.
+        """
+        del data
+        return {}
 
     def for_size(self, size: int) -> "Mechanism":
         """The same mechanism for another number of records; `Subsampled` runs it on its sample.
@@ -413,6 +432,13 @@ class Wrapper(Mechanism):
 
     def _statistic(self, data: Any) -> Any:
         return self.base._statistic(data)
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return self.base._dims
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        return self.base._coords(data)
 
     def _check_generator(self, rng: np.random.Generator | None) -> None:
         self.base._check_generator(rng)

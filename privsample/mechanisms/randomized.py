@@ -1,5 +1,6 @@
 """Randomized response: each record's answer is the truth or a random category."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, check_memory, count_noun, number, positive_integer
-from privsample._data import chunks
+from privsample._data import category_names, chunks, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.randomized import RandomizedResponseAccountant
 from privsample.distributions.domains import Domain
@@ -46,6 +47,9 @@ class RandomizedResponse(Mechanism):
         Number K of categories, coded 0, ..., K-1, >= 2.
     slots : int, optional
         Number of released answers, >= 1: required under AddRemove, left out under ReplaceOne, where it is n.
+    names : tuple of str, default ()
+        Public names of the K categories. With names, a column may also hold text: each name counts as its place in the
+        list, and any other text as category 0. The release keeps the names.
 
     Raises
     ------
@@ -71,6 +75,7 @@ class RandomizedResponse(Mechanism):
     relation: Relation
     categories: int = 2
     slots: int | None = None
+    names: tuple[str, ...] = ()
     free_parameters = (FreeParameter(name="log_odds", upper=_MOST, advice="any log odds cost something"),)
     command = CommandLine(
         data=("column",),
@@ -79,6 +84,7 @@ class RandomizedResponse(Mechanism):
             "categories": "the number of categories, coded 0, 1, ... (default: 2)",
             "slots": "under add-remove: the public number of released answers",
         },
+        arguments={"names": None},
     )
 
     def __post_init__(self) -> None:
@@ -86,6 +92,7 @@ class RandomizedResponse(Mechanism):
             raise ValueError(f"log_odds must be at most {_MOST:g}: above it no other answer would ever be drawn")
         account = self.accountant  # checks log_odds and categories
         set_fields(self, log_odds=account.log_odds, categories=account.categories)
+        set_fields(self, names=category_names(self.names, account.categories))
         match check_single_record_relation(self.relation):
             case ReplaceOne(n=n):
                 if self.slots is not None and positive_integer(slots=self.slots) != n:
@@ -105,6 +112,10 @@ class RandomizedResponse(Mechanism):
         Under AddRemove the answer for a missing record has a mixture of the distributions of the records' answers.
         """
         return RandomizedResponseAccountant(log_odds=self.log_odds, categories=self.categories, relation=self.relation)
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        del data
+        return {"category": self.names} if self.names else {}
 
     @property
     def domain(self) -> Domain:
@@ -221,12 +232,12 @@ class RandomizedResponse(Mechanism):
         count = len(self._truth(data, every=True))
         return CuratorNotes(
             title=f"{count_noun(count, 'record')}, expected {self.domain.description}",
-            facts=self.domain.count_problems(chunks(data)),
+            facts=self.domain.count_problems(chunks(codes_of_names(data, self.names))),
         )
 
     def _truth(self, data: Any, *, every: bool = False) -> NDArray[np.int64]:
         """The codes of the records, at most as many as there are slots."""
-        codes = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(data)]
+        codes = [self.domain.clean(chunk).astype(np.int64) for chunk in chunks(codes_of_names(data, self.names))]
         truth = np.concatenate([np.empty(0, dtype=np.int64), *codes])
         assert self.slots is not None
         if isinstance(self.relation, ReplaceOne) and len(truth) != self.slots:

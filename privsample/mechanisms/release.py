@@ -2,14 +2,15 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import mapping, probability
+from privsample._checks import FloatArray, mapping, probability
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, checked_account
@@ -17,9 +18,21 @@ from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
 from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
+from privsample.mechanisms.intervals import (
+    Names,
+    axis_names,
+    checked_coords,
+    divisor,
+    equal_tailed,
+    named_axes,
+    public_numbers,
+)
 from privsample.mechanisms.notes import refuse_notes
+from privsample.mechanisms.shown import plot_release, release_html, release_repr
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from privsample.mechanisms.base import Mechanism
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
@@ -43,6 +56,9 @@ class Release:
         The mechanism's own account, with RNG_FRESH among its assumptions if the caller passed a generator.
     delta : float, default 1e-6
         The delta in (0, 1) at which `statement` reports epsilon by default.
+    coords : mapping of str to sequence of str, optional
+        Public names of coordinates by axis, such as `{"category": ("no", "yes")}`: the names that a model declares, and
+        the names of the data's columns. Plots, tables, files and ArviZ objects show them.
 
     Raises
     ------
@@ -65,6 +81,7 @@ class Release:
     draws: Mapping[str, NDArray[Any]]
     account: Accountant
     delta: float = _DELTA
+    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
@@ -85,10 +102,17 @@ class Release:
         with_rng = own if account is own else self.mechanism._account_with_rng
         if not (account is own or account is with_rng or account in (own, with_rng)):
             raise ValueError("the account must be the mechanism's own, with all of its assumptions")
-        set_fields(self, draws=arrays, delta=probability(delta=self.delta))
+        coords = checked_coords(coords=self.coords)
+        set_fields(self, draws=arrays, delta=probability(delta=self.delta), coords=coords)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
+
+    def __repr__(self) -> str:
+        return release_repr(self)
+
+    def _repr_html_(self) -> str:
+        return release_html(self)
 
     def statement(self, delta: float | None = None) -> str:
         """A privacy statement in plain words, to publish beside the release.
@@ -104,6 +128,69 @@ class Release:
             The statement, with every assumption of the account.
         """
         return privacy_statement(self.account, self.delta if delta is None else delta)
+
+    def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
+        """Equal-tailed intervals of the released draws, for mechanisms that draw from a posterior.
+
+        The ends are quantiles of the draws: many draws are needed, and each draw costs privacy.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            The share of the draws between the ends, in (0, 1).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The ends by name, shape (2, ...): `low, high = release.interval()["theta"]`.
+
+        Raises
+        ------
+        TypeError
+            If the draws are noisy statistics, or codes.
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        if self.mechanism._noise_distribution is not None:
+            raise TypeError(
+                "the draws are noisy statistics, not draws from a posterior; for NoisyStatistics call "
+                "PrivateStatistics(release=release).draw(1000).interval()"
+            )
+        return equal_tailed(self.draws, probability)
+
+    def plot(self, ax: "Axes | None" = None, *, probability: float = 0.9) -> "Axes":
+        """Plot the released numbers.
+
+        Draws of a posterior are shown by histograms, by one row for each coordinate where there are many, or by ticks
+        where there are few draws. Noisy statistics are shown with the interval of the noise, codes by their counts.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+        probability : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If there is nothing to plot, or `probability` lies outside (0, 1).
+        """
+        return plot_release(self.mechanism, self.draws, self._names, ax, probability)
+
+    @property
+    def _names(self) -> Names:
+        """Draw name -> the names of its coordinates; the axis "category" also names the codes of categories."""
+        found = dict(axis_names(self.mechanism._dims, self.coords))
+        codes = {name: self.coords.get("category", ()) for name, array in self.draws.items() if array.dtype.kind == "i"}
+        return {**codes, **found}
 
     def to_json(self) -> str:
         """The release as JSON text; every number is restored exactly.
@@ -150,23 +237,38 @@ class Release:
             ) from None
         return _read(document, None)
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the release in its attributes.
+
+        The draws are independent, so they may be split into any number of chains. Axes and coordinates have the names
+        that the mechanism and the data give them.
+
+        Parameters
+        ----------
+        chains : int, optional
+            Number of chains, which must divide the number of draws. None splits into four chains, or two, where each
+            has at least four draws, so that the diagnostics of `az.summary` are defined; otherwise one.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+            An InferenceData, or a DataTree from ArviZ 1 on, with the draws in the group `posterior` and the numbers
+            among the mechanism's public fields in `constant_data`.
 
         Raises
         ------
         ImportError
             If ArviZ is not installed.
+        ValueError
+            If `chains` does not divide the number of draws.
         """
         types = {name: array.dtype.str for name, array in self.draws.items()}  # ArviZ widens short integers
-        return arviz.to_arviz(
-            self.draws, {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
-        )
+        attributes = {_ATTRIBUTE: json.dumps(self._description() | {"dtypes": types}, allow_nan=False)}
+        dims, coords = named_axes(self.draws, self.mechanism._dims, self.coords)
+        count = min((len(array) for array in self.draws.values()), default=1)
+        split = arviz.default_chains(count) if chains is None else divisor(count, chains=chains)
+        constants = {"constant_data": public_numbers(self.mechanism)}
+        return arviz.to_arviz(self.draws, attributes, dims, coords, split, constants)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the release to a `.json` or `.nc` file (netCDF for ArviZ), completely or not at all.
@@ -224,12 +326,16 @@ class Release:
     def _description(self) -> dict[str, Any]:
         own = Assumption.RNG_FRESH in self.account.assumptions - self.mechanism.accountant.assumptions
         found = described(self.mechanism, self.account, self.draws, callers_generator=own)
+        if self.coords:
+            found["coords"] = {axis: list(names) for axis, names in self.coords.items()}
         return found if self.delta == _DELTA else found | {"delta": self.delta}
 
 
 def _read(document: Any, draws: Mapping[str, NDArray[Any]] | None) -> Release:
     try:
-        release = Release(**parts(document, draws), delta=document.get("delta", _DELTA))
+        own = parts(document, draws)  # checks the document
+        # Older files have neither of the two.
+        release = Release(**own, delta=document.get("delta", _DELTA), coords=document.get("coords", {}))
     except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"the release file lacks a part or holds a wrong one: {error}") from None
     expected = release.mechanism.accountant

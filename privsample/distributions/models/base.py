@@ -50,6 +50,9 @@ class Model(Memo, ABC):
         Whether records are codes 0, ..., K-1 of categories, which may have names, one for each number of the prior.
     description : str
         What the parameter is, in words that fit after "a belief about".
+    axis_name : str
+        The name of the axis of a vector parameter, such as "category", in ArviZ objects; "" leaves it unnamed. A model
+        with a field `names` names the coordinates along it.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Model(Memo, ABC):
     options: ClassVar[Mapping[str, str]] = {}
     records_are_codes: ClassVar[bool] = False
     description: ClassVar[str] = "the parameter"
+    axis_name: ClassVar[str] = ""
 
     # Records and their statistic
 

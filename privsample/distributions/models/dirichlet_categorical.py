@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privsample._checks import FloatArray, positive
+from privsample._data import category_names, codes_of_names
 from privsample._value import cached, frozen_value, set_fields
 from privsample.distributions.domains import Domain
 from privsample.distributions.models.base import Model, Records
@@ -31,6 +32,9 @@ class DirichletCategorical(Model):
     ----------
     alpha : tuple of float
         Parameters of the prior, shape (K,), K >= 2, each finite and > 0: pseudo-counts of the categories.
+    names : tuple of str, default ()
+        Public names of the K categories. With names, a column may also hold text: each name counts as its place in the
+        list, and any other text as category 0. Releases, ArviZ objects, tables and plots show the names.
 
     Raises
     ------
@@ -49,8 +53,10 @@ class DirichletCategorical(Model):
     prior_parameters = ("alpha",)
     records_are_codes = True
     description = "the share of each category"
+    axis_name = "category"
 
     alpha: tuple[float, ...] = field(kw_only=False)
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         alpha = tuple(
@@ -58,12 +64,25 @@ class DirichletCategorical(Model):
         )
         if not len(alpha) >= 2:
             raise ValueError(f"alpha must have at least two categories, got {len(alpha)}")
-        set_fields(self, alpha=alpha)
+        set_fields(self, alpha=alpha, names=category_names(self.names, len(alpha)))
 
     @cached
     def domain(self) -> Domain:
         """{0, ..., K-1}; a missing value or a value outside counts as category 0."""
         return Domain(low=0.0, high=len(self.alpha) - 1.0, missing=0.0, whole=True, outside_is_missing=True)
+
+    @cached
+    def likelihood(self) -> tuple[Any, ...]:
+        """The categories: models with as many categories differ in their priors and names only."""
+        return type(self).__name__, self.domain
+
+    def summarize(self, data: Any) -> tuple[FloatArray, int]:
+        """The counts of the categories and the number of records of a column of codes, or of names."""
+        return Model.summarize(self, codes_of_names(data, self.names))
+
+    def examine(self, data: Any, domain: Domain | None = None) -> tuple[dict[str, int], int]:
+        """Count the values that the public rule changes, by reason, and the records; for the curator only."""
+        return Model.examine(self, codes_of_names(data, self.names), domain)
 
     @property
     def parameter(self) -> str:
@@ -102,7 +121,7 @@ class DirichletCategorical(Model):
 
     def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
         """The model with the counts added to `alpha`."""
-        return DirichletCategorical(alpha=self.posterior(statistic, n).alpha)
+        return DirichletCategorical(alpha=self.posterior(statistic, n).alpha, names=self.names)
 
     def noise_aware(self, n: int, noise: Noise, observed: FloatArray) -> NoiseAware:
         """The posterior of two categories, as a mixture over the hidden count. Raises TypeError for more."""

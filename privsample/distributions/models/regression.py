@@ -62,6 +62,7 @@ class LinearRegression(MomentModel):
     """
 
     description = "the vector of coefficients and variance"
+    axis_name = "feature"
 
     feature_bounds: tuple[tuple[float, float], ...]
     target_bounds: tuple[float, float]

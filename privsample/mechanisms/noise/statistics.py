@@ -138,6 +138,15 @@ class NoisyStatistics(ConjugateMechanism):
         return noise_distribution(str(self.noise), positive(scale=self.scale))
 
     @property
+    def _noise_distribution(self) -> Noise:
+        """The distribution of the noise on each coordinate."""
+        return self.distribution
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return {self.parameter: (self.model.axis_name,)} if self.model.records_are_codes else {}
+
+    @property
     def parameter(self) -> str:
         """The name under which the noisy statistic is released, "statistic"."""
         return "statistic"
@@ -387,7 +396,7 @@ class PrivateStatistics:
         method = "plug-in: the noise and the clipping of records are ignored"
         distribution, method = (self.posterior(model), method) if plug_in else self._aware(model)
         drawn = {self.model.parameter: distribution.sample(size, source)}
-        return PosteriorDraws(draws=drawn, account=self.account, method=method)
+        return PosteriorDraws(draws=drawn, account=self.account, method=method, **self._context(drawn))
 
     def mcmc(
         self,
@@ -426,8 +435,25 @@ class PrivateStatistics:
             If the model differs from the curator's in more than its prior.
         """
         source, chosen = generator(rng), self._with_prior(model)
-        drawn, method = pymc.noise_aware(self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source)
-        return PosteriorDraws(draws=drawn, account=self.account, method=method, chains=chains)
+        drawn, method, stats = pymc.sample_noise_aware(
+            self, model=chosen, draws=draws, tune=tune, chains=chains, rng=source
+        )
+        context = self._context(drawn)
+        return PosteriorDraws(
+            draws=drawn, account=self.account, method=method, chains=chains, sample_stats=stats, **context
+        )
+
+    def _context(self, drawn: Mapping[str, FloatArray]) -> dict[str, Any]:
+        """What draws carry beside their values: names of axes and coordinates, the released numbers, and constants."""
+        axis = self.model.axis_name
+        axes = {name: (axis, f"{axis}_2")[: array.ndim - 1] for name, array in drawn.items()}
+        second = {f"{axis}_2": self.release.coords[axis]} if axis in self.release.coords else {}
+        return {
+            "dims": {name: names for name, names in axes.items() if axis and names},
+            "coords": {**self.release.coords, **second},
+            "observed_data": {"noisy_statistic": self.observed},
+            "constant_data": {"n": float(self.n), "noise_variance": self.noise.variance},
+        }
 
     def _aware(self, model: Model | None) -> NoiseAware:
         return self._with_prior(model).noise_aware(self.n, self.noise, self.observed)

@@ -31,6 +31,7 @@ from privsample.mechanisms.base import Draws, Mechanism, compose_draws
 from privsample.mechanisms.calibration import FreeParameter
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_LITTLE_NOISE, Example
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.neighbours import (
     Dataset,
     Draw,
@@ -452,6 +453,14 @@ class ClippedSum(NoisySum):
             sensitivity=self.sensitivity, noise_std=self.noise_std, relation=self.relation, assumptions=_IDEAL
         )
         return compose_draws(one, self.draws)
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return {"sum": ("feature",)}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        names = column_names(data)
+        return {"feature": names} if len(names) == self.width else {}
 
     def records(self, data: Any) -> NDArray[Any]:
         """Read an array of shape (k, width)."""

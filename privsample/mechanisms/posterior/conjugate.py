@@ -1,7 +1,7 @@
 """Draws from a conjugate posterior, if required with down-weighted data or a strengthened prior."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
@@ -35,6 +35,7 @@ from privsample.mechanisms.base import Draws, Mechanism, readable_class_name
 from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.neighbours import Draw, Neighbours, records_outside_group
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, in_column
@@ -78,6 +79,16 @@ class ConjugateMechanism(Mechanism):
     def _label(self) -> str:
         """A description of the parameter."""
         return self.model.description
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return {self.parameter: (self.model.axis_name,)} if self.model.axis_name else {}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        names = getattr(self.model, "names", ())
+        if self.model.axis_name == "feature" and not names and isinstance(data, (tuple, list)) and len(data) == 2:
+            names = column_names(data[0])
+        return {self.model.axis_name: tuple(names)} if self.model.axis_name and names else {}
 
     @property
     def title(self) -> str:

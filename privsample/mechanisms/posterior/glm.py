@@ -1,6 +1,6 @@
 """Draws from the posterior of a logistic regression with down-weighted data or a narrowed prior."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +20,7 @@ from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
 from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itself, inverse
 from privsample.mechanisms.examples import Example
+from privsample.mechanisms.intervals import column_names
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
 from privsample.mechanisms.posterior.glm_neighbours import logistic_neighbours, rows_of_draws
@@ -183,6 +184,14 @@ class LogisticPosterior(Mechanism):
             divergences. They depend on the data.
         """
         return self._release_with_notes(data, rng)
+
+    @property
+    def _dims(self) -> Mapping[str, tuple[str, ...]]:
+        return {"coefficients": ("feature",)}
+
+    def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
+        names = column_names(data[0])
+        return {"feature": names} if len(names) == self.features else {}
 
     def _statistic(self, data: Any) -> LogisticPosteriorDensity:
         rows, labels = self._parts(data)

@@ -2,19 +2,37 @@
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import mapping, positive_integer
+from privsample._checks import FloatArray, mapping, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
+from privsample.mechanisms.intervals import (
+    Names,
+    axis_names,
+    checked_coords,
+    coordinates,
+    divisor,
+    equal_tailed,
+    frozen_array,
+    named_axes,
+)
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
+from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
+from privsample.plots.draws import plot_draws
+from privsample.plots.html import attempted, card
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @frozen_value
@@ -31,7 +49,14 @@ class PosteriorDraws:
     method : str
         What was modelled, and whether it is exact. It is not a claim about privacy.
     chains : int, default 1
-        Number of chains, >= 1; it must divide the number of draws.
+        Number of chains, >= 1; it must divide the number of draws. Independent draws are one chain here; `to_arviz`
+        splits them.
+    dims, coords : mapping of str to sequence of str, optional
+        Names of the axes of a parameter after the first, by parameter, and names of the coordinates, by axis.
+    sample_stats : mapping of str to numpy.ndarray, optional
+        Statistics of the sampler, shape (draws,), such as "diverging".
+    observed_data, constant_data : mapping of str to numpy.ndarray, optional
+        The released numbers that were conditioned on, and public constants.
 
     Raises
     ------
@@ -54,6 +79,11 @@ class PosteriorDraws:
     account: Accountant
     method: str
     chains: int = 1
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sample_stats: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    observed_data: Mapping[str, Any] = field(default_factory=dict)
+    constant_data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         draws = mapping(draws=self.draws)
@@ -71,10 +101,28 @@ class PosteriorDraws:
                 )
             copy.flags.writeable = False
             arrays[name] = copy
-        set_fields(self, draws=arrays, chains=chains)
+        set_fields(self, draws=arrays, chains=chains, coords=checked_coords(coords=self.coords))
+        set_fields(self, dims=checked_coords(dims=self.dims))
+        for group in ("sample_stats", "observed_data", "constant_data"):
+            given = mapping(**{group: getattr(self, group)})
+            refuse_notes(given)
+            set_fields(self, **{group: {name: frozen_array(item) for name, item in given.items()}})
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
+
+    def __repr__(self) -> str:
+        try:
+            chains = f", {self.chains} chains" if self.chains > 1 else ""
+            return one_line("PosteriorDraws", f"{draws_text(self.draws)}{chains}", self.method)
+        except Exception:  # noqa: BLE001 - a repr must not raise
+            return "PosteriorDraws(...)"
+
+    def _repr_html_(self) -> str:
+        rows = [("method", self.method), *draws_rows(self.draws, self._names)]
+        title = f"Posterior draws of {' and '.join(self.draws)}"
+        picture = attempted(lambda: draws_picture(coordinates(self.draws, self._names), "value"))
+        return card(title, [*rows, *account_rows(self.account, 1e-6)], picture)
 
     def statement(self, delta: float = 1e-6) -> str:
         """The privacy statement of the release behind the draws.
@@ -91,17 +139,89 @@ class PosteriorDraws:
         """
         return privacy_statement(self.account, delta)
 
-    def to_arviz(self) -> Any:
+    def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
+        """Equal-tailed credible intervals of every parameter.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            Posterior probability between the ends, in (0, 1).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The ends by name, shape (2, ...): `low, high = draws.interval()["theta"]`.
+
+        Raises
+        ------
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        return equal_tailed(self.draws, probability)
+
+    def plot(self, ax: "Axes | None" = None, *, probability: float = 0.9) -> "Axes":
+        """Plot the draws of each parameter: histograms, or one row for each coordinate where there are many.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+        probability : float, default 0.9
+            Posterior probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        equal_tailed(self.draws, probability)  # checks the probability
+        return plot_draws(
+            ax, coordinates(self.draws, self._names), xlabel=" and ".join(self.draws), probability=probability
+        )
+
+    @property
+    def _names(self) -> Names:
+        return axis_names(self.dims, self.coords)
+
+    def to_arviz(self, *, chains: int | None = None) -> Any:
         """The draws as an ArviZ object, with the method and the account in its attributes.
+
+        Parameters
+        ----------
+        chains : int, optional
+            Number of chains into which independent draws are split; it must divide their number. None splits them into
+            four or two chains if each has at least four draws. Draws of several chains stay as they are.
 
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            An InferenceData, or a DataTree from ArviZ 1 on, with one group `posterior`.
+            An InferenceData, or a DataTree from ArviZ 1 on, with the groups `posterior`, `sample_stats` if a sampler
+            has any, `observed_data` and `constant_data`.
+
+        Raises
+        ------
+        ValueError
+            If `chains` does not divide the number of draws.
         """
         account = json.dumps(self.account.to_dict(), allow_nan=False)
         attributes = {"privsample_account": account, "privsample_method": self.method}
-        return arviz.to_arviz(self.draws, attributes, chains=self.chains)
+        count = min((len(array) for array in self.draws.values()), default=1)
+        split = self.chains
+        if chains is not None:
+            split = divisor(count, chains=chains)
+        elif self.chains == 1 and not self.sample_stats:
+            split = arviz.default_chains(count)
+        dims, coords = named_axes(self.draws, self.dims, self.coords)
+        names = ("sample_stats", "observed_data", "constant_data")
+        groups = {group: getattr(self, group) for group in names}
+        return arviz.to_arviz(self.draws, attributes, dims, coords, split, groups)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the draws to a `.nc` file, the netCDF file of `to_arviz`, which ArviZ reads.

@@ -256,7 +256,8 @@ def released(release: Release) -> bytes:
             else:
                 style = {"color": ORANGE, "markersize": 20, "markeredgewidth": 2, "clip_on": False}
                 axes.plot(rows[:, row], np.full(len(rows), row), "|", **style)
-        axes.set_yticks(range(shown), [name] if rows.shape[1] == 1 else [f"{name} {k}" for k in range(shown)])
+        names = next((names for names in release._names.values() if len(names) == rows.shape[1]), range(shown))
+        axes.set_yticks(range(shown), [name] if rows.shape[1] == 1 else [f"{name} {k}" for k in names[:shown]])
         axes.set(ylim=(shown - 0.4, -0.6), xlabel="value of each draw")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)

@@ -1,0 +1,154 @@
+"""Equal-tailed intervals of arrays of draws, and the names of their axes and coordinates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privsample._checks import FloatArray, listed, mapping, number, positive_integer
+from privsample.plots.draws import Coordinate
+
+Names = Mapping[str, Sequence[str]]
+
+
+def equal_tailed(draws: Mapping[str, NDArray[Any]], probability: float) -> dict[str, FloatArray]:
+    """Equal-tailed intervals of draws of shape (draws, ...), by name: arrays of shape (2, ...), low ends first.
+
+    Raises
+    ------
+    ValueError
+        If `probability` does not lie in (0, 1).
+    TypeError
+        If every array holds whole numbers, which may be codes without an order.
+    """
+    given = number(probability=probability)
+    if not 0.0 < given < 1.0:
+        raise ValueError(f"probability must lie in (0, 1), got {probability!r}")
+    found = {
+        name: quantiles(array, (1.0 - given) / 2, (1.0 + given) / 2)
+        for name, array in draws.items()
+        if array.dtype.kind == "f"
+    }
+    if not found:
+        raise TypeError("the draws are whole numbers, such as codes of categories, which have no interval; count them")
+    return found
+
+
+def quantiles(draws: NDArray[Any], *probabilities: float) -> FloatArray:
+    """Quantiles along the first axis; between infinite draws they may be NaN."""
+    with np.errstate(invalid="ignore"):
+        found: FloatArray = np.quantile(draws, probabilities, axis=0)
+    return found
+
+
+def coordinates(draws: Mapping[str, NDArray[Any]], names: Names) -> list[Coordinate]:
+    """The draws of each real number with its label, such as "theta" or "theta[yes]"."""
+    found = []
+    for name, array in draws.items():
+        if array.dtype.kind != "f":
+            continue
+        columns = array.reshape(len(array), -1)
+        inner = coordinate_labels(array.shape[1:], names.get(name, ()))
+        found += [Coordinate(name + label, columns[:, k]) for k, label in enumerate(inner)]
+    return found
+
+
+def axis_names(dims: Mapping[str, Sequence[str]], coords: Names) -> Names:
+    """Draw name -> the names of its coordinates, for arrays with one axis after the draws."""
+    return {name: coords.get(axes[0], ()) for name, axes in dims.items() if len(axes) == 1}
+
+
+def checked_coords(**named: Any) -> dict[str, tuple[str, ...]]:
+    """Names of coordinates by axis, each a tuple of distinct texts.
+
+    Raises
+    ------
+    TypeError
+        If the argument is not a mapping of text to sequences of text.
+    ValueError
+        If two coordinates of one axis have the same name.
+    """
+    ((argument, _),) = named.items()
+    found = {}
+    for axis, names in mapping(**named).items():
+        members = () if isinstance(names, str) else listed(**{f"{argument}[{axis!r}]": names})
+        if isinstance(names, str) or not all(isinstance(name, str) for name in members):
+            raise TypeError(f"{argument}[{axis!r}] must be a sequence of names, got {type(names).__name__}")
+        if len(set(names)) != len(names):
+            raise ValueError(f"{argument}[{axis!r}] must hold distinct names, got {len(names)} with repetitions")
+        found[axis] = tuple(names)
+    return found
+
+
+def column_names(data: Any) -> tuple[str, ...]:
+    """The names of the columns of a pandas, polars or Arrow table, if all are text; () for other data.
+
+    Names of columns are part of the public schema; they do not depend on any record.
+    """
+    columns = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if columns is None or isinstance(columns, (str, bytes)) or callable(columns):
+        return ()
+    try:
+        names = list(columns)
+    except Exception:  # noqa: BLE001 - an attribute of this name need not be a list of names
+        return ()
+    named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return tuple(map(str, names)) if named else ()
+
+
+def coordinate_labels(shape: tuple[int, ...], names: Sequence[str]) -> list[str]:
+    """What follows the name of an array for each of its coordinates: "", "[yes]" or "[0, 1]"."""
+    if not shape:
+        return [""]
+    if len(shape) == 1 and len(names) == shape[0]:
+        return [f"[{name}]" for name in names]
+    return [f"[{', '.join(map(str, index))}]" for index in np.ndindex(*shape)]
+
+
+def named_axes(
+    draws: Mapping[str, NDArray[Any]], dims: Mapping[str, Sequence[str]], coords: Names
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The arguments `dims` and `coords` of ArviZ: those that fit the shapes of the draws, and none that collide."""
+    kept = {
+        name: list(axes)
+        for name, axes in dims.items()
+        if name in draws and len(axes) == draws[name].ndim - 1 and not set(axes) & draws.keys()
+    }
+    sizes: dict[str, set[int]] = {}
+    for name, axes in kept.items():
+        for axis, size in zip(axes, draws[name].shape[1:], strict=True):
+            sizes.setdefault(axis, set()).add(size)
+    clashing = {axis for axis, found in sizes.items() if len(found) > 1}
+    kept = {name: axes for name, axes in kept.items() if not clashing & set(axes)}
+    used = {axis for axes in kept.values() for axis in axes}
+    labels = {axis: list(names) for axis, names in coords.items() if axis in used and sizes[axis] == {len(names)}}
+    return kept, labels
+
+
+def divisor(count: int, **named: Any) -> int:
+    """A number of chains that divides the number of draws. Raises ValueError."""
+    ((name, item),) = named.items()
+    chains = positive_integer(**named)
+    if count % chains:
+        raise ValueError(f"{name} must divide the number of draws, {count}, got {item}")
+    return chains
+
+
+def public_numbers(mechanism: Any) -> dict[str, float]:
+    """The fields of a mechanism that are one finite number, except the number of draws, which the draws show."""
+    found = {}
+    for field in fields(mechanism) if is_dataclass(mechanism) else ():
+        item = getattr(mechanism, field.name)
+        given = isinstance(item, (int, float)) and not isinstance(item, bool)
+        if given and field.name != "draws" and np.isfinite(item):
+            found[field.name] = float(item)
+    return found
+
+
+def frozen_array(item: Any) -> NDArray[Any]:
+    """A read-only copy of an array or a number."""
+    copy = np.array(item)
+    copy.flags.writeable = False
+    return copy
