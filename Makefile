@@ -51,11 +51,12 @@ test-statistical: environment ## the statistical tests, with fresh seeds that ar
 	$(RUN) pytest -n auto --dist worksteal -m statistical --fresh-seeds
 
 .PHONY: lint
-lint: environment ## style, format, types, and the direction of imports
+lint: environment ## style, format, types, the direction of imports, and the sections of docstrings
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-logo
+	.venv/bin/python tools/docstrings.py
 
 .PHONY: format
 format: environment ## mend style and format where that is safe
