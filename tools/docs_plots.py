@@ -24,12 +24,13 @@ _STYLE = {
 def configure() -> None:
     """Set Matplotlib's style for the figures of a page, without a window."""
     import matplotlib as mpl
+    from cycler import cycler
 
     mpl.use("Agg")
     mpl.rcdefaults()
     settings: Any = mpl.rcParams
     settings.update(_STYLE)
-    settings["axes.prop_cycle"] = mpl.rcsetup.cycler(color=_COLOURS)
+    settings["axes.prop_cycle"] = cycler(color=_COLOURS)
 
 
 def to_svg(value: Any) -> bytes:
