@@ -1,7 +1,9 @@
 """Pages of the documentation site: their examples are executed, and their pictures come from the objects they made."""
 
 import hashlib
+import inspect
 import re
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import stringify_signature
 
 import privsample
 from privsample._checks import FloatArray
@@ -61,6 +64,24 @@ def _escaped_prose(text: str) -> str:
 
 def _process_docstring(app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
     lines[:] = escaped("\n".join(lines)).splitlines()
+
+
+def _process_signature(
+    app: Sphinx,  # noqa: ARG001
+    what: str,
+    name: str,  # noqa: ARG001
+    item: Any,
+    options: object,  # noqa: ARG001
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """Give a class the signature of its fields; Sphinx would take that of `__new__`, which accepts anything."""
+    if what != "class" or signature is None:
+        return signature, returns
+    if issubclass(item, Enum):
+        return None, None
+    shown = stringify_signature(inspect.signature(item), show_annotation=False, show_return_annotation=False)
+    return shown.replace("privsample.", ""), None
 
 
 class PageDirective(SphinxDirective):
@@ -236,6 +257,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", _execute)
     app.connect("autodoc-process-docstring", _process_docstring, priority=400)  # before numpydoc reads the sections
+    app.connect("autodoc-process-signature", _process_signature)
     app.add_directive("account", AccountDirective)
     app.add_directive("assumption", AssumptionDirective)
     app.add_directive("picture", PictureDirective)

@@ -163,7 +163,7 @@ def reference() -> Iterator[tuple[str, str]]:
         names = [name for name in privsample.__all__ if privsample._HOME[name].split(".")[1].lstrip("_") == room]
         names += BESIDE.get(room, [])
         assert names, f"{room} has no public name"
-        table = [".. autosummary::", "   :nosignatures:", "", *(f"   privsample.{name}" for name in names), ""]
+        table = [".. autosummary::", "   :nosignatures:", "", *(f"   ~privsample.{name}" for name in names), ""]
         tree = [".. toctree::", "   :hidden:", "", *(f"   {name}" for name in names), ""]
         yield f"{room}.rst", "\n".join([*heading(title), *table, *tree])
         for name in names:
