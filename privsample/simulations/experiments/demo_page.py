@@ -118,9 +118,9 @@ def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
     """The true posterior of the public data, and the distribution that the mechanism draws from."""
     mechanism = release.mechanism
     assert isinstance(mechanism, PosteriorMechanism)
-    model, (weight, divisor) = mechanism.model, mechanism._weights
+    model, (data_weight, prior_weight) = mechanism.model, mechanism._weights
     counts = np.asarray(statistic, dtype=np.float64)
-    blurred = model.posterior(counts, mechanism.n, data_weight=weight, prior_divisor=divisor)
+    blurred = model.posterior(counts, mechanism.n, data_weight=data_weight, prior_weight=prior_weight)
     return model.posterior(counts, mechanism.n), blurred
 
 
@@ -181,8 +181,8 @@ def curves() -> Section:
     )
     second = Picture(
         image=figures.renyi_curves("concentrated"),
-        alt="Rényi divergence against order for six prior divisors, each rising along a dashed vertical line.",
-        caption="Concentrated: the prior is divided by m. " + caption.format(figure="5.2"),
+        alt="Rényi divergence against order for six prior weights, each rising along a dashed vertical line.",
+        caption="Concentrated: the prior counts 1/m times. " + caption.format(figure="5.2"),
     )
     lead = (
         "Behind every epsilon stands a curve: how far apart the posteriors of two neighbouring datasets can be, "
