@@ -110,14 +110,17 @@ class PageDirective(SphinxDirective):
 
 
 class PictureDirective(PageDirective):
-    """A picture of the figure or axes that an expression gives; the content is its caption."""
+    """A picture of the figure or axes that an expression gives; the content is its caption, `size` is in inches."""
 
     has_content = True
+    option_spec = {"size": str}  # noqa: RUF012 - as Sphinx has it
 
     def run(self) -> list[nodes.Node]:
         """The nodes."""
-        words = " ".join(self.content)
-        shown = self.picture(self.value(), words)
+        words, value = " ".join(self.content), self.value()
+        if "size" in self.options:
+            docs_plots.figure_of(value).set_size_inches(*map(float, self.options["size"].split()))
+        shown = self.picture(value, words)
         return [shown, nodes.paragraph("", "", *self.parse_inline(words)[0], classes=["caption"])]
 
 
