@@ -292,7 +292,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 import privsample as ps
-from privsample.estimators.trials import Task, trained
+from privsample.estimators.trials import Task
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":
