@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
 
 import numpy as np
 
+from privsample._repr import value_repr
+
 T = TypeVar("T")
 _LOCK = threading.Lock()
 
@@ -103,7 +105,9 @@ def frozen_value(cls: type[T]) -> type[T]:
 
     Fields are keyword-only, except those declared with `field(kw_only=False)`, whose order every reader knows.
     """
-    made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
+    made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    if "__repr__" not in cls.__dict__:
+        made.__repr__ = value_repr
     made.__eq__ = _equal
     made.__hash__ = _hash
     return final(made)

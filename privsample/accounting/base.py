@@ -4,7 +4,7 @@ import inspect
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,11 @@ from privsample.accounting.engine.routes import Route, affordable, routes
 from privsample.accounting.engine.tables import within_budget
 from privsample.accounting.loss.pair import Envelope, LossPair
 from privsample.errors import NumericalFailure, RelationMismatch
+from privsample.plots.curves import CurveView
 from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, related
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FEW, _ONE_GRID = 4.0, 0.5  # values that are affordable as they are, where one of the curve may serve many
 
@@ -246,6 +250,48 @@ class Accountant(Memo, ABC):
     def __or__(self, other: object) -> "Parallel":
         return Parallel(parts=(self, other)) if isinstance(other, Accountant) else NotImplemented
 
+    def plot(
+        self, view: CurveView = "delta", *, ax: "Axes | None" = None, label: str | None = None, **style: Any
+    ) -> "Axes":
+        """Plot a curve of the account; accounts plotted on the same axes overlay, with a legend.
+
+        The trade-off curve is a certified lower bound on the type II error of any test that tells neighbours apart,
+        over its type I error. It follows from the privacy curve for the worse direction of the relation, so it holds in
+        both directions.
+
+        Parameters
+        ----------
+        view : {"delta", "tradeoff", "renyi"}, default "delta"
+            The privacy curve (epsilon in nats, delta on a logarithmic axis), the trade-off curve, or the Rényi
+            divergence in nats over the order.
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+        label : str, optional
+            Text of the legend. None uses the account's short description.
+        **style
+            Properties of the line, as `matplotlib.axes.Axes.plot` takes them, such as `color` and `linestyle`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If `view` is unknown, or the account has no finite value that the view could show.
+        """
+        from privsample.accounting.display import plot_account
+
+        return plot_account(self, view, ax, label, style)
+
+    def _repr_html_(self) -> str:
+        from privsample.accounting.display import account_html
+
+        return account_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and text, from which `from_dict` makes an equal accountant."""
         return encode(self)
@@ -302,6 +348,11 @@ class Composed(Accountant):
             composable(tuple(counts), self.assumptions)
         union = self.assumptions.union(all_assumptions(tuple(counts)), *own_assumptions)
         set_fields(self, entries=tuple(counts.items()), assumptions=union)
+
+    def __repr__(self) -> str:
+        from privsample.accounting.display import composed_repr
+
+        return composed_repr(getattr(self, "entries", ()), " + ")
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
@@ -370,6 +421,11 @@ class Parallel(Accountant):
         elif isinstance(same_relation(parts), ProfileEdge):
             more = frozenset({Assumption.INDEPENDENT_PROFILES})
         set_fields(self, parts=parts, assumptions=self.assumptions.union(all_assumptions(parts), more))
+
+    def __repr__(self) -> str:
+        from privsample.accounting.display import composed_repr
+
+        return composed_repr([(part, 1) for part in getattr(self, "parts", ())], " | ")
 
     @property
     def _kinds(self) -> tuple[Accountant, ...]:

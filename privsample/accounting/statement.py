@@ -4,6 +4,9 @@ import numpy as np
 
 from privsample._checks import probability
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import rounded_up, shown_epsilon
+
+__all__ = ["privacy_statement", "rounded_up", "shown_delta", "shown_epsilon"]
 
 
 def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
@@ -31,20 +34,3 @@ def privacy_statement(account: Accountant, delta: float = 1e-6) -> str:
 def shown_delta(delta: float) -> str:
     """A failure probability with three digits, rounded up."""
     return f"{rounded_up(delta, 3):g}".replace("e-0", "e-") if delta else "0"
-
-
-def shown_epsilon(account: Accountant, delta: float) -> float:
-    """epsilon(delta) with four digits: the nearest such number if the account certifies it, else the next above."""
-    epsilon = float(account.epsilon(delta))
-    nearest = float(f"{epsilon:.4g}")
-    if nearest >= epsilon or (delta > 0 and account.log_delta(nearest) <= np.log(delta)):
-        return nearest
-    return rounded_up(epsilon, 4)
-
-
-def rounded_up(x: float, digits: int) -> float:
-    """A positive number rounded up to some significant digits."""
-    if float(f"{x:.{digits}g}") >= x:
-        return float(f"{x:.{digits}g}")
-    unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)
-    return float(f"{np.ceil(x / unit) * unit:.{digits}g}")

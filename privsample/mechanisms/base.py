@@ -14,6 +14,7 @@ from privsample._value import Memo, cached, frozen_value
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant
 from privsample.accounting.targets import Target
+from privsample.distributions.noise import Noise
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.calibration import FreeParameter, calibrated
 from privsample.mechanisms.neighbours import Draw, Neighbours
@@ -240,6 +241,11 @@ class Mechanism(Memo, ABC):
     def quantity(self) -> str:
         """A short label for what one released number is."""
         return "statistic"
+
+    @property
+    def _noise_distribution(self) -> Noise | None:
+        """The distribution of the noise on each released number, if the draws are a statistic plus noise; or None."""
+        return None
 
     def for_size(self, size: int) -> "Mechanism":
         """The same mechanism for another number of records; `Subsampled` runs it on its sample.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import mapping, probability
+from privsample._checks import FloatArray, mapping, probability
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
 from privsample.accounting.base import Accountant, checked_account
@@ -17,9 +17,13 @@ from privsample.accounting.statement import privacy_statement
 from privsample.errors import PrivateContent
 from privsample.interop import arviz
 from privsample.mechanisms.files import described, digest, parts, tables, writable, write_whole
+from privsample.mechanisms.intervals import Names, equal_tailed
 from privsample.mechanisms.notes import refuse_notes
+from privsample.mechanisms.shown import plot_release, release_html, release_repr
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from privsample.mechanisms.base import Mechanism
 
 _DELTA = 1e-6  # files omit this value, since files of older versions have no delta
@@ -90,6 +94,12 @@ class Release:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
 
+    def __repr__(self) -> str:
+        return release_repr(self)
+
+    def _repr_html_(self) -> str:
+        return release_html(self)
+
     def statement(self, delta: float | None = None) -> str:
         """A privacy statement in plain words, to publish beside the release.
 
@@ -104,6 +114,66 @@ class Release:
             The statement, with every assumption of the account.
         """
         return privacy_statement(self.account, self.delta if delta is None else delta)
+
+    def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
+        """Equal-tailed intervals of the released draws, for mechanisms that draw from a posterior.
+
+        The ends are quantiles of the draws: many draws are needed, and each draw costs privacy.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            The share of the draws between the ends, in (0, 1).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The ends by name, shape (2, ...): `low, high = release.interval()["theta"]`.
+
+        Raises
+        ------
+        TypeError
+            If the draws are noisy statistics, or codes.
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        if self.mechanism._noise_distribution is not None:
+            raise TypeError(
+                "the draws are noisy statistics, not draws from a posterior; for NoisyStatistics call "
+                "PrivateStatistics(release=release).draw(1000).interval()"
+            )
+        return equal_tailed(self.draws, probability)
+
+    def plot(self, ax: "Axes | None" = None, *, probability: float = 0.9) -> "Axes":
+        """Plot the released numbers.
+
+        Draws of a posterior are shown by histograms, by one row for each coordinate where there are many, or by ticks
+        where there are few draws. Noisy statistics are shown with the interval of the noise, codes by their counts.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+        probability : float, default 0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If there is nothing to plot, or `probability` lies outside (0, 1).
+        """
+        return plot_release(self.mechanism, self.draws, self._names, ax, probability)
+
+    @property
+    def _names(self) -> Names:
+        return {}
 
     def to_json(self) -> str:
         """The release as JSON text; every number is restored exactly.

@@ -138,6 +138,11 @@ class NoisyStatistics(ConjugateMechanism):
         return noise_distribution(str(self.noise), positive(scale=self.scale))
 
     @property
+    def _noise_distribution(self) -> Noise:
+        """The distribution of the noise on each coordinate."""
+        return self.distribution
+
+    @property
     def parameter(self) -> str:
         """The name under which the noisy statistic is released, "statistic"."""
         return "statistic"

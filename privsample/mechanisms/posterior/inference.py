@@ -3,18 +3,26 @@
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privsample._checks import mapping, positive_integer
+from privsample._checks import FloatArray, mapping, positive_integer
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.base import Accountant
+from privsample.accounting.display import account_rows
 from privsample.accounting.statement import privacy_statement
 from privsample.interop import arviz
+from privsample.mechanisms.intervals import Names, coordinates, equal_tailed
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import writable
+from privsample.mechanisms.shown import draws_picture, draws_rows, draws_text, one_line
+from privsample.plots.draws import plot_draws
+from privsample.plots.html import attempted, card
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @frozen_value
@@ -76,6 +84,19 @@ class PosteriorDraws:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.draws[name]
 
+    def __repr__(self) -> str:
+        try:
+            chains = f", {self.chains} chains" if self.chains > 1 else ""
+            return one_line("PosteriorDraws", f"{draws_text(self.draws)}{chains}", self.method)
+        except Exception:  # noqa: BLE001 - a repr must not raise
+            return "PosteriorDraws(...)"
+
+    def _repr_html_(self) -> str:
+        rows = [("method", self.method), *draws_rows(self.draws, self._names)]
+        title = f"Posterior draws of {' and '.join(self.draws)}"
+        picture = attempted(lambda: draws_picture(coordinates(self.draws, self._names), "value"))
+        return card(title, [*rows, *account_rows(self.account, 1e-6)], picture)
+
     def statement(self, delta: float = 1e-6) -> str:
         """The privacy statement of the release behind the draws.
 
@@ -90,6 +111,57 @@ class PosteriorDraws:
             The statement in plain words, with every assumption of the account.
         """
         return privacy_statement(self.account, delta)
+
+    def interval(self, probability: float = 0.9) -> dict[str, FloatArray]:
+        """Equal-tailed credible intervals of every parameter.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            Posterior probability between the ends, in (0, 1).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            The ends by name, shape (2, ...): `low, high = draws.interval()["theta"]`.
+
+        Raises
+        ------
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        return equal_tailed(self.draws, probability)
+
+    def plot(self, ax: "Axes | None" = None, *, probability: float = 0.9) -> "Axes":
+        """Plot the draws of each parameter: histograms, or one row for each coordinate where there are many.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+        probability : float, default 0.9
+            Posterior probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If `probability` lies outside (0, 1).
+        """
+        equal_tailed(self.draws, probability)  # checks the probability
+        return plot_draws(
+            ax, coordinates(self.draws, self._names), xlabel=" and ".join(self.draws), probability=probability
+        )
+
+    @property
+    def _names(self) -> Names:
+        return {}
 
     def to_arviz(self) -> Any:
         """The draws as an ArviZ object, with the method and the account in its attributes.

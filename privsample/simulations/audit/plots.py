@@ -4,8 +4,9 @@ import numpy as np
 
 from privsample._checks import FloatArray
 from privsample.accounting.base import Accountant
+from privsample.plots.curves import plot_audit_bounds
 from privsample.simulations.audit.verdict import Verdict
-from privsample.simulations.report.figures import BLUE, GREY, ORANGE, figure
+from privsample.simulations.report.figures import figure
 
 
 def plot_audit(account: Accountant, verdict: Verdict) -> bytes:
@@ -13,14 +14,8 @@ def plot_audit(account: Accountant, verdict: Verdict) -> bytes:
     with figure(height=3.0) as ((axes,), file):
         points = verdict.epsilons
         grid, claim = claimed_curve(account, float(points.max()))
-        axes.plot(grid, claim, color=BLUE, label="claimed δ(ε), one draw")
-        axes.plot(
-            grid, claim / 2, color=GREY, linestyle=(0, (2, 2)), linewidth=1.3, label="half of the claim, for comparison"
-        )
-        middle, reach = (verdict.lowers + verdict.uppers) / 2, (verdict.uppers - verdict.lowers) / 2
-        style = {"fmt": "none", "ecolor": ORANGE, "elinewidth": 2, "capsize": 4, "capthick": 2}
-        axes.errorbar(points, middle, yerr=reach, label="confidence intervals of the audit", **style)
-        axes.set(xlabel="ε, nats", ylabel="δ", ylim=(0.0, None))
+        bounds = {"epsilons": points, "lowers": verdict.lowers, "uppers": verdict.uppers}
+        plot_audit_bounds(axes, **bounds, curve=(grid, claim), title="", half=True)
         axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()
 

@@ -1,13 +1,19 @@
 """Verdicts of audits: the test, the confidence bounds, and a statement in plain English."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from privsample._checks import FloatArray, finite, positive_integer, probability, real_array
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.loss.gaussian import GaussianPair
+from privsample.plots.curves import plot_audit_bounds
+from privsample.plots.html import attempted, card, lines_picture
+from privsample.plots.style import DELTA, EPSILON
 from privsample.simulations.report.statements import small
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Outcome = Literal["VIOLATED", "CONSISTENT"]
 
@@ -163,6 +169,58 @@ class Verdict:
             "prove the claim."
             f"{self._empirical_sentence}"
         )
+
+    def __repr__(self) -> str:
+        try:
+            text = f"{self.outcome}, p = {self.p_value:.2g}; claimed delta {self.claim:.4g}, at least {self.lower:.4g}"
+            return f"Verdict({text} at epsilon = {self.epsilon:.4g}, {self.samples} draws)"
+        except Exception:  # noqa: BLE001 - a repr must not raise
+            return "Verdict(...)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("outcome", self.outcome),
+            ("datasets", self.pair),
+            ("tested at epsilon", f"{self.epsilon:.4g}"),
+            ("claimed delta", f"{self.claim:.4g}"),
+            ("lower bound on delta", f"{self.lower:.4g}"),
+            ("p-value", f"{self.p_value:.2g} (VIOLATED at {self.level:g} or below)"),
+            ("draws from each dataset", f"{self.samples:,}"),
+            ("statement", self.statement),
+        ]
+        bars = (self.epsilons, self.lowers, self.uppers)
+        labels = (EPSILON, DELTA)
+        picture = attempted(lambda: lines_picture(self.epsilons, self.claims, labels=labels, bars=bars))
+        return card("Verdict of an audit", rows, picture)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Plot the claimed privacy curve with the confidence bounds of the audit at each of `epsilons`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axes to plot on. None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        axes = plot_audit_bounds(
+            ax,
+            epsilons=self.epsilons,
+            lowers=self.lowers,
+            uppers=self.uppers,
+            curve=(self.epsilons, self.claims),
+            title=f"{self.outcome}: {self.pair}",
+        )
+        axes.legend(frameon=False)
+        return axes
 
     @property
     def _empirical_sentence(self) -> str:

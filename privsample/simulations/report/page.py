@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privsample._checks import deltas
+from privsample._repr import code_repr
 from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
@@ -281,7 +282,7 @@ def _combined_cost(releases: list[Release], delta: float) -> list[Section]:
 
 
 def _code(mechanism: Mechanism, delta: float) -> str:
-    text = repr(mechanism)
+    text = code_repr(mechanism)
     import privsample
 
     names = sorted({word for word in re.findall(r"\b[A-Z]\w+(?=\()", text) if word in privsample.__all__})

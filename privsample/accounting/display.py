@@ -1,0 +1,154 @@
+"""How an account shows itself: plots of its curves, its epsilon in one line, and its card in a notebook."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsample._checks import FloatArray, one_of
+from privsample._repr import WIDTH, short_repr
+from privsample.accounting.curves.tradeoff import tradeoff_bound
+from privsample.plots.curves import CURVE_VIEWS, CurveView, plot_curve
+from privsample.plots.html import attempted, card, lines_picture
+from privsample.plots.style import DELTA, EPSILON
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from privsample.accounting.base import Accountant
+
+LEAST_DELTA = 1e-10  # smallest delta that a plot shows
+_POINTS, _LABEL = 80, 60
+_LARGEST_ORDER = 100.0
+_QUICK = 1000.0  # cost of a curve, in values of a closed form, up to which a repr computes epsilon
+_FEW_POINTS = 30
+_MEMBERS = 3  # accounts of a composition that a repr shows
+
+
+def plot_account(
+    account: "Accountant", view: CurveView, ax: "Axes | None", label: str | None, style: dict[str, Any]
+) -> "Axes":
+    """Plot one curve of an account; see `Accountant.plot`."""
+    if not one_of(view, CURVE_VIEWS):
+        raise ValueError(f"view must be 'delta', 'tradeoff' or 'renyi', got {view!r}")
+    x, y = curve_points(account, view)
+    name = short_repr(account, _LABEL).replace("Accountant(", "(") if label is None else label
+    return plot_curve(ax, x, y, view=view, label=name, style=style)
+
+
+def curve_points(account: "Accountant", view: CurveView, points: int = _POINTS) -> tuple[FloatArray, FloatArray]:
+    """Points of a curve: (epsilon, delta), (type I error, type II error) or (order, Rényi divergence).
+
+    Raises ValueError if the account promises nothing that this view could show.
+    """
+    if view == "renyi":
+        return _renyi_points(account, points)
+    epsilons = np.linspace(0.0, last_epsilon(account), points)
+    deltas = np.asarray(account.delta(epsilons))
+    if view == "delta":
+        return epsilons, deltas
+    if account.pure_epsilon < np.inf:  # beyond it the privacy curve no longer falls
+        epsilons = np.append(epsilons, account.pure_epsilon)
+        deltas = np.append(deltas, account.delta(account.pure_epsilon))
+    # The curve is steep at both ends: half of the points lie near 0, where the bound falls fastest.
+    type_1 = np.unique(np.concatenate([np.linspace(0.0, 1.0, points), np.geomspace(1e-6, 0.1, points)]))
+    return type_1, tradeoff_bound(epsilons, deltas, type_1)
+
+
+def last_epsilon(account: "Accountant") -> float:
+    """The epsilon at which a plot of the privacy curve ends: where delta is negligible, or where it stops falling."""
+    least = LEAST_DELTA + 1.5 * account.infinity_mass
+    last = float(account.epsilon(least)) if least < 1.0 else np.inf
+    if not np.isfinite(last):
+        raise ValueError(
+            f"the account has no finite epsilon at delta = {least:.3g}, so there is no curve to plot: "
+            f"its infinity mass is {account.infinity_mass:.3g}"
+        )
+    return max(last, 1e-3)
+
+
+def _renyi_points(account: "Accountant", points: int) -> tuple[FloatArray, FloatArray]:
+    limit = min(account.order_limit, _LARGEST_ORDER)
+    if not limit > 1.0:
+        raise ValueError(
+            "the account has no finite Rényi divergence at any order: its infinity mass is "
+            f"{account.infinity_mass:.3g}; use view='delta' or view='tradeoff'"
+        )
+    # Orders are spaced evenly in log(order), and end just below the limit, where the divergence is still finite.
+    orders = np.geomspace(1.0, limit, points + 1)[1:]
+    if limit == account.order_limit:
+        orders[-1] = limit - 1e-3 * (limit - orders[-2])
+    return orders, np.asarray(account.rdp(orders))
+
+
+def is_quick(account: "Accountant") -> bool:
+    """Whether an epsilon of the account takes some hundredths of a second only; False for a broken account."""
+    try:
+        return account.bounds.curve_cost <= _QUICK and account.bounds.renyi_cost <= _QUICK
+    except Exception:  # noqa: BLE001 - a repr must not raise
+        return False
+
+
+def epsilon_text(account: "Accountant", delta: float) -> str:
+    """The epsilon at delta in words, such as "epsilon = 1.51 at delta = 1e-06"; empty if it is expensive or unknown."""
+
+    def found() -> str:
+        return f"epsilon = {shown_epsilon(account, delta):.4g} at delta = {delta:g}"
+
+    return attempted(found) if is_quick(account) else ""
+
+
+def account_rows(account: "Accountant", delta: float) -> list[tuple[str, str]]:
+    """The rows of a card that tell what the account guarantees; what is expensive or broken is left out."""
+    makers = [
+        ("neighbours", lambda: account.relation.change),
+        (f"epsilon at delta = {delta:g}", lambda: f"{shown_epsilon(account, delta):.4g}" if is_quick(account) else ""),
+        ("pure epsilon", lambda: f"{rounded_up(account.pure_epsilon, 4):.4g}" if account.pure_epsilon < np.inf else ""),
+        ("infinity mass", lambda: f"{account.infinity_mass:.3g}" if account.infinity_mass else ""),
+        ("zCDP", lambda: f"rho = {rounded_up(account.zcdp, 4):.4g}" if account.zcdp < np.inf else ""),
+        ("Rényi order limit", lambda: f"{account.order_limit:.4g}" if account.order_limit < np.inf else ""),
+        ("assumptions", lambda: "; ".join(sorted(one.value for one in account.assumptions))),
+        ("source", lambda: account.source),
+    ]
+    return [(name, text) for name, make in makers if (text := attempted(make))]
+
+
+def account_html(account: "Accountant") -> str:
+    """The card of an account: its guarantees, and its privacy curve where that is quick to compute."""
+
+    def picture() -> str:
+        return lines_picture(*curve_points(account, "delta", _FEW_POINTS), labels=(EPSILON, DELTA), log_y=True)
+
+    rows = [("parameters", short_repr(account)), *account_rows(account, 1e-6)]
+    return card(type(account).__name__, rows, attempted(picture) if is_quick(account) else "")
+
+
+def composed_repr(entries: Iterable[tuple["Accountant", int]], sign: str) -> str:
+    """A composition in one line, such as "100 * GaussianAccountant(sensitivity=1.0, noise_std=5.0)"."""
+    members = list(entries)
+    if not members:  # an account whose fields were refused, in a traceback
+        return "Composed(...)"
+    more, text = len(members) - _MEMBERS, ""
+    for room in (WIDTH, WIDTH // _MEMBERS - 12, 24):  # without the signs and the number of members
+        shown = [(f"{times} * " if times > 1 else "") + short_repr(one, room) for one, times in members[:_MEMBERS]]
+        text = sign.join([*shown, f"({more} more)"] if more > 0 else shown)
+        if len(text) <= WIDTH:
+            break
+    return text
+
+
+def shown_epsilon(account: "Accountant", delta: float) -> float:
+    """epsilon(delta) with four digits: the nearest such number if the account certifies it, else the next above."""
+    epsilon = float(account.epsilon(delta))
+    nearest = float(f"{epsilon:.4g}")
+    if nearest >= epsilon or (delta > 0 and account.log_delta(nearest) <= np.log(delta)):
+        return nearest
+    return rounded_up(epsilon, 4)
+
+
+def rounded_up(x: float, digits: int) -> float:
+    """A positive number rounded up to some significant digits."""
+    if float(f"{x:.{digits}g}") >= x:
+        return float(f"{x:.{digits}g}")
+    unit = 10.0 ** (np.floor(np.log10(x)) + 1 - digits)
+    return float(f"{np.ceil(x / unit) * unit:.{digits}g}")
