@@ -10,7 +10,7 @@ from typing import Any
 
 import docs_plots
 import numpy as np
-from docs_examples import executed
+from docs_examples import executed_with_pictures
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
@@ -34,13 +34,15 @@ _NOTE = re.compile(r"(?:docs/notes/)?\b([a-z_]+)\.md\b")
 _CODE = re.compile(r"``?([^`]+)``?(?=(\w)?)")
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 _EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
+_BESIDE = {"figures": figures, "example": import_module}  # `example("stem")` is a program of the folder examples
 _namespaces: dict[str, dict[str, Any]] = {}
+_pictures: dict[str, list[Any]] = {}
 
 
 def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application
-    if ">>>" in source[0]:
+    if ">>>" in source[0] or "```{picture}" in source[0]:
         docs_plots.configure()
-        _namespaces[docname], failed = executed(docname, source[0])
+        _namespaces[docname], _pictures[docname], failed = executed_with_pictures(docname, source[0], _BESIDE)
         if failed:
             log.warning("an example failed:\n%s", failed, location=docname)
 
@@ -94,8 +96,7 @@ class PageDirective(SphinxDirective):
         """What the expression gives. Raises: DirectiveError, which Sphinx reports with the page and the line."""
         names = _namespaces.get(self.env.docname, {})
         try:
-            # The page's own code, like its examples; `example("stem")` is a program of the folder examples.
-            return eval(self.arguments[0], names | {"figures": figures, "example": import_module})
+            return eval(self.arguments[0], names)  # the page's own code, like its examples
         except Exception as error:
             raise self.error(f"{self.arguments[0]} gave {type(error).__name__}: {error}") from error
 
@@ -117,7 +118,9 @@ class PictureDirective(PageDirective):
 
     def run(self) -> list[nodes.Node]:
         """The nodes."""
-        words, value = " ".join(self.content), self.value()
+        words, value = " ".join(self.content), _pictures[self.env.docname].pop(0)
+        if isinstance(value, Exception):
+            raise self.error(f"{self.arguments[0]} gave {type(value).__name__}: {value}")
         if "size" in self.options:
             docs_plots.figure_of(value).set_size_inches(*map(float, self.options["size"].split()))
         shown = self.picture(value, words)
