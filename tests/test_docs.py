@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 sys.path.append(str(ROOT / "tools"))
 
-from docs_examples import executed  # noqa: E402
+from docs_examples import executed, executed_with_pictures  # noqa: E402
 from docs_site import commands, examples, moved, overview, reference  # noqa: E402
 
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
@@ -56,6 +56,8 @@ def test_a_page_says_what_it_must_and_its_examples_run(name):
     "page", ["index", "guides/budget", "guides/files", *(f"tutorials/{page.stem}" for page in TUTORIALS)]
 )
 def test_the_examples_of_a_page_run(page):
+    for package in ("matplotlib", "h5netcdf"):
+        pytest.importorskip(package, reason="the pages show pictures and files")
     _, failed = executed(page, (DOCS / f"{page}.md").read_text(encoding="utf-8"))
     assert not failed, failed
 
@@ -76,6 +78,31 @@ def test_the_guide_to_stated_accounts_runs():
 
 def test_an_example_that_fails_is_reported():
     assert "Expected" in executed("broken", ">>> 1 + 1\n3\n")[1]
+
+
+def test_a_picture_shows_what_its_expression_was_where_it_stands():
+    text = ">>> x = 1\n\n```{picture} x + y\n```\n\n>>> x = 2\n>>> x\n3\n\n```{picture} x\n```\n\n```{picture} z\n```\n"
+    names, pictures, failed = executed_with_pictures("page", text, {"y": 10})
+    assert names["x"] == 2
+    assert pictures[:2] == [11, 2]
+    assert isinstance(pictures[2], NameError)
+    assert 'File "page", line 7' in failed
+
+
+@pytest.mark.parametrize("kind", ["figure", "axes", "array", "bytes"])
+def test_pictures_have_no_background(kind):
+    pytest.importorskip("matplotlib", reason="the pictures")
+    import docs_plots
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots(2)
+    values = {"figure": figure, "axes": axes[0], "array": axes, "bytes": b"<path style='fill: #ffffff'/>"}
+    svg = docs_plots.to_svg(values[kind])
+    assert b"#ffffff" not in svg
+    assert b"fill: none" in svg
+    with pytest.raises(TypeError, match="a figure or axes are needed, got int"):
+        docs_plots.to_svg(3)
 
 
 def test_a_page_that_fails_ends_the_build_and_is_named(tmp_path):
@@ -189,3 +216,9 @@ def test_a_prime_stands_beside_its_letter():
     maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
     assert "msup" not in maths.mathml(r"\delta'(x')", "inline")
     assert "<msup><mi>x</mi><mn>2</mn></msup>" in maths.mathml("x^2", "block")
+
+
+def test_a_displayed_formula_may_break_at_wide_spaces():
+    maths = pytest.importorskip("docs_maths", reason="the packages that build the site")
+    assert maths.displayed_mathml(r"x = 1, \qquad y = 2 \quad z").count("<math ") == 3
+    assert maths.displayed_mathml(r"\begin{matrix} a & \quad b \end{matrix}").count("<math ") == 1

@@ -25,8 +25,10 @@ def configure() -> None:
     """Set Matplotlib's style for the figures of a page, without a window."""
     import matplotlib as mpl
     from cycler import cycler
+    from matplotlib import pyplot as plt
 
     mpl.use("Agg")
+    plt.close("all")
     mpl.rcdefaults()
     settings: Any = mpl.rcParams
     settings.update(_STYLE)
