@@ -23,8 +23,8 @@ demo: environment ## private samples of a real data set, audited, with a report:
 TESTS = check test test-generations test-statistical coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
 # Python keep what it has compiled: otherwise each worker, and each process that a test starts, compiles all anew.
-$(TESTS): export OPENBLAS_NUM_THREADS = 1
-$(TESTS): export OMP_NUM_THREADS = 1
+$(TESTS) docs: export OPENBLAS_NUM_THREADS = 1
+$(TESTS) docs: export OMP_NUM_THREADS = 1
 $(TESTS): export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: check
