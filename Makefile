@@ -23,8 +23,8 @@ demo: environment ## private samples of a real data set, audited, with a report:
 TESTS = check test test-generations test-statistical coverage
 # Each worker has one core, and threads of BLAS would take it from the others. An empty PYTHONDONTWRITEBYTECODE lets
 # Python keep what it has compiled: otherwise each worker, and each process that a test starts, compiles all anew.
-$(TESTS): export OPENBLAS_NUM_THREADS = 1
-$(TESTS): export OMP_NUM_THREADS = 1
+$(TESTS) docs: export OPENBLAS_NUM_THREADS = 1
+$(TESTS) docs: export OMP_NUM_THREADS = 1
 $(TESTS): export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: check
@@ -51,11 +51,12 @@ test-statistical: environment ## the statistical tests, with fresh seeds that ar
 	$(RUN) pytest -n auto --dist worksteal -m statistical --fresh-seeds
 
 .PHONY: lint
-lint: environment ## style, format, types, and the direction of imports
+lint: environment ## style, format, types, the direction of imports, and the sections of docstrings
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-logo
+	.venv/bin/python tools/docstrings.py
 
 .PHONY: format
 format: environment ## mend style and format where that is safe

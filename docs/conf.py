@@ -4,18 +4,33 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "examples" / "extension" / "src")]
+EXAMPLES = ROOT / "examples"
+sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(EXAMPLES), str(EXAMPLES / "extension" / "src")]
 
 project = "privsample"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "docs_docstrings", "docs_maths", "docs_pages"]
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_copybutton",
+    "docs_maths",
+    "docs_pages",
+]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["misc.highlighting_failure"]
 
-autodoc_typehints_format = "short"
+autodoc_typehints = "none"  # the docstrings give the types
+autosummary_generate = False  # tools/docs_site.py writes the pages
+numpydoc_show_class_members = False
 autodoc_member_order = "bysource"
-python_maximum_signature_line_length = 120
+python_maximum_signature_line_length = 60
 add_module_names = False
+
+# What is copied from an example is the input alone.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = "privsample"

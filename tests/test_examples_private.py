@@ -10,6 +10,7 @@ from scipy import stats
 import privsample as ps
 from examples import private_ab_test as ab
 from examples import private_survey_histogram as survey
+from examples import three_posteriors
 
 GUIDES = Path(__file__).parents[1] / "docs" / "guides"
 
@@ -67,3 +68,12 @@ def test_noisy_counts_are_nearer_than_diffused_draws():
 def test_both_ways_cost_what_they_promise():
     assert survey.noisy_counts(1.0).accountant.epsilon(0.0) == pytest.approx(1.0)
     assert survey.diffused(1.0).accountant.epsilon(survey.DELTA) == pytest.approx(1.0)
+
+
+def test_three_posteriors_at_one_cost_are_in_one_picture():
+    found = three_posteriors.posteriors(np.random.default_rng(3))
+    true, aware, diffused = found.values()
+    assert true == ps.Beta(a=6 + 212, b=12 + 357)
+    assert true.variance < aware.variance < diffused.variance
+    labels = [text.get_text() for text in three_posteriors.plot().figure.legends[0].get_texts()]
+    assert labels == list(found)

@@ -98,13 +98,19 @@ def mathml(tex: str, display: Literal["inline", "block"]) -> str:
     return _PRIME.sub(r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>', convert(tex, display=display))
 
 
+def displayed_mathml(tex: str) -> str:
+    """Return a displayed formula as MathML. It may break at wide spaces, because browsers do not break a formula."""
+    parts = [tex] if r"\begin" in tex else re.split(r"\\q?quad\b", tex)
+    return " ".join(mathml(part.strip(), "block") for part in parts)
+
+
 def _inline(self: object, node: nodes.math) -> None:
     self.body.append(mathml(node.astext(), "inline"))  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 
 def _block(self: object, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{mathml(node.astext(), "block")}</div>')  # type: ignore[attr-defined]
+    self.body.append(f'<div class="math">{displayed_mathml(node.astext())}</div>')  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 

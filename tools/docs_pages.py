@@ -1,19 +1,23 @@
-"""Pages for the documentation site: examples are executed, and what is said of an account comes from the account."""
+"""Pages of the documentation site: their examples are executed, and their pictures come from the objects they made."""
 
 import hashlib
-import io
+import inspect
 import re
+from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import docs_plots
 import numpy as np
-from docs_examples import executed
+from docs_examples import executed_with_pictures
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import stringify_signature
 
 import privsample
 from privsample._checks import FloatArray
@@ -27,14 +31,59 @@ log = logging.getLogger(__name__)
 VIEWS: dict[View, str] = {"rdp": "Rényi curve", "delta": "privacy curve", "epsilon": "ε(δ)"}
 _PAGES = Path(__file__).resolve().parent.parent / "docs"
 _NOTE = re.compile(r"(?:docs/notes/)?\b([a-z_]+)\.md\b")
+_CODE = re.compile(r"``?([^`]+)``?(?=(\w)?)")
+_SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
+_EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
+_BESIDE = {"figures": figures, "example": import_module}  # `example("stem")` is a program of the folder examples
 _namespaces: dict[str, dict[str, Any]] = {}
+_pictures: dict[str, list[Any]] = {}
 
 
 def _execute(app: Sphinx, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx passes the application
-    if ">>>" in source[0]:
-        _namespaces[docname], failed = executed(docname, source[0])
+    if ">>>" in source[0] or "```{picture}" in source[0]:
+        docs_plots.configure()
+        _namespaces[docname], _pictures[docname], failed = executed_with_pictures(docname, source[0], _BESIDE)
         if failed:
             log.warning("an example failed:\n%s", failed, location=docname)
+
+
+def escaped(text: str) -> str:
+    """Return a docstring in which only `code`, sections and examples are markup: | and * in formulas are characters."""
+    examples = _EXAMPLE.findall(text)
+    parts = [_escaped_prose(part) for part in _EXAMPLE.split(text)]
+    return "".join(part + example for part, example in zip(parts, [*examples, ""], strict=True))
+
+
+def _escaped_prose(text: str) -> str:
+    start, parts = 0, []
+    for code in _CODE.finditer(text):
+        # A letter may follow the end of markup only after an escaped blank.
+        parts += [_SPECIAL.sub(r"\\\1", text[start : code.start()]), f"``{' '.join(code[1].split())}``"]
+        parts += ["\\ "] if code[2] else []
+        start = code.end()
+    return "".join([*parts, _SPECIAL.sub(r"\\\1", text[start:])])
+
+
+def _process_docstring(app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
+    lines[:] = escaped("\n".join(lines)).splitlines()
+
+
+def _process_signature(
+    app: Sphinx,  # noqa: ARG001
+    what: str,
+    name: str,  # noqa: ARG001
+    item: Any,
+    options: object,  # noqa: ARG001
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """Give a class the signature of its fields; Sphinx would take that of `__new__`, which accepts anything."""
+    if what != "class" or signature is None:
+        return signature, returns
+    if issubclass(item, Enum):
+        return None, None
+    shown = stringify_signature(inspect.signature(item), show_annotation=False, show_return_annotation=False)
+    return shown.replace("privsample.", ""), None
 
 
 class PageDirective(SphinxDirective):
@@ -47,28 +96,35 @@ class PageDirective(SphinxDirective):
         """What the expression gives. Raises: DirectiveError, which Sphinx reports with the page and the line."""
         names = _namespaces.get(self.env.docname, {})
         try:
-            return eval(self.arguments[0], names | {"figures": figures})  # the page's own code, like its examples
+            return eval(self.arguments[0], names)  # the page's own code, like its examples
         except Exception as error:
             raise self.error(f"{self.arguments[0]} gave {type(error).__name__}: {error}") from error
 
-    def picture(self, svg: bytes, words: str) -> nodes.Node:
-        """The picture, stored beside the pages."""
+    def picture(self, value: Any, words: str) -> nodes.Node:
+        """The picture of a figure, axes or SVG text, stored beside the pages."""
+        svg = docs_plots.to_svg(value)
         name = f"{hashlib.sha256(svg).hexdigest()[:16]}.svg"
         folder = Path(self.env.srcdir) / "pictures"
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(svg)
-        return nodes.image(uri=f"/pictures/{name}", alt=words, classes=["drawn"])
+        return nodes.image(uri=f"/pictures/{name}", alt=words, classes=["picture"])
 
 
 class PictureDirective(PageDirective):
-    """A picture drawn by an expression that gives SVG; the content is its caption."""
+    """A picture of the figure or axes that an expression gives; the content is its caption, `size` is in inches."""
 
     has_content = True
+    option_spec = {"size": str}  # noqa: RUF012 - as Sphinx has it
 
     def run(self) -> list[nodes.Node]:
         """The nodes."""
-        words = " ".join(self.content)
-        return [self.picture(self.value(), words), nodes.paragraph("", "", nodes.Text(words), classes=["caption"])]
+        words, value = " ".join(self.content), _pictures[self.env.docname].pop(0)
+        if isinstance(value, Exception):
+            raise self.error(f"{self.arguments[0]} gave {type(value).__name__}: {value}")
+        if "size" in self.options:
+            docs_plots.figure_of(value).set_size_inches(*map(float, self.options["size"].split()))
+        shown = self.picture(value, words)
+        return [shown, nodes.paragraph("", "", *self.parse_inline(words)[0], classes=["caption"])]
 
 
 class AccountDirective(PageDirective):
@@ -111,9 +167,9 @@ def by_kind(account: Accountant) -> dict[Kind, list[str]]:
     return found
 
 
-def cost_picture(account: Accountant, delta: float) -> bytes:
-    """delta against epsilon on a logarithmic axis, as SVG: the account, and what its Rényi curve alone would give."""
-    least, file = min(1e-10, delta / 1e4), io.BytesIO()
+def cost_picture(account: Accountant, delta: float) -> Any:
+    """Return a figure of delta against epsilon: the account, and the bound that follows from its Rényi curve alone."""
+    least = min(1e-10, delta / 1e4)
     with figures.styled(maths=True) as figure_class:
         figure = figure_class(figsize=(4.8, 3.1), layout="constrained")
         axes = figure.subplots()
@@ -122,7 +178,7 @@ def cost_picture(account: Accountant, delta: float) -> bytes:
         if account.infinity_mass == 0.0:
             epsilons, at = figures.by_renyi(account, least)
             kept = (epsilons > 0) & np.isfinite(epsilons)
-            style = {"color": figures.ORANGE, "linestyle": (0, (4, 2)), "label": "by the Rényi curve alone"}
+            style = {"color": figures.ORANGE, "linestyle": (0, (4, 2)), "label": "from the Rényi curve alone"}
             axes.plot(epsilons[kept], at[kept], **style)
         epsilon, words = figures.mark(account, delta)
         axes.plot([epsilon], [delta], "o", color=figures.BLUE, clip_on=False)
@@ -131,8 +187,7 @@ def cost_picture(account: Accountant, delta: float) -> bytes:
         axes.set(yscale="log", ylim=(least, 1.0), xlim=(0.0, None), xlabel="ε, nats", ylabel="δ")
         axes.minorticks_off()
         figure.legend(loc="outside upper left", ncols=2)
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()
+    return figure
 
 
 def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
@@ -146,7 +201,7 @@ def curve(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
 
 
 class Names(SphinxTransform):
-    """Lead from a public name, an assumption or a note to what the site says of it."""
+    """Link public names, assumptions and notes to their pages."""
 
     default_priority = 5
 
@@ -156,12 +211,12 @@ class Names(SphinxTransform):
             _without_empty_end(block)
         for code in list(self.document.findall(nodes.literal)):
             if not _within(code, nodes.reference, nodes.title, pending_xref):
-                code.replace_self(self._led(code))
+                code.replace_self(self._linked(code))
         for text in list(self.document.findall(nodes.Text)):
             if _NOTE.search(text) and not _within(text, nodes.reference, nodes.literal, nodes.title, pending_xref):
                 text.parent.replace(text, list(self._notes(str(text))))
 
-    def _led(self, code: nodes.literal) -> nodes.Node:
+    def _linked(self, code: nodes.literal) -> nodes.Node:
         name = code.astext().removeprefix("ps.")
         here = self.env.docname
         if name in privsample.__all__:
@@ -207,6 +262,8 @@ def _reference(domain: str, kind: str, target: str, shown: Any) -> pending_xref:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", _execute)
+    app.connect("autodoc-process-docstring", _process_docstring, priority=400)  # before numpydoc reads the sections
+    app.connect("autodoc-process-signature", _process_signature)
     app.add_directive("account", AccountDirective)
     app.add_directive("assumption", AssumptionDirective)
     app.add_directive("picture", PictureDirective)
