@@ -76,7 +76,11 @@ def test_a_mutant_that_falls(run):
 
 def test_all_of_them_with_a_table_and_a_picture(run, two):
     ran = run("audit", "--all", "--out", "new/folder", *QUICK)
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
+    # Without a terminal each audit is named when it is completed; with --json nothing is.
+    notes = ran.err.splitlines()
+    assert [note.split(" (")[0] for note in notes] == [f"privsample: {x}: CONSISTENT" for x in ("laplace", "gaussian")]
+    assert notes[1].endswith("2 of 2)")
     assert ran.out.splitlines()[-2:] == [str(Path("new/folder/audits.png")), str(Path("new/folder/audits.csv"))]
     rows = list(csv.DictReader(Path("new/folder/audits.csv").read_text().splitlines()))
     assert {row["name"] for row in rows} == {"laplace", "gaussian"}
@@ -157,6 +161,7 @@ def test_progress_on_a_terminal(run, two, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ran = run("audit", "--all", *QUICK)
     assert ran.code == 0
+    assert "laplace (audit 1 of 2)" in ran.err
     assert "2 audits" in ran.err
 
 

@@ -55,22 +55,22 @@ SELECTION = (
     (selection_use, "RUNS", 120),
 )
 SLOW = {  # smaller runs of what takes longest; every comparison that they make must stand all the same
-    **dict.fromkeys(("b-1", "b-2", "b-3"), COINS),
-    "b-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
-    "h-1": ((leak, "DATA_SETS", 32),),
+    **dict.fromkeys(("imola-1", "imola-2", "imola-3"), COINS),
+    "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
+    "papernot-1": ((leak, "DATA_SETS", 32),),
     **dict.fromkeys(
-        ("h-2", "h-3"),
+        ("papernot-2", "papernot-3"),
         (
             (selection_data, "ORDERS", np.array([2.0, 10.0, 31.0])),
             (selection_data, "SECOND_ORDERS", np.array([3.0, 10.0])),
         ),
     ),
-    **dict.fromkeys(("h-4", "h-5", "h-6", "h-7"), SELECTION),
+    **dict.fromkeys(("papernot-4", "papernot-5", "papernot-6", "papernot-7"), SELECTION),
     "efficiency": ((efficiency, "SIZES", (10, 1_000_000)), (efficiency, "REPEATS", 4000)),
     "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
-    "t-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
-    **dict.fromkeys(("t-4.3", "t-4.4", "t-4.5", "t-4.7"), ((gibbs, "SWEEPS", 100),)),
-    "t-4.6": (
+    "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
+    **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5", "geumlek-4.7"), ((gibbs, "SWEEPS", 100),)),
+    "geumlek-4.6": (
         (gibbs_likelihood, "SPLITS", 4),
         (gibbs_likelihood, "EPSILONS", [1.0]),
         (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),

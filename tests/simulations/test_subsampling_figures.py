@@ -64,12 +64,12 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
 @pytest.mark.parametrize(
     ("name", "lines", "words"),
     [
-        ("s-table-1", 5, "Our account agrees within 1e-12 (relative)"),
-        ("s-1a", 3 * 205, "for Gaussian noise it is still"),
-        ("s-1b", 6 * 202, "it has the larger one"),
-        ("s-1c", 6 * 202, "instead of"),
-        ("s-1d", 6 * 207, "one for each further repeat"),
-        ("s-1e", 3 * 202, "is 2.12 times as large by the paper's bound"),
+        ("balle-table-1", 5, "Our account agrees within 1e-12 (relative)"),
+        ("balle-1a", 3 * 205, "for Gaussian noise it is still"),
+        ("balle-1b", 6 * 202, "it has the larger one"),
+        ("balle-1c", 6 * 202, "instead of"),
+        ("balle-1d", 6 * 207, "one for each further repeat"),
+        ("balle-1e", 3 * 202, "is 2.12 times as large by the paper's bound"),
     ],
 )
 def test_files(tmp_path, name, lines, words):
@@ -81,7 +81,7 @@ def test_files(tmp_path, name, lines, words):
 
 
 def test_white_below_ours_below_the_printed_black_box(tmp_path):
-    numbers = experiment("s-1e").write(tmp_path)[1]
+    numbers = experiment("balle-1e").write(tmp_path)[1]
     table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
     white, ours, paper = (
         np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES

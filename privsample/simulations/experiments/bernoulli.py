@@ -357,28 +357,28 @@ def _plot_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) 
 
 
 FIGURE_1 = Experiment(
-    name="b-1",
+    name="imola-1",
     title="Imola and Chaudhuri, Figure 1: cost of one Bernoulli draw, order 50",
     run=lambda: _one_draw(50.0),
     size=(8.8, 14.5),
     second=lambda: _one_draw(50.0, second=True),
 )
 FIGURE_2 = Experiment(
-    name="b-2",
+    name="imola-2",
     title="Imola and Chaudhuri, Figure 2: cost of one Bernoulli draw, order 5",
     run=lambda: _one_draw(5.0),
     size=(8.8, 14.5),
     second=lambda: _one_draw(5.0, second=True),
 )
 FIGURE_3 = Experiment(
-    name="b-3",
+    name="imola-3",
     title="Imola and Chaudhuri, Figure 3: cost of k Bernoulli draws",
     run=_draws,
     size=(8.8, 9.2),
     second=lambda: _draws(second=True),
 )
 SEARCH = Experiment(
-    name="b-conjecture",
+    name="imola-conjecture",
     title="A search for counterexamples to the conjecture of Imola and Chaudhuri",
     run=conjecture,
     size=(5.2, 3.4),

@@ -262,14 +262,14 @@ def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatAr
 
 
 THEOREM_8 = Experiment(
-    name="d-8",
+    name="balle-diffusion-8",
     title="Balle, Barthe, Gaboardi and Geumlek, Theorem 8: Ornstein-Uhlenbeck error beside Gaussian noise's",
     run=_theorem_8,
     size=(11.0, 3.8),
     second=lambda: _theorem_8(seed=108, every=4),
 )
 PATH = Experiment(
-    name="d-path",
+    name="balle-diffusion-path",
     title="A statistic at four noise levels, released as one Brownian path",
     run=_path,
     size=(6.4, 4.8),

@@ -265,7 +265,7 @@ def _over_releases(name: str, values: NDArray[Any]) -> Finding:
 
 
 ASSIGNMENTS = Experiment(
-    name="t-4.3",
+    name="geumlek-4.3",
     title="Like thesis Figure 4.3: states of days, from noisy histograms",
     run=_assignments,
     size=(7.2, 3.6),
@@ -273,7 +273,7 @@ ASSIGNMENTS = Experiment(
     second=lambda: _assignments(seed=143),
 )
 FIRST = Experiment(
-    name="t-4.4",
+    name="geumlek-4.4",
     title="Like thesis Figure 4.4: what the state with fewest delays emits",
     run=lambda: _bars(0),
     size=(7.8, 2.8),
@@ -281,7 +281,7 @@ FIRST = Experiment(
     second=lambda: _bars(0, seed=143),
 )
 WORST = Experiment(
-    name="t-4.5",
+    name="geumlek-4.5",
     title="Like thesis Figure 4.5: what the state with most delays emits",
     run=lambda: _bars(STATES - 1),
     size=(7.8, 2.8),
@@ -289,7 +289,7 @@ WORST = Experiment(
     second=lambda: _bars(STATES - 1, seed=143),
 )
 TEMPERED = Experiment(
-    name="t-4.7",
+    name="geumlek-4.7",
     title="Like thesis Figure 4.7: states of days, from tempered sweeps",
     run=_tempered,
     size=(7.2, 6.0),

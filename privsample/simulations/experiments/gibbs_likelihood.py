@@ -132,7 +132,7 @@ def _tested(
 
 
 LIKELIHOOD = Experiment(
-    name="t-4.6",
+    name="geumlek-4.6",
     title="Like thesis Figure 4.6: held-out likelihood against epsilon",
     run=_run,
     size=(7.8, 3.9),

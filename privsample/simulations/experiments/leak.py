@@ -164,7 +164,7 @@ def _plot(figure: Any, found: list[FloatArray]) -> None:
 
 
 FIGURE_1 = Experiment(
-    name="h-1",
+    name="papernot-1",
     title="Papernot and Steinke, Figure 1: a tuned hyperparameter reveals whether outliers were in the data",
     run=leak,
     size=(4.8, 6.6),

@@ -200,14 +200,14 @@ def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[Fl
 
 
 DECAY = Experiment(
-    name="d-mixing",
+    name="balle-diffusion-mixing",
     title="How a kernel's steps after randomized response gain privacy",
     run=_mixing,
     size=(8.8, 3.6),
     second=lambda: _mixing(np.array([1.0, 10.0, 48.0, 60.0])),
 )
 ITERATION = Experiment(
-    name="d-iteration",
+    name="balle-diffusion-iteration",
     title="Amplification by iteration: ours beside Theorem 5 and beside none",
     run=_iteration,
     size=(8.8, 3.6),

@@ -129,14 +129,14 @@ def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, F
 
 
 FIGURE_3 = Experiment(
-    name="t-5.3",
+    name="geumlek-5.3",
     title="Thesis Figure 5.3: relative entropy against cost at order 2",
     run=lambda: _run(2.0),
     size=(5.6, 5.0),
     second=lambda: _run(2.0, np.geomspace(1e-3, 10.0, 17)),
 )
 FIGURE_4 = Experiment(
-    name="t-5.4",
+    name="geumlek-5.4",
     title="Thesis Figure 5.4: relative entropy against cost at order 15",
     run=lambda: _run(15.0),
     size=(5.6, 5.0),

@@ -139,7 +139,7 @@ def _title(column: Column) -> str:
 
 def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float]) -> Experiment:
     return Experiment(
-        name=f"t-5.{number}",
+        name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: held-out log likelihood against cost, {what}",
         run=lambda: _run(setting, rhos),
         size=(5.6, 6.4) if len(rhos) == 1 else (10.4, 5.6),

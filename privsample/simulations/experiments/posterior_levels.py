@@ -134,7 +134,7 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
 
 def _figure(number: int, kind: Kind) -> Experiment:
     return Experiment(
-        name=f"t-5.{number}",
+        name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: Rényi levels of the {kind} posterior",
         run=lambda: _levels(kind),
         size=(8.6, 3.9),

@@ -234,21 +234,21 @@ def _of_chains(columns: Columns) -> Statement:
 
 
 COUPLET = Experiment(
-    name="t-7.2",
+    name="geumlek-7.2",
     title="Thesis Figure 7.2: the flip that hides which of two Bernoulli profiles it was",
     run=_couplet,
     size=(5.2, 3.4),
     second=lambda: _couplet(points=62),
 )
 CATEGORICAL = Experiment(
-    name="t-7.3",
+    name="geumlek-7.3",
     title="Thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
     run=_categorical,
     size=(8.8, 4.3),
     second=lambda: _categorical(_SECOND),
 )
 CHAINS = Experiment(
-    name="t-7.5",
+    name="geumlek-7.5",
     title="Thesis Figures 7.5 to 7.8: how far chains of Bernoulli profiles are drawn together",
     run=_chains,
     size=(8.8, 6.6),

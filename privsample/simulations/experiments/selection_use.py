@@ -220,21 +220,21 @@ def digits(runs: int | None = None, steps: int = 20, seed: int = 20220407) -> Fl
 
 
 FIGURE_5 = Experiment(
-    name="h-5",
+    name="papernot-5",
     title="Papernot and Steinke, Figure 5: expected quantile at equal ε",
     run=_figure_5,
     size=SIZE,
     second=lambda: _figure_5(data.SECOND_MEANS),
 )
 FIGURE_6 = Experiment(
-    name="h-6",
+    name="papernot-6",
     title="Papernot and Steinke, Figure 6: probability of a good run at equal ε",
     run=_figure_6,
     size=SIZE,
     second=lambda: _figure_6(data.SECOND_MEANS),
 )
 FIGURE_7 = Experiment(
-    name="h-7",
+    name="papernot-7",
     title="Papernot and Steinke, Figure 7: accuracy of the released run at equal ε",
     run=_figure_7,
     size=SIZE,

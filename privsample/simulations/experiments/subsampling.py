@@ -331,35 +331,35 @@ def _boxes(points: int = POINTS, m: int = 20) -> Result:
 
 
 PROFILES = Experiment(
-    name="s-1a",
+    name="balle-1a",
     title="Balle, Barthe and Gaboardi, Figure 1a: profiles with one δ at ε = 0",
     run=_profiles,
     size=SIZE,
     second=lambda: _profiles(SECOND),
 )
 GAUSS_SAMPLED = Experiment(
-    name="s-1b",
+    name="balle-1b",
     title="Balle, Barthe and Gaboardi, Figure 1b: Gaussian noise on samples with and without replacement",
     run=lambda: _comparison(GAUSS, 2.5),
     size=SIZE,
     second=lambda: _comparison(GAUSS, 2.5, SECOND),
 )
 LAPLACE_SAMPLED = Experiment(
-    name="s-1c",
+    name="balle-1c",
     title="Balle, Barthe and Gaboardi, Figure 1c: Laplace noise on samples with and without replacement",
     run=lambda: _comparison(LAPLACE, MOST),
     size=SIZE,
     second=lambda: _comparison(LAPLACE, MOST, SECOND),
 )
 COPIES = Experiment(
-    name="s-1d",
+    name="balle-1d",
     title="Balle, Barthe and Gaboardi, Figure 1d: the cost of drawing a record more than once",
     run=_copies,
     size=SIZE,
     second=lambda: _copies(SECOND),
 )
 BOXES = Experiment(
-    name="s-1e",
+    name="balle-1e",
     title="Balle, Barthe and Gaboardi, Figure 1e: groups of a known mechanism and of a black box",
     run=_boxes,
     size=SIZE,

@@ -150,7 +150,7 @@ def _plot(figure: Any, made: list[Row], paper: list[float], ours: list[float], w
 
 
 TABLE = Experiment(
-    name="s-table-1",
+    name="balle-table-1",
     title="Balle, Barthe and Gaboardi, Table 1: one noise on the samples of each row",
     run=_table,
     size=(5.2, 4.4),

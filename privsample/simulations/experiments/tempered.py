@@ -247,14 +247,14 @@ def _plot_errors(figure: Any, columns: Mapping[str, list[float]]) -> None:
 
 
 POSTERIORS = Experiment(
-    name="t-4.1",
+    name="geumlek-4.1",
     title="Thesis Figure 4.1: a tempered posterior beside posteriors from noisy counts",
     run=posteriors,
     size=(9.6, 3.5),
     second=lambda: posteriors(5 * POINTS // 2, seed=141),
 )
 ERRORS = Experiment(
-    name="t-4.2",
+    name="geumlek-4.2",
     title="Thesis Figure 4.2: error of private draws against the number of records",
     run=errors,
     size=(5.2, 5.2),
