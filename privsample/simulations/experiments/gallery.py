@@ -7,7 +7,8 @@ import numpy as np
 
 from privsample.simulations.experiments import PAPERS, experiment, paper
 from privsample.simulations.experiments.running import Done
-from privsample.simulations.report.page import Part, Picture, Section, page
+from privsample.simulations.report.content import Part, Picture, Section
+from privsample.simulations.report.page import page
 
 _MOST_ROWS = 100
 
