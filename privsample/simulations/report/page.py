@@ -15,11 +15,10 @@ from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
-from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report import figures
 from privsample.simulations.report.content import Part, Picture, Section
 from privsample.simulations.report.statements import cost, price, rounded_up, small
-from privsample.simulations.report.summary import release_size, summary_section
+from privsample.simulations.report.summary import AuditOutcome, release_size, summary_section
 
 _MOST_NUMBERS = 12  # draws of one coordinate
 
@@ -31,7 +30,7 @@ def render(
     data: str = "",
     column: str = "",
     day: date | None = None,
-    audits: Sequence[Verdict | None] = (),
+    audits: Sequence[AuditOutcome | None] = (),
 ) -> str:
     """An HTML page about releases: a summary, what was released, the privacy cost and the privacy statement.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from privsample.distributions.models.base import Model
 from privsample.mechanisms.arguments import field_of_kind
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report import figures
 from privsample.simulations.report.content import Badge, Cell, Part, Section
 from privsample.simulations.report.statements import price, small
@@ -21,6 +20,18 @@ _MIN_DRAWS = 20  # with fewer draws an empirical 90 % interval has no ends: thei
 _MAX_INTERVALS = 4  # coordinates of one release
 
 
+class AuditOutcome(Protocol):
+    """The outcome of an audit; a `Verdict` has these attributes."""
+
+    @property
+    def outcome(self) -> str:
+        """The outcome, "VIOLATED" or "CONSISTENT"."""
+
+    @property
+    def violated(self) -> bool:
+        """True if the audit refutes the claim."""
+
+
 def summary_section(
     releases: Sequence[Release],
     *,
@@ -28,7 +39,7 @@ def summary_section(
     data: str = "",
     column: str = "",
     day: date | None = None,
-    audits: Sequence[Verdict | None] = (),
+    audits: Sequence[AuditOutcome | None] = (),
 ) -> Section:
     """Return the summary of the releases: a table for one release, or one row for each of several."""
     verdicts = [*audits, *[None] * (len(releases) - len(audits))]
@@ -47,7 +58,7 @@ def summary_section(
     return Section(title="Summary", parts=(table, Part(rows=(*origin, *made))), anchor="summary")
 
 
-def _facts(release: Release, delta: float, verdict: Verdict | None) -> dict[str, Cell]:
+def _facts(release: Release, delta: float, verdict: AuditOutcome | None) -> dict[str, Cell]:
     mechanism, size = release.mechanism, getattr(release.mechanism, "n", None)
     return {
         "release": f"{mechanism.title}, {release_size(release)}",
@@ -67,7 +78,7 @@ def release_size(release: Release) -> str:
     return f"{len(draws):,} {'draw' if len(draws) == 1 else 'draws'}"
 
 
-def audit_badge(verdict: Verdict | None) -> Badge:
+def audit_badge(verdict: AuditOutcome | None) -> Badge:
     """Return the outcome of an audit as a badge."""
     if verdict is None:
         return Badge(text="not audited")
