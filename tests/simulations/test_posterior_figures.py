@@ -68,10 +68,10 @@ def test_levels_are_written(tmp_path, name, words, label):
     assert {row["curve"] for row in table} == {
         f"{label} = {share}" for share in ("0.1", "0.3", "0.5", "0.7", "0.9", "1")
     }
-    assert f"Beta(6, 12) prior, 100 records. From {words} {label} = 1 to 0.1" in sentence
+    assert f"Beta(6, 12) prior, 100 records. As the {words} {label} decreases from 1 to 0.1" in sentence
     assert "rises from 7 to 61" in sentence
     ratios = [float(row["corollary_16"]) / float(row["ours"]) for row in table]
-    assert f"up to {max(ratios):.2f} times as order 1 is approached" in sentence
+    assert f"up to {max(ratios):.2f} times near order 1" in sentence
     assert (f"as little as {min(ratios):.2f} times the largest divergence" in sentence) == (name == "geumlek-5.1")
     assert ("never less than the largest divergence" in sentence) == (name == "geumlek-5.2")
 
@@ -230,11 +230,11 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("geumlek-5.3", "From ε = 0.191 on the posterior itself is private enough"),
+        ("geumlek-5.3", "A draw from the true posterior has ε = 0.191."),
         ("geumlek-5.4", "the diffused and the concentrated posterior tend to 0.098 and 0.022 nats"),
         (
             "geumlek-5.6",
-            "its loss at ε = 0.001 against the loss of that point is 75.2 against 75.2 nats for ρ = 0.5",
+            "its loss at ε = 0.001 and the loss of that point are 75.2 and 75.2 nats for ρ = 0.5",
         ),
         (
             "geumlek-5.7",
@@ -242,7 +242,7 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
         ),
         (
             "geumlek-5.8",
-            "its loss at ε = 0.001 against the loss of that point is 69.2 against 69.3 nats for ρ = 0.2",
+            "its loss at ε = 0.001 and the loss of that point are 69.2 and 69.3 nats for ρ = 0.2",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
         ("balle-1b", 6 * 202, "it has the larger one"),
         ("balle-1c", 6 * 202, "instead of"),
         ("balle-1d", 6 * 207, "one for each further repeat"),
-        ("balle-1e", 3 * 202, "is 2.12 times as large by the paper's bound"),
+        ("balle-1e", 3 * 202, "is 2.12 times as large by the bound of the paper"),
     ],
 )
 def test_files(tmp_path, name, lines, words):

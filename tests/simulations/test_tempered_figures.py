@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privsample.distributions.parametric.truncated import heated, held
+from privsample.distributions.parametric.truncated import temper, truncate
 from privsample.simulations.experiments import tempered
 
 
@@ -16,14 +16,14 @@ def test_the_tempered_draw_is_not_called_better_at_ten_records():
     assert gap[ten] > 10 * columns["both_standard_error"][ten]
     assert gap[few] < -3 * columns["both_standard_error"][few]
     sentence = tempered._of_errors(columns).sentence
-    assert "better with 3 records and worse with 10." in sentence
+    assert "smaller with 3 records and larger with 10." in sentence
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.1, False)])
 def test_the_error_of_a_tempered_draw_against_draws(rng, alpha, factor, accepted):
     a, b, repeats = 1 + 20 / 7.0, 1 + 180 / 7.0, 40_000
-    distribution = held(heated(tempered.MODEL.posterior(np.asarray(20.0), 200), 7.0), 0.05, 0.95)
+    distribution = truncate(temper(tempered.MODEL.posterior(np.asarray(20.0), 200), 7.0), 0.05, 0.95)
     errors = np.abs(distribution.sample(repeats, rng) - tempered.SHARE)
     stated = factor * float(tempered.error_of_beta(np.array(a), np.array(b), 0.05))
     z = (errors.mean() - stated) / (errors.std() / repeats**0.5)

@@ -53,9 +53,9 @@ def tempered(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
 
 
 ESTIMATORS: dict[str, tuple[Estimator, float, str]] = {
-    "a draw at temperature T": (tempered, 1 + TEMPERATURE, GREEN),
-    "a draw, noisy count": (draw, 2.0, BLUE),
-    "the mean, noisy count": (mean, 1.0, ORANGE),
+    "tempered draw": (tempered, 1 + TEMPERATURE, GREEN),
+    "posterior draw, noisy count": (draw, 2.0, BLUE),
+    "posterior mean, noisy count": (mean, 1.0, ORANGE),
 }
 
 
@@ -92,9 +92,10 @@ def _describe(columns: Columns) -> Statement:
         small.append(f"{part['ratio'][0]:.2f} ± {2 * part['standard_error'][0]:.2f}")
     sentence = (
         f"With {SIZES[-1]:,} records the mean squared error, divided by the least variance of an unbiased estimator "
-        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits are those of the "
-        f"thesis's Theorems 4 and 5 (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of {len(large)} ratios "
-        f"agree with them within two standard errors. With {SIZES[0]} records the ratios are {in_words(small)}."
+        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits for n → ∞ are "
+        f"those of Theorems 4 and 5 of the thesis (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of "
+        f"{len(large)} ratios agree with them within two standard errors. With {SIZES[0]} records the ratios are "
+        f"{in_words(small)}."
     )
     return Statement(sentence, tuple(findings))
 
@@ -106,11 +107,19 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
         axes.axhline(part["limit"], color=colour, linewidth=1.0, linestyle=(0, (4, 3)))
         style = {"fmt": "o-", "markersize": 3.5, "capsize": 2.5, "linewidth": 1.2, "color": colour}
         axes.errorbar(SIZES, part["ratio"], yerr=2 * part["standard_error"], label=part["estimator"], **style)
-    axes.set(xscale="log", ylim=(0, None), xlabel="records n", ylabel="squared error / least variance")
-    axes.set_title(f"Simulated data, share of ones {SHARE:g}, ε = {EPSILON:g}")
+    axes.set(
+        xscale="log",
+        ylim=(0, None),
+        xlabel="number of records n",
+        ylabel="mean squared error /\nleast variance without privacy",
+    )
+    axes.set_title(f"Share of ones {SHARE:g}, uniform prior, ε = {EPSILON:g}")
     axes.minorticks_off()
-    axes.plot([], [], color="black", linewidth=1.0, linestyle=(0, (4, 3)), label="limit in Theorems 4 and 5")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    for part in parts:
+        label = f"{part['estimator']}\n(dashed: limit {part['limit']:.3g})"
+        style = {"fontsize": 9, "va": "bottom", "ha": "right", "color": ESTIMATORS[part["estimator"]][2]}
+        axes.annotate(label, (SIZES[-1], part["limit"]), (0, 7), textcoords="offset points", **style)
+    axes.set_ylim(top=1.2 * max(part["limit"] for part in parts))
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""The figures of thesis chapter 7 redrawn: what hiding profiles costs beside hiding every observation.
+"""Figures of thesis chapter 7: profile-based privacy compared with local privacy.
 
 Source: Geumlek 2020, section 7.6, Figures 7.2-7.8. The table of profiles behind Figures 7.3
 and 7.4 is lost in our copy: three profiles of our own stand in for it.
@@ -35,7 +35,7 @@ _SECOND = np.sort(np.append(np.geomspace(0.03, 4.0, 17), MARK))  # a second grid
 
 
 def couplet(epsilon: float = 1.0, first: float = 0.05, points: int = 96) -> Curves:
-    """Figure 7.2: the flip that two Bernoulli profiles need against how far apart they are, beside Warner's."""
+    """Compute Figure 7.2: flipping probability for two Bernoulli profiles against their difference, with Warner's."""
     gaps = np.linspace(0.0, 1.0 - first, points)[1:]
     graphs = [ProfileGraph(profiles={"a": first, "b": first + gap}, edges=[("a", "b")]) for gap in gaps.tolist()]
     columns = [

@@ -1,4 +1,4 @@
-"""Papernot and Steinke's Figures 2, 3, 4 and 8 redrawn: what the best of a random number of runs costs."""
+"""Figures 2, 3, 4 and 8 of Papernot and Steinke (2022): privacy cost of the best of a random number of runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -171,7 +171,7 @@ FIGURE_2 = Experiment(
 )
 FIGURE_3 = Experiment(
     name="papernot-3",
-    title="Papernot and Steinke, Figure 3: the best of ten runs, by law",
+    title="Papernot and Steinke, Figure 3: the best of ten runs, by distribution of their number",
     run=_figure_3,
     size=SIZE,
     second=lambda: _figure_3(data.SECOND_ORDERS),
@@ -187,6 +187,6 @@ FIGURE_8 = Experiment(
     name="papernot-8",
     title="Papernot and Steinke, Figure 8: drawing again until an output is good enough",
     run=_figure_8,
-    size=(8.8, 4.4),
+    size=(8.8, 3.8),
     second=lambda: _figure_8(data.SECOND_EXAMPLE_ORDERS),
 )

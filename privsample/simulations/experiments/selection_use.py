@@ -1,4 +1,4 @@
-"""Papernot and Steinke's Figures 5, 6 and 7 redrawn: utility of the best run against its privacy cost."""
+"""Figures 5, 6 and 7 of Papernot and Steinke (2022): utility of the best run against its privacy cost."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ def ahead(columns: Columns, whose: str) -> dict[str, list[float]]:
 
 
 def _ahead(columns: Columns, whose: str) -> str:
-    """The same in words."""
+    """Describe the result of `ahead` in a sentence."""
     found = ahead(columns, whose)
     steps = float(data.BUDGETS[1] - data.BUDGETS[0])
 
