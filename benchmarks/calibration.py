@@ -16,7 +16,7 @@ def rows() -> Iterator[Row]:
     """RDP and DP targets at a small and a huge n; the peer's answer is shown by how far it lies from ours."""
     targets = [(ps.RDP(order=2, epsilon=0.05), "20 ms"), (ps.RDP(order=15, epsilon=0.5), "20 ms")]
     targets += [(ps.DP(epsilon=1, delta=1e-6), "200 ms"), (ps.DP(epsilon=0.1, delta=1e-9), "200 ms")]
-    for mechanism, field in ((ps.DiffusedPosterior, "data_weight"), (ps.ConcentratedPosterior, "prior_divisor")):
+    for mechanism, field in ((ps.DiffusedPosterior, "data_weight"), (ps.ConcentratedPosterior, "prior_weight")):
         for n in (100, 10**12):
             for target, limit in targets:
                 yield _case(mechanism, field, n, target, limit)
@@ -38,12 +38,12 @@ def _case(mechanism: Any, field: str, n: int, target: ps.RDP | ps.DP, limit: str
 
 def _bisect(target: ps.RDP | ps.DP, n: int, field: str) -> float:
     """The thesis' search: 500 halvings on the four extreme pairs, by the textbook formulas in doubles."""
-    low, high = 0.0, 1.0
+    low, high = 0.0, 1.0  # the data weight, or the inverse of the prior weight
     for _ in range(500):
         middle = (low + high) / 2
         r, m = (middle, 1.0) if field == "data_weight" else (1.0, middle)
         low, high = (middle, high) if _met(target, n, r, m) else (low, middle)
-    return low
+    return low if field == "data_weight" else 1 / low
 
 
 def _met(target: ps.RDP | ps.DP, n: int, r: float, m: float) -> bool:

@@ -29,8 +29,8 @@ def _leaves() -> dict[str, ps.Accountant]:
 
 STEPS: dict[str, Callable[[ps.Accountant], ps.Accountant]] = {
     "group of 5": lambda base: ps.Group(base=base, size=5, relation=PLACE),
-    "conditional": lambda base: ps.ConditionalAccountant(base=base, floor=0.2),
-    "selection": lambda base: ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=10)),
+    "conditional": lambda base: ps.ConditionalAccountant(base=base, event_probability=0.2),
+    "selection": lambda base: ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=10)),
     "draws": lambda base: ps.BernoulliAccountant(base=base, margin=0.1, draws=3, dimension=1),
     "kernel": lambda base: ps.KernelAccountant(base=base, matrix=[[0.7, 0.3], [0.4, 0.6]]),
     "sample": lambda base: ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50)).with_relation(

@@ -46,7 +46,9 @@ def rows() -> Iterator[Row]:
 
 
 def _account(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> ps.SelectionAccountant:
-    return ps.SelectionAccountant(base=ps.GaussianAccountant(sensitivity=1, noise_std=NOISE_STD), runs=distribution)
+    return ps.SelectionAccountant(
+        base=ps.GaussianAccountant(sensitivity=1, noise_std=NOISE_STD), repetitions=distribution
+    )
 
 
 def _ours(distribution: ps.Poisson | ps.Binomial | ps.TruncatedNegativeBinomial) -> float:

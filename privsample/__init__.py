@@ -23,6 +23,10 @@ __all__ = sorted(_HOME)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":  # read when asked for: the metadata take longer to import than the package
+        from privsample._version import __version__
+
+        return globals().setdefault(name, __version__)
     if name not in _HOME:
         raise AttributeError(f"module 'privsample' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)
@@ -30,4 +34,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

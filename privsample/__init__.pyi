@@ -155,4 +155,5 @@ from privsample.simulations.audit.verdict import Verdict as Verdict
 from privsample.simulations.experiments.compare import compare as compare
 
 _HOME: dict[str, str]
+__version__: str
 __all__: list[str]  # noqa: PYI035 (the value would be a second list)

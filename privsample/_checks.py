@@ -1,5 +1,6 @@
 """Checks of parameters. Each check negates the accepting test, so that NaN fails, and states what was expected."""
 
+import math
 import operator
 from collections.abc import Callable, Container, Mapping
 from typing import Any
@@ -64,6 +65,19 @@ def open_unit_interval(**named: Any) -> float:
     result = number(**named)
     if not (0.0 < result <= 1.0):
         raise ValueError(f"{name} must lie in (0, 1], got {item!r}")
+    return result
+
+
+def prior_factor(**named: Any) -> float:
+    """A finite number >= 1: the weight of a prior."""
+    ((name, item),) = named.items()
+    result = number(**named)
+    if not (1.0 <= result < math.inf):
+        former = f"; {name}={1 / result:.6g} is what {result:g} was for prior_divisor" if 0 < result < 1 else ""
+        raise ValueError(
+            f"{name} must be finite and >= 1, got {item!r}: for a weaker prior, lower the parameters of the prior"
+            f"{former}"
+        )
     return result
 
 

@@ -10,7 +10,10 @@ name, and 1 without steps. Steps receive decoded fields: numbers, text, tuples a
 Before a table is edited, add files of the current format to the tests: `python -m tests.data.make`.
 """
 
+import math
+import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
@@ -21,6 +24,26 @@ def _fields(**present: str) -> Step:
     return lambda fields: {present.get(name, name): item for name, item in fields.items()}
 
 
+def _weight_of_prior(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replace `prior_divisor` d in (0, 1] by `prior_weight` 1/d, rounded down.
+
+    A smaller weight costs more, so that the account of an older file does not become smaller. One account is rounded up
+    instead: of a group under a prior whose smallest count, divided by d, is 1. Below 1 no account of groups is exact.
+    """
+    if "prior_divisor" not in fields:
+        return fields
+    left = {name: item for name, item in fields.items() if name != "prior_divisor"}
+    divisor = fields["prior_divisor"]
+    if not divisor > 0:
+        return left | {"prior_weight": divisor}  # refused by the class
+    weight = min(1 / divisor, sys.float_info.max)
+    if Fraction(weight) * Fraction(divisor) > 1:
+        weight = math.nextafter(weight, 0.0)
+    if left.get("group_size", 1) > 1 and not left["model"].supports_groups(weight):
+        weight = math.nextafter(weight, math.inf)
+    return left | {"prior_weight": weight}
+
+
 RENAMED: dict[str, str] = {
     "Differences": "RecordSensitivity",
     "Hierarchy": "MultilevelRelease",
@@ -28,11 +51,18 @@ RENAMED: dict[str, str] = {
     "TruncatedRuns": "TruncatedRepetitions",
 }
 UPGRADES: dict[tuple[str, int], Step] = {
+    ("BetaQuery", 1): _weight_of_prior,
+    ("ConcentratedPosterior", 1): _weight_of_prior,
+    ("ConditionalAccountant", 1): _fields(floor="event_probability", stops="geometric_stopping"),
     ("ConditionalSelection", 1): _fields(accept="threshold", floor="stop_probability"),
     ("Differences", 1): _fields(vectors="differences", attained="tight", length="l2"),
+    ("LogisticAccountant", 1): _weight_of_prior,
+    ("LogisticPosterior", 1): _weight_of_prior,
     ("NoisyScore", 1): _fields(law="distribution"),
+    ("PosteriorAccountant", 1): _weight_of_prior,
     ("ProfileAccountant", 1): _fields(laws="distributions"),
     ("RepeatedSelection", 1): _fields(runs="repetitions"),
+    ("SelectionAccountant", 1): _fields(runs="repetitions"),
     ("SelectionWithCount", 1): _fields(runs="repetitions"),
     ("TruncatedRuns", 1): _fields(law="distribution"),
 }

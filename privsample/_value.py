@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, final
 
 import numpy as np
@@ -72,9 +72,9 @@ def _content(item: Any) -> Hashable:
 
 def _key(value: Any) -> tuple[Hashable, ...]:
     found = []
-    for field in fields(value):
-        if field.compare:
-            item = getattr(value, field.name)
+    for each in fields(value):
+        if each.compare:
+            item = getattr(value, each.name)
             found.append(_content(item) if isinstance(item, (np.ndarray, dict)) else item)
     return tuple(found)
 
@@ -97,9 +97,12 @@ def _hash(self: Any) -> int:
     return int(_memo(self).setdefault("__hash__", hash((type(self).__qualname__, _key(self)))))
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True, field_specifiers=(field,))
 def frozen_value(cls: type[T]) -> type[T]:
-    """Turn a class into a final, frozen, slotted, keyword-only dataclass that compares and hashes by content."""
+    """Turn a class into a final, frozen, slotted dataclass that compares and hashes by content.
+
+    Fields are keyword-only, except those declared with `field(kw_only=False)`, whose order every reader knows.
+    """
     made: Any = dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
     made.__eq__ = _equal
     made.__hash__ = _hash

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
+from dataclasses import field
 from typing import Protocol, Self
 
 import numpy as np
@@ -144,7 +145,7 @@ class ReplaceOne(Relation):
     'one record is replaced by another'
     """
 
-    n: int
+    n: int = field(kw_only=False)
     unit: str = "record"
     members: int = 1
 
@@ -217,7 +218,7 @@ class ProfileEdge(Relation):
     'one profile is exchanged for another that an edge joins to it'
     """
 
-    graph: Confusable
+    graph: Confusable = field(kw_only=False)
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.graph, "within", None)):

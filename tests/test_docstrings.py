@@ -1,9 +1,14 @@
 """No docstring of the package breaks off in the middle of a sentence."""
 
 import ast
+import inspect
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 
 import pytest
+
+import privsample as ps
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = [
@@ -24,6 +29,8 @@ def cut_short(text):
         return first.strip()[-60:]
     for paragraph, following in zip(rest, [*rest, ""][1:], strict=True):
         end = paragraph.strip().rstrip(_CLOSING)
+        if ">>> " in paragraph:  # its end is a printed value
+            continue
         if end.endswith((",", ";")):
             return paragraph.strip()[-60:]
         if end.endswith(":") and not following.startswith(_BLOCKS):
@@ -66,3 +73,15 @@ def test_what_is_cut_short_is_found(broken):
 
 def test_whole_docstrings_pass():
     assert cut_short('It says "yes."\n\nTwo ways:\n\n- one;\n- two.\n\nExamples:\n\n>>> 1\n1') is None
+
+
+@pytest.mark.parametrize("name", [name for name in ps.__all__ if inspect.isclass(getattr(ps, name))])
+def test_the_signature_of_a_public_class_lists_its_fields(name):
+    """`help` and the reference show every field, with its default; no class hides them behind **fields."""
+    cls = getattr(ps, name)
+    if issubclass(cls, Enum | BaseException):
+        return
+    parameters = inspect.signature(cls).parameters
+    assert all(one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) for one in parameters.values())
+    if is_dataclass(cls):
+        assert list(parameters) == [field.name for field in fields(cls) if field.init]

@@ -24,7 +24,7 @@ def test_guides(name, least):
 def test_the_ab_test_draws_its_picture_and_says_what_it_found(tmp_path):
     path = tmp_path / "ab.png"
     words = ab.main(str(path), experiments=4, draws=2000)
-    assert words.startswith("Published conversions of 500 users each, with noise of deviation 7.1: A 54, B 7")
+    assert words.startswith("Published conversions of 500 users each, with noise of standard deviation 7.1: A 54, B 7")
     assert "of 4 simulated tests" in words
     assert "(epsilon = 0.2)" in words
     assert "fixed by public positions" in words

@@ -1,13 +1,18 @@
 """Files that earlier versions wrote load for ever, and their accounts keep their numbers."""
 
 import json
+import math
 import shutil
+import sys
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import privsample as ps
-from privsample._serial import decode
+from privsample._renamed import UPGRADES
+from privsample._serial import decode, encode
 from tests.data import make
 from tests.data.numbers import account_numbers
 
@@ -44,6 +49,55 @@ def assert_same_numbers(account, recorded, *, tighter=()):
             assert all(own <= before * (1 + 1e-9) for own, before in pairs), view
         else:
             assert list(map(float, found[view])) == pytest.approx(list(map(float, numbers)), rel=1e-9), view
+
+
+DIVISORS = [1.0, 0.5, 0.2, 0.3, 0.7, 1 / 3, 0.1, 0.999, 1 - 2.0**-53, 1e-3, 1e-9, 0.013979492563659844]
+
+
+def former(name, divisor, **fields):
+    """A document of the first format, in which the prior was divided by `prior_divisor`."""
+    return {"type": name, "prior_divisor": divisor} | fields
+
+
+def test_a_prior_divisor_becomes_a_weight_that_costs_no_less():
+    step = UPGRADES["PosteriorAccountant", 1]
+    for divisor in [*DIVISORS, *np.random.default_rng(4).uniform(1e-6, 1, 200).tolist()]:
+        weight = step({"prior_divisor": divisor})["prior_weight"]
+        assert 1 <= Fraction(weight) <= 1 / Fraction(divisor) < Fraction(math.nextafter(weight, math.inf))
+    assert step({"prior_divisor": 5e-324})["prior_weight"] == sys.float_info.max
+
+
+@pytest.mark.parametrize("divisor", DIVISORS)
+def test_files_with_a_prior_divisor_load(divisor):
+    beta = encode(ps.BetaBernoulli(alpha=0.3, beta=9.0))
+    found = decode(former("ConcentratedPosterior", divisor, model=beta, n=20))
+    assert found == decode(encode(found))
+    assert found.prior_weight == pytest.approx(1 / divisor, rel=1e-15)
+    assert found.accountant == decode(former("PosteriorAccountant", divisor, model=beta, n=20))
+    one = ps.ConcentratedPosterior(model=decode(beta), n=20, prior_weight=max(1.0, 1 / divisor)).accountant
+    assert found.accountant.epsilon(1e-6) == pytest.approx(float(one.epsilon(1e-6)), rel=1e-13)
+    assert found.accountant.order_limit <= 1 + 0.3 / divisor
+    query = decode(former("BetaQuery", divisor, alpha=2.0, beta=3.0, bounds=[0.0, 1.0], n=3))
+    assert query.accountant == decode(encode(query.accountant))
+    fields = {"n": 9, "features": 2, "norm": 1.0, "prior_std": 2.0}
+    logistic = decode(former("LogisticPosterior", divisor, **fields))
+    own = decode(former("LogisticAccountant", divisor, **fields))
+    assert logistic.accountant == own
+    assert own.shift == pytest.approx(4 * divisor**0.5, rel=1e-15)
+
+
+def test_a_group_under_a_prior_divided_to_one_loads():
+    """The lemma for groups needs prior counts of at least 1, which 0.3 times the rounded 1 / 0.3 just misses."""
+    model = ps.DirichletCategorical(alpha=(0.3, 2.0, 3.0))
+    found = decode(former("PosteriorAccountant", 0.3, model=encode(model), n=20, group_size=2))
+    assert found.group_size == 2
+    assert Fraction(0.3) * Fraction(found.prior_weight) >= 1
+
+
+@pytest.mark.parametrize("divisor", [0.0, -1.0, 2.0, "a half"])
+def test_a_prior_divisor_out_of_range_is_refused(divisor):
+    with pytest.raises(ValueError, match=r"prior_weight|does not describe"):
+        decode(former("LogisticAccountant", divisor, n=9, features=2, norm=1.0, prior_std=2.0))
 
 
 def test_there_are_samples():

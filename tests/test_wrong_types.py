@@ -49,5 +49,5 @@ def test_the_sweep_sees_raw_errors():
 def test_the_two_that_were_reported():
     with pytest.raises(TypeError, match=r"target must be a Target such as DP\(epsilon=1, delta=1e-6\), got tuple"):
         ps.GaussianMechanism.calibrate(sensitivity=1, target=(1, 1e-6))
-    with pytest.raises(TypeError, match=r"noise must be a noise, such as GaussianNoise\(noise_std=2.0\), got float"):
+    with pytest.raises(TypeError, match=r"noise must be a Noise, such as GaussianNoise\(noise_std=2.0\), got float"):
         pymc.noisy_count("count", 3.0, 2.0, n=9, p=0.5)

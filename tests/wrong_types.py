@@ -180,7 +180,7 @@ def functions(folder: Path) -> Iterator[Call]:
     tried = {"subject": mechanism, "datasets": (0.0, 1.0), "claim": gaussian, "samples": 300, "rng": rng}
     yield Call("audit", ps.audit, tried)
     registered = {
-        "cls": _Colour,
+        "target": _Colour,
         "package": "wrong-types",
         "name": "Colour",
         "version": 1,

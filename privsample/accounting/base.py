@@ -1,5 +1,6 @@
 """The contract: an account is one value. Its bounds say what is known of the privacy loss; the engine does the rest."""
 
+import inspect
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from privsample._checks import (
     FloatArray,
+    count_noun,
     deltas,
     flag,
     listed,
@@ -35,6 +37,19 @@ from privsample.relations import AddRemove, ProfileEdge, Relation, ReplaceOne, r
 _FEW, _ONE_GRID = 4.0, 0.5  # values that are affordable as they are, where one of the curve may serve many
 
 
+class _FieldsSignature:
+    """Signature of an account class for `help` and the reference: that of `__init__`, with all fields and defaults.
+
+    Without it, documentation tools show the signature of `Accountant.__new__`, which accepts any field.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if "__init__" not in vars(owner):  # an abstract class without fields
+            return inspect.Signature()
+        signature = inspect.signature(vars(owner)["__init__"])
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 class Accountant(Memo, ABC):
     """The cost of one release, fixed before any data are seen: one value that answers one question, `bounds`.
 
@@ -54,10 +69,14 @@ class Accountant(Memo, ABC):
     relation: Relation
     assumptions: frozenset[Assumption]
 
-    def __new__(cls, *unnamed: Any, **fields: Any) -> Self:
-        """Checks what all accounts have, before their own checks. Raises: TypeError."""
-        if unnamed:
-            raise TypeError(f"{cls.__name__} takes its fields by name, got {len(unnamed)} without a name")
+    __signature__ = _FieldsSignature()
+
+    def __new__(cls, *positional: Any, **fields: Any) -> Self:
+        """Check the arguments that all accounts have in common, before the checks of the class. Raises TypeError."""
+        if positional:
+            raise TypeError(
+                f"{cls.__name__} takes keyword arguments only, got {count_noun(len(positional), 'positional argument')}"
+            )
         stated = fields.get("assumptions", frozenset())
         if not (isinstance(stated, frozenset) and all(isinstance(one, Assumption) for one in stated)):
             raise TypeError(f"assumptions must be a frozenset of Assumption's members, got {stated!r}")

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -43,8 +44,8 @@ class Target(ABC):
 class RDP(Target):
     """(order, epsilon)-Rényi differential privacy."""
 
-    order: float
-    epsilon: float
+    order: float = field(kw_only=False)
+    epsilon: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         order = float(renyi_orders(number(order=self.order)))
@@ -68,8 +69,8 @@ class RDP(Target):
 class DP(Target):
     """(epsilon, delta)-differential privacy; delta = 0 asks for pure differential privacy."""
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = field(kw_only=False)
+    delta: float = field(default=0.0, kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=positive(epsilon=self.epsilon), delta=probability(delta=self.delta))
@@ -105,7 +106,7 @@ class DP(Target):
 class ZCDP(Target):
     """rho-zero-concentrated differential privacy."""
 
-    rho: float
+    rho: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, rho=positive(rho=self.rho))

@@ -1,7 +1,7 @@
 """Families of pairs of neighbouring posteriors, stated by the parameters of the prior.
 
 A model states its least private pairs of posteriors as one or more of these values: posteriors by Bayes' rule of n
-records of which one is replaced. The weight of the data, the divisor of the prior, the number of records and the
+records of which one is replaced. The weight of the data, the weight of the prior, the number of records and the
 number of replaced records are given where the values are used. A shift stands for both orders of its two posteriors.
 A field that bounds the range of a record must be rounded up. There are no other families; a model of another package
 states its posteriors by these, too.

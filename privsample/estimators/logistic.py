@@ -15,9 +15,9 @@ from privsample.accounting.targets import DP
 from privsample.estimators.records import DeclaredClasses, HandleInvalid
 from privsample.mechanisms.posterior.glm import LogisticPosterior, Sampler
 
-_FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_divisor"]] = {
+_FREE_PARAMETERS: dict[str, Literal["data_weight", "prior_weight"]] = {
     "diffused": "data_weight",
-    "concentrated": "prior_divisor",
+    "concentrated": "prior_weight",
 }
 
 

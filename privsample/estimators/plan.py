@@ -100,7 +100,7 @@ def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
         base, weight = cross_validation_account(folds, n, costs, noise), float(score_weights(folds, n).max())
         mechanism = noise.mechanism(weight, ReplaceOne(n=n))
         scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
-    account: Accountant = SelectionAccountant(base=base, runs=runs)
+    account: Accountant = SelectionAccountant(base=base, repetitions=runs)
     if search.refit:
         account += costs[n] if folds is None else to_full_dataset(costs[n], n)
     return SearchPlan(

@@ -117,7 +117,7 @@ _HELP = {
     "bounds": "values outside count as the nearer bound",
     "norm": "rows that are longer in L2 are scaled down to this length",
     "data_weight": "how much a record counts, in (0, 1]",
-    "prior_divisor": "divides the prior, in (0, 1]",
+    "prior_weight": "multiplies the prior's parameters, at least 1",
     "temperature": "at least 1; a higher one flattens more",
     "features": "how many features a record has",
     "base": "the mechanism inside, by its name and options",
@@ -126,7 +126,7 @@ _HELP = {
 # What an amount of a field means, for readers of a table.
 _MEANINGS: dict[str, Callable[[float], str]] = {
     "data_weight": lambda w: f"(every record counts {w:.3g} times; the prior counts once)",
-    "prior_divisor": lambda m: f"(the prior counts {1 / m:.3g} times; every record once)",
+    "prior_weight": lambda w: f"(the prior counts {w:.3g} times; every record once)",
     "temperature": lambda t: f"(prior and records count {1 / t:.3g} times)",
     "scale": lambda _: "(of the noise, in the statistic's unit)",
 }

@@ -12,8 +12,14 @@ M = TypeVar("M")
 Fields = Mapping[str, Any]
 
 
-def _amount(amount: float, _: Fields) -> float:
+def amount_itself(amount: float, _: Fields) -> float:
+    """The default `value` of a free parameter: the amount."""
     return amount
+
+
+def inverse(amount: float, _: Fields) -> float:
+    """A `value` for a field >= 1 whose cost falls as it grows: the search runs over its inverse in (0, 1]."""
+    return 1.0 / amount
 
 
 def _accountant(made: Any) -> Accountant:
@@ -65,7 +71,7 @@ class FreeParameter:
     advice: str
     direction: Literal["largest", "smallest", "fewest"] = "largest"
     upper: float = 1.0
-    value: Callable[[float, Fields], Any] = _amount
+    value: Callable[[float, Fields], Any] = amount_itself
     decides: str = ""
     from_field: bool = False
     options: Fields = field(default_factory=dict)

@@ -56,7 +56,7 @@ def search(family: type, count: int, seed: int) -> Iterator[Found]:
             model=single.model,
             n=single.n,
             data_weight=single.data_weight,
-            prior_divisor=single.prior_divisor,
+            prior_weight=single.prior_weight,
             draws=draws,
         ).group(group)
         size = min(group, single.n)
@@ -84,9 +84,9 @@ def _random_account(family: type, rng: np.random.Generator) -> PosteriorAccounta
     def power(low: float, high: float) -> float:
         return float(10.0 ** (wide * rng.uniform(low, high)))
 
-    weight, divisor = power(-3, 0), power(-2, 0)
+    weight, prior_weight = power(-3, 0), power(0, 2)
     if rng.random() < 0.2:
-        weight = divisor = 1.0
+        weight = prior_weight = 1.0
     model: Any
     if family is BetaBernoulli:
         model = BetaBernoulli(alpha=power(-3, 3), beta=power(-3, 3), fractional=bool(rng.random() < 0.5))
@@ -102,25 +102,25 @@ def _random_account(family: type, rng: np.random.Generator) -> PosteriorAccounta
             mean=rng.normal(), variance=power(-3, 3), noise_variance=power(-2, 2), bounds=(low, low + power(-1, 1))
         )
     n = int(rng.integers(1, 30)) if wide == 1.0 else int(power(0, 4))
-    return PosteriorAccountant(model=model, n=n, data_weight=weight, prior_divisor=divisor)
+    return PosteriorAccountant(model=model, n=n, data_weight=weight, prior_weight=prior_weight)
 
 
 def _priors(account: PosteriorAccountant) -> list[Truth]:
     model: Any = account.model
     shares = (model.alpha, model.beta) if isinstance(model, BetaBernoulli) else model.alpha
-    return [mp.mpf(share) / mp.mpf(account.prior_divisor) for share in shares]
+    return [mp.mpf(share) * mp.mpf(account.prior_weight) for share in shares]
 
 
 def _limit(account: PosteriorAccountant, size: int) -> Truth:
     model: Any = account.model
-    moved, m = size * mp.mpf(account.data_weight), mp.mpf(account.prior_divisor)
+    moved, w = size * mp.mpf(account.data_weight), mp.mpf(account.prior_weight)
     match model:
         case BetaBernoulli() | DirichletCategorical():
             return 1 + min(_priors(account)) / moved
         case GammaPoisson():
-            return 1 + mp.mpf(model.shape) / m / (moved * mp.mpf(model.upper))
+            return 1 + w * mp.mpf(model.shape) / (moved * mp.mpf(model.upper))
         case GammaExponential():
-            return 1 + mp.mpf(model.rate) / m / (moved * mp.mpf(model.upper))
+            return 1 + w * mp.mpf(model.rate) / (moved * mp.mpf(model.upper))
         case _:
             return mp.inf
 
@@ -128,21 +128,21 @@ def _limit(account: PosteriorAccountant, size: int) -> Truth:
 def true_divergence(account: PosteriorAccountant, size: int, order: float) -> Truth:
     """The largest divergence among posteriors that are `size` records of the account's n apart."""
     model: Any = account.model
-    r, m, n = mp.mpf(account.data_weight), mp.mpf(account.prior_divisor), account.n
+    r, w, n = mp.mpf(account.data_weight), mp.mpf(account.prior_weight), account.n
     match model:
         case BetaBernoulli() | DirichletCategorical():
             return max(reference.renyi_dirichlet(order, p, q) for p, q in _replaced(_priors(account), n, size, r))
         case GammaPoisson():
-            low, step, rate = mp.mpf(model.shape) / m, size * r * mp.mpf(model.upper), mp.mpf(model.rate) / m + r * n
+            low, step, rate = w * mp.mpf(model.shape), size * r * mp.mpf(model.upper), w * mp.mpf(model.rate) + r * n
             pair = (low, rate), (low + step, rate)
             return max(reference.renyi_gamma(order, p, q) for p, q in (pair, pair[::-1]))
         case GammaExponential():
-            low, step, shape = mp.mpf(model.rate) / m, size * r * mp.mpf(model.upper), mp.mpf(model.shape) / m + r * n
+            low, step, shape = w * mp.mpf(model.rate), size * r * mp.mpf(model.upper), w * mp.mpf(model.shape) + r * n
             pair = (shape, low), (shape, low + step)
             return max(reference.renyi_gamma(order, p, q) for p, q in (pair, pair[::-1]))
         case NormalKnownVariance(bounds=(low, high)):
             each = r / mp.mpf(model.noise_variance)
-            precision = 1 / (m * mp.mpf(model.variance)) + n * each
+            precision = w / mp.mpf(model.variance) + n * each
             return reference.renyi_normal(order, size * each * (mp.mpf(high) - mp.mpf(low)) / precision, 1 / precision)
     raise TypeError(f"unknown model {model!r}")
 

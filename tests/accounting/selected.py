@@ -21,4 +21,4 @@ LAWS = [
 
 
 def selected(distribution, base=BASE):
-    return ps.SelectionAccountant(base=base, runs=distribution)
+    return ps.SelectionAccountant(base=base, repetitions=distribution)

@@ -70,7 +70,9 @@ def posteriors():
             bounds=positive().map(lambda high: (-0.5, high)),
         ),
     )
-    return st.builds(PosteriorAccountant, model=models, n=st.just(5), data_weight=weight, prior_divisor=weight)
+    return st.builds(
+        PosteriorAccountant, model=models, n=st.just(5), data_weight=weight, prior_weight=st.floats(1.0, 100.0)
+    )
 
 
 def regressions():
@@ -83,7 +85,7 @@ def regressions():
         prior_std=positive(),
         intercept_std=st.none() | positive(),
         data_weight=share,
-        prior_divisor=share,
+        prior_weight=st.floats(1.0, 100.0),
         draws=st.integers(1, 3),
     )
 

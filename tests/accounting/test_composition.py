@@ -228,8 +228,8 @@ def test_a_target_reads_what_a_renyi_curve_promises():
 @pytest.mark.parametrize(
     "chosen",
     [
-        SelectionAccountant(base=ZCDPAccountant(rho=0.1), runs=TruncatedNegativeBinomial.geometric(mean=3)),
-        ConditionalAccountant(base=ZCDPAccountant(rho=0.1), floor=0.1),
+        SelectionAccountant(base=ZCDPAccountant(rho=0.1), repetitions=TruncatedNegativeBinomial.geometric(mean=3)),
+        ConditionalAccountant(base=ZCDPAccountant(rho=0.1), event_probability=0.1),
     ],
     ids=["best", "good enough"],
 )
@@ -241,4 +241,4 @@ def test_choices_among_runs_compose_by_renyi_curve(chosen):
 def test_one_observation_has_one_run():
     graph = ProfileGraph(profiles=[0.2, 0.6], edges=[(0, 1)])
     with pytest.raises(RelationMismatch, match="runs on one observation"):
-        SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, runs=Poisson(mean=3.0))
+        SelectionAccountant(base=OneBit(graph=graph, epsilon=1.0).accountant, repetitions=Poisson(mean=3.0))

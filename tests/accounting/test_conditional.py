@@ -9,7 +9,7 @@ from scipy import stats
 
 import privsample as ps
 from privsample.accounting.loss.pair import DiscretePair
-from privsample.accounting.selection.conditional import log_growth, log_growth_beside_stops
+from privsample.accounting.selection.conditional import log_growth, log_growth_with_stopping
 from tests.accounting.selection_reference import hockey_stick, renyi
 from tests.accounting.strategies import Finite
 
@@ -19,7 +19,7 @@ ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 20.0, 1e3])
 
 
 def conditional(floor, base=BASE, *, stops=False):
-    return ps.ConditionalAccountant(base=base, floor=floor, stops=stops)
+    return ps.ConditionalAccountant(base=base, event_probability=floor, geometric_stopping=stops)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -99,16 +99,16 @@ def test_growth_beside_stops():
         at = np.linspace(-9, 9, 200_001)
         p, q = stats.norm.cdf(at), stats.norm.cdf(at + 0.2**0.5)
         exact = np.log((floor + (1 - floor) * q) / (floor + (1 - floor) * p)).max()
-        assert exact <= log_growth_beside_stops(BASE.pairs[0], floor) <= exact * (1 + 1e-6)
+        assert exact <= log_growth_with_stopping(BASE.pairs[0], floor) <= exact * (1 + 1e-6)
         assert exact < log_growth(BASE.pairs[0], floor)
-    assert log_growth_beside_stops(BASE.pairs[0], 1.0) == 0.0
+    assert log_growth_with_stopping(BASE.pairs[0], 1.0) == 0.0
 
 
 @pytest.mark.parametrize("floor", [0.3, 1 - 1e-6, 1 - 1e-12])
 def test_the_renyi_bound_beside_stops_keeps_its_digits(floor):
     account, base = conditional(floor, stops=True), BASE.rdp(ORDERS)
     with mp.workdps(50):
-        growth = mp.mpf(log_growth_beside_stops(BASE.pairs[0], floor))
+        growth = mp.mpf(log_growth_with_stopping(BASE.pairs[0], floor))
         for order, one, found in zip(ORDERS.tolist(), base.tolist(), account._by_growth(ORDERS).tolist(), strict=True):
             s, f = mp.mpf(order) - 1, mp.mpf(floor)
             truth = growth + mp.log1p((1 - f) / f * mp.exp(s * mp.mpf(one))) / s
@@ -143,7 +143,9 @@ def test_proposition_15_at_low_orders():
 def test_routes_and_the_papers_corollary():
     account = conditional(0.1)
     routes = {route.name: route.epsilon for route in account.explain(1e-5)}
-    assert routes["privacy curve of the base"] < routes["growth of the set, by Rényi curve"] < routes["Proposition 15"]
+    assert (
+        routes["privacy curve of the base"] < routes["growth of the event, by Rényi curve"] < routes["Proposition 15"]
+    )
     assert account.epsilon(1e-5) == pytest.approx(2.69785, abs=1e-4)
     orders = np.array([3.0, 5.0, 12.0])
     second = 0.1 * orders + (orders - 2) / (orders - 1) * 0.1 * (orders - 1) + 2 / (orders - 1) * np.log(10)
@@ -209,16 +211,16 @@ def test_values():
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, np.nan])
 def test_a_floor_that_is_no_probability(bad):
-    with pytest.raises(ValueError, match="floor"):
+    with pytest.raises(ValueError, match="event_probability"):
         conditional(bad)
 
 
 def test_bad_input():
-    with pytest.raises(TypeError, match="floor"):
+    with pytest.raises(TypeError, match="event_probability"):
         conditional(True)
-    with pytest.raises(ValueError, match="nothing is promised"):
+    with pytest.raises(ValueError, match="there is no guarantee"):
         conditional(0.01, ps.ApproximateAccountant(stated_epsilon=1, stated_delta=0.01))
-    with pytest.raises(TypeError, match="stops must be True or False"):
+    with pytest.raises(TypeError, match="geometric_stopping must be True or False"):
         conditional(0.1, stops=1)
     with pytest.raises(TypeError, match="account of one run"):
-        ps.ConditionalAccountant(base=None, floor=0.1)
+        ps.ConditionalAccountant(base=None, event_probability=0.1)

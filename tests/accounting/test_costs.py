@@ -27,8 +27,8 @@ SMALL = (
     ps.ZCDPAccountant(rho=0.05, relation=PLACE),
     ps.RandomizedResponseAccountant(log_odds=1.0, categories=3, relation=PLACE),
     ps.GaussianAccountant(sensitivity=1, noise_std=1e6, relation=PLACE),
-    ps.ConditionalAccountant(base=GAUSSIAN, floor=0.2),
-    ps.SelectionAccountant(base=LAPLACE, runs=ps.Poisson(mean=5)),
+    ps.ConditionalAccountant(base=GAUSSIAN, event_probability=0.2),
+    ps.SelectionAccountant(base=LAPLACE, repetitions=ps.Poisson(mean=5)),
     2 * LAPLACE + GAUSSIAN,
     LAPLACE.group(3),
     LAPLACE | GAUSSIAN,
@@ -55,7 +55,7 @@ class Tabulated(Accountant):
 
 
 def conditional(base, floor=0.2):
-    return ps.ConditionalAccountant(base=base, floor=floor)
+    return ps.ConditionalAccountant(base=base, event_probability=floor)
 
 
 def nested():
@@ -154,7 +154,7 @@ def test_every_account_of_an_expensive_base_is_affordable(kind, monkeypatch):
         "group": lambda: base.group(10),
         "coins": lambda: ps.BernoulliAccountant(base=base, margin=0.1, draws=2, dimension=1),
         "kernel": lambda: ps.KernelAccountant(base=base, matrix=[[0.7, 0.3], [0.4, 0.6]]),
-        "selection": lambda: ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=5)),
+        "selection": lambda: ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=5)),
         "poisson": lambda: ps.SubsampledAccountant(base=base, scheme=ps.WithoutReplacement(n=500, m=50)),
     }
     values = _count_values(monkeypatch)

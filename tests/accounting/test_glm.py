@@ -63,9 +63,9 @@ def test_no_rows_move_the_gradient_further(seed):
     assert steepest(points, rng.standard_normal((300, 3)) * 10 ** rng.uniform(-1, 3, (300, 1))) <= 2 * 1.3
 
 
-def curve(records, other, epsilons, *, prior_std, weight, divisor, draws=1):
+def curve(records, other, epsilons, *, prior_std, weight, prior_weight, draws=1):
     """Both directions of the exact privacy curve of one draw with a scalar feature, by quadrature on a grid."""
-    deviation = prior_std * np.sqrt(divisor)
+    deviation = prior_std * prior_weight**-0.5
     b = np.linspace(-12 * deviation, 12 * deviation, 40_001)
 
     def log_law(z):
@@ -78,14 +78,16 @@ def curve(records, other, epsilons, *, prior_std, weight, divisor, draws=1):
     )
 
 
-@pytest.mark.parametrize(("weight", "divisor"), [(1.0, 1.0), (0.3, 1.0), (1.0, 0.2), (0.5, 0.5)])
-def test_exact_curves_of_all_small_datasets_lie_below_the_account(weight, divisor):
-    account = dataclasses.replace(SIMPLE, data_weight=weight, prior_divisor=divisor)
+@pytest.mark.parametrize(("weight", "prior_weight"), [(1.0, 1.0), (0.3, 1.0), (1.0, 5.0), (0.5, 2.0)])
+def test_exact_curves_of_all_small_datasets_lie_below_the_account(weight, prior_weight):
+    account = dataclasses.replace(SIMPLE, data_weight=weight, prior_weight=prior_weight)
     epsilons, ends = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 4.0]), (-2.0, -0.7, 0.0, 0.7, 2.0)
     bound, worst = account.delta(epsilons), np.zeros(len(epsilons))
     for common in itertools.combinations_with_replacement((-2.0, 0.0, 2.0), 2):
         for z, other in itertools.combinations(ends, 2):
-            found = curve([*common, z], [*common, other], epsilons, prior_std=1.5, weight=weight, divisor=divisor)
+            found = curve(
+                [*common, z], [*common, other], epsilons, prior_std=1.5, weight=weight, prior_weight=prior_weight
+            )
             assert (found <= bound + 1e-12).all()
             worst = np.maximum(worst, found)
     assert worst[0] > 0.5 * bound[0]  # nor far below
@@ -114,7 +116,7 @@ def test_exact_curves_with_an_intercept_lie_below_the_account():
 def test_a_smaller_constant_would_be_refuted():
     """The brute force has teeth: half the shift lies below the truth."""
     epsilons = np.array([0.0, 0.5])
-    found = curve([2.0], [-2.0], epsilons, prior_std=1.5, weight=0.1, divisor=1.0)
+    found = curve([2.0], [-2.0], epsilons, prior_std=1.5, weight=0.1, prior_weight=1.0)
     half = GaussianAccountant(sensitivity=0.1 * 2.0 * 1.5 / 2, noise_std=1.0)
     assert (found > half.delta(epsilons)).all()
 
@@ -134,9 +136,7 @@ def test_draws_and_groups_scale_the_shift():
 
 
 def test_the_formula():
-    one = LogisticAccountant(
-        n=9, features=4, norm=2, prior_std=3, intercept_std=8, data_weight=0.25, prior_divisor=0.25
-    )
+    one = LogisticAccountant(n=9, features=4, norm=2, prior_std=3, intercept_std=8, data_weight=0.25, prior_weight=4)
     assert one.reach == pytest.approx(5.0)
     assert one.shift == pytest.approx(2.5)
     assert one.shift >= 2.5
@@ -160,7 +160,8 @@ def test_the_formula():
         ("prior_std", float("inf")),
         ("intercept_std", -1.0),
         ("data_weight", 1.5),
-        ("prior_divisor", 0.0),
+        ("prior_weight", 0.5),
+        ("prior_weight", float("inf")),
         ("draws", 0),
         ("group_size", 0),
     ],

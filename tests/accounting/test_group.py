@@ -201,7 +201,7 @@ def test_small_priors_of_three_categories_break_the_rule_and_fall_back():
     assert (group.rdp(ORDERS) >= rdp).all()
     with pytest.raises(ValueError, match="group_size must be 1"):
         PosteriorAccountant(model=model, n=3, group_size=2)
-    concentrated = PosteriorAccountant(model=model, n=3, prior_divisor=0.2).group(2)
+    concentrated = PosteriorAccountant(model=model, n=3, prior_weight=5).group(2)
     assert isinstance(concentrated, PosteriorAccountant)
 
 

@@ -283,7 +283,9 @@ def test_bad_arguments(account):
         account.delta(np.nan)
     with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\), got 2\.0"):
         account.epsilon([0.5, 2.0])
-    with pytest.raises(TypeError, match=f"{type(account).__name__} takes its fields by name, got 1 without a name"):
+    with pytest.raises(
+        TypeError, match=f"{type(account).__name__} takes keyword arguments only, got 1 positional argument"
+    ):
         type(account)(1.0)
     with pytest.raises(TypeError):
         account.delta("one")

@@ -126,4 +126,4 @@ def test_an_epsilon_out_of_reach_has_a_small_delta():
 def test_a_variance_whose_share_vanishes_is_refused_in_words():
     model = NormalKnownVariance(mean=0.0, variance=1e-300, noise_variance=1.0, bounds=(0.0, 1.0))
     with pytest.raises(ValueError, match="must be finite and > 0"):
-        PosteriorAccountant(model=model, n=3, prior_divisor=1e-300)
+        PosteriorAccountant(model=model, n=3, prior_weight=1e300)

@@ -84,7 +84,7 @@ def test_no_run_at_all_is_common_to_both():
     account = selected(ps.Poisson(mean=0.05), ps.GaussianAccountant(sensitivity=0.447, noise_std=1.0))
     x = np.linspace(-7, 7.4, 2001)
     p, q = np.diff(stats.norm.cdf(x - 0.447)), np.diff(stats.norm.cdf(x))
-    distribution = account.runs
+    distribution = account.repetitions
     best = [
         -np.diff(np.exp(distribution.log_rank_probability(np.append(np.cumsum(m[::-1])[::-1], 0.0).clip(0, 1))))
         for m in (p, q)
@@ -131,12 +131,12 @@ def test_every_run_released_is_the_mixture_of_compositions():
     """At small epsilon and low orders the whole list of runs costs less than any bound on the choice."""
     account = selected(POISSON)
     routes = account.explain(0.3)
-    assert routes[0].name == "every run released"
+    assert routes[0].name == "release of all runs"
     k = np.arange(1.0, 60.0)
     mixture = sum(
         np.exp(POISSON.log_mass(n)) * np.exp(GaussianPair(mu=MU * n**0.5).log_delta(np.array(1.0))) for n in k
     )
-    (bound,) = (bound for bound in account.bounds.curve_bounds if bound.name == "every run released")
+    (bound,) = (bound for bound in account.bounds.curve_bounds if bound.name == "release of all runs")
     assert np.exp(bound.log_delta(1.0, -np.inf)) == pytest.approx(mixture, rel=1e-9)
     assert np.exp(bound.log_delta(1.0, -np.inf)) >= mixture
     assert account.rdp(1.001) == pytest.approx(1.001, abs=1e-3)  # Theorem 2 and 6 give 2 and more

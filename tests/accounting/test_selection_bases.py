@@ -14,7 +14,7 @@ from privsample.accounting.engine.bounds import PrivacyBounds
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import DiscretePair
 from privsample.accounting.selection import renyi as selection_renyi
-from privsample.accounting.selection.ranks import RenyiPair, Resolved, ordered_pairs
+from privsample.accounting.selection.ranks import RenyiPair, ResolvedPair, ordered_pairs
 from tests.accounting.selected import BASE, GEOMETRIC, LAWS, LOGARITHMIC, MU, POISSON, selected
 from tests.accounting.selection_reference import all_orders, hockey_stick, renyi
 from tests.accounting.strategies import Finite
@@ -76,14 +76,14 @@ def test_a_pure_base_costs_at_most_two_plus_eta_times():
 
 def test_a_failure_too_small_for_a_double_is_one_still():
     base = ps.ApproximateAccountant(stated_epsilon=1, stated_delta=1e-305)
-    account = ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=1e-30))
+    account = ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=1e-30))
     assert account.infinity_mass > 0
     assert np.isinf([account.rdp(2.0), account.epsilon(0.0), account.zcdp]).all()
 
 
 def test_runs_that_almost_surely_fail():
     base = ps.ApproximateAccountant(stated_epsilon=0.5, stated_delta=0.03)
-    account = ps.SelectionAccountant(base=base, runs=ps.Binomial(maximum=5000, rate=0.5))
+    account = ps.SelectionAccountant(base=base, repetitions=ps.Binomial(maximum=5000, rate=0.5))
     assert account.infinity_mass == 1 - 2.0**-53
     assert account.delta([0.0, 0.5, 1e9]) == pytest.approx(1.0, abs=1e-12)
     assert account.epsilon(0.999) == np.inf
@@ -104,8 +104,8 @@ SAMPLED = ps.PoissonSampling(rate=0.3)
 def test_bases_without_any_order(base):
     """They have a privacy curve alone: nothing is known beside their failure."""
     assert base.bounds.order_limit == 1.0
-    best = ps.SelectionAccountant(base=base, runs=ps.TruncatedNegativeBinomial.geometric(mean=2))
-    good = ps.ConditionalAccountant(base=base, floor=0.5)
+    best = ps.SelectionAccountant(base=base, repetitions=ps.TruncatedNegativeBinomial.geometric(mean=2))
+    good = ps.ConditionalAccountant(base=base, event_probability=0.5)
     for account in (best, good):
         assert np.isinf(account.rdp([1.5, 30.0])).all()
         assert base.delta(1.0) < account.delta(1.0) < 10 * base.delta(1.0)
@@ -145,7 +145,7 @@ def test_values(tmp_path):
     assert copied == account
     assert hash(copied) == hash(account)
     assert copied.epsilon(1e-5) == account.epsilon(1e-5)
-    assert account.group(2) == selected(account.runs, BASE.group(2))
+    assert account.group(2) == selected(account.repetitions, BASE.group(2))
     assert account.to(ps.ReplaceOne(n=5)).relation == ps.ReplaceOne(n=5)
     assert (2 * account).rdp(3.0) == pytest.approx(2 * account.rdp(3.0))
 
@@ -153,18 +153,18 @@ def test_values(tmp_path):
 def test_lemma_22_is_never_better_than_the_truncated_trade_off():
     account = selected(ps.TruncatedRepetitions(distribution=LOGARITHMIC, maximum=30))
     routes = {route.name: route.epsilon for route in account.explain(1e-5)}
-    assert routes["Lemma 7 over the base's trade-off"] < routes["Theorem 2 and Lemma 22"] < 4
+    assert routes["Lemma 7 over the base's trade-off function"] < routes["Theorem 2 and Lemma 22"] < 4
 
 
 def test_losses_beyond_the_last_node_count():
     """The sorted bound adds Chernoff's for what it left out: from coarse losses it is larger, never smaller."""
     account = selected(LOGARITHMIC)
-    (fine,) = account._selected(1)
+    (fine,) = account._all_pairs(1)
     coarse = fine.further(-6.0)
     for order in (1.5, 3.0, 8.0):
-        bound, negligible = selection_renyi.sorted_alike(coarse, order)
-        best, settled = selection_renyi.sorted_alike(fine, order)
-        assert settled
+        bound, negligible = selection_renyi.sorted_bound(coarse, order)
+        best, complete = selection_renyi.sorted_bound(fine, order)
+        assert complete
         assert not negligible
         assert bound >= best
 
@@ -210,7 +210,7 @@ def test_sure_losses_have_no_epsilon_below_their_mass():
     account = selected(POISSON, Finite(listed=(pair, pair.reverse())))
     assert account.epsilon(1e-5) == np.inf
     assert {route.epsilon for route in account.explain(1e-5)} == {np.inf}
-    assert ps.ConditionalAccountant(base=account.base, floor=0.5).epsilon(1e-5) == np.inf
+    assert ps.ConditionalAccountant(base=account.base, event_probability=0.5).epsilon(1e-5) == np.inf
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_tiny_losses_do_not_vanish_by_rounding(distribution):
     composed = distribution.mean * base.rdp(
         orders
     )  # Jensen: no moment generating function is less than that of the mean
-    assert np.all(selection_renyi.every_run(base.bounds.renyi, distribution, orders) >= composed)
+    assert np.all(selection_renyi.all_runs(base.bounds.renyi, distribution, orders) >= composed)
     assert np.all(selected(distribution, base).rdp(orders) >= base.rdp(orders))
 
 
@@ -240,20 +240,20 @@ def test_epsilon_may_be_huge():
 def test_several_pairs_are_dominated_by_one():
     base = BASES["posterior"]
     (pair,) = ordered_pairs(base.bounds)
-    resolved = Resolved.of(pair, -32.0)
+    resolved = ResolvedPair.of(pair, -32.0)
     assert (resolved.forward >= base.log_delta(resolved.losses) - 1e-9).all()
 
 
 @pytest.mark.parametrize("bad", [10, True, 2.5, None, "ten", np.nan])
 def test_a_fixed_number_is_refused_with_the_reason(bad):
-    with pytest.raises(TypeError, match="fixed number is refused, since the best of k runs can cost as much"):
-        ps.SelectionAccountant(base=BASE, runs=bad)
+    with pytest.raises(TypeError, match="fixed number is refused, since the best of k can cost as much"):
+        ps.SelectionAccountant(base=BASE, repetitions=bad)
 
 
 def test_a_base_without_an_account_is_refused():
     for bad in (ps.GaussianMechanism(sensitivity=1, noise_std=1), None, 0.5):
         with pytest.raises(TypeError, match="account of one run"):
-            ps.SelectionAccountant(base=bad, runs=POISSON)
+            ps.SelectionAccountant(base=bad, repetitions=POISSON)
 
 
 def test_what_was_worked_out_travels_with_a_copy():

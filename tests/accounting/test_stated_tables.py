@@ -218,7 +218,7 @@ def test_subsamples_and_selections_cost_what_the_same_table_costs_elsewhere(sche
     if isinstance(scheme, ps.WithoutReplacement):  # else the sample holds groups, of which a table knows less
         assert sampled[0].delta(EPSILONS) == pytest.approx(sampled[1].delta(EPSILONS), rel=1e-9)
     assert np.all(sampled[0].delta(EPSILONS) >= sampled[1].delta(EPSILONS) * (1 - 1e-9))
-    best = [ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=3.0)) for base in (table, response)]
+    best = [ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=3.0)) for base in (table, response)]
     assert best[0].epsilon(1e-3) == pytest.approx(best[1].epsilon(1e-3), rel=1e-9)
     sizes = [
         ps.SubsampledAccountant(base=base, scheme=ps.PoissonSampling(rate=0.3), relation=ps.ReplaceOne(n=3))
@@ -235,7 +235,9 @@ def test_orders_that_are_not_told_apart_are_sampled_and_selected_each():
     truth = np.maximum(either((1 - rate) * b + rate * a, b, EPSILONS), either((1 - rate) * a + rate * b, a, EPSILONS))
     assert within(sampled.delta(EPSILONS), truth, 1e-12)
     ordered = ps.PairAccountant(p=p, q=q)
-    best = [ps.SelectionAccountant(base=base, runs=ps.Poisson(mean=3.0)).epsilon(1e-2) for base in (loose, ordered)]
+    best = [
+        ps.SelectionAccountant(base=base, repetitions=ps.Poisson(mean=3.0)).epsilon(1e-2) for base in (loose, ordered)
+    ]
     assert best[0] == pytest.approx(best[1], rel=1e-9)
 
 

@@ -162,7 +162,7 @@ def test_the_bound_of_the_fall_lies_above_all_that_follows(mu, rate, c, removed)
     own = pair(mu, rate, removed)
     widths = np.geomspace(1e-2, 300.0, 200) / mu
     log_m = own.log_mgf(np.append(c, c + 1j * widths)).real
-    fall = own.log_fall(c, widths)
+    fall = own.log_decay(c, widths)
     assert np.all(fall >= np.maximum.accumulate((log_m[1:] - log_m[0])[::-1])[::-1])
     assert np.all(np.diff(fall) <= 1e-12)
     assert fall[0] < 0.25 * (log_m[1] - log_m[0])  # within a factor of two in width of the truth
@@ -176,7 +176,7 @@ def test_what_takes_too_long_is_not_claimed():
     between = pair(1e-4, 1e-8)  # two modes, 4e5 standard deviations apart at this order
     order = 2 * np.log(1e8) / 1e-8
     assert between.renyi(np.array([order])) == np.inf
-    assert between.log_fall(order - 1, np.array([1.0])) == 0.0
+    assert between.log_decay(order - 1, np.array([1.0])) == 0.0
 
 
 def by_contour(members, epsilon):

@@ -83,12 +83,12 @@ def test_nothing_released_costs_nothing():
 def test_what_does_not_settle_goes_up(monkeypatch):
     pair = PoissonPair(base=LaplacePair(shift=1.0), rate=0.1, removed=True)
     orders = np.array([1.5, 8.0, 300.0])
-    settled = pair.renyi(orders)
+    complete = pair.renyi(orders)
     for rounds in (0, 1, 3):
         monkeypatch.setattr(profile_moments, "_ROUNDS", rounds)
-        assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
+        assert (pair.renyi(orders) >= complete * (1 - 1e-12)).all()
     monkeypatch.setattr(profile_moments, "_MOST_PANELS", 1)
-    assert (pair.renyi(orders) >= settled * (1 - 1e-12)).all()
+    assert (pair.renyi(orders) >= complete * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize(
@@ -181,5 +181,5 @@ def test_pairs_whose_masses_lack_nothing_can_be_turned_round(scheme):
     for pair in base.pairs:
         assert not np.isneginf(pair.log_p + pair.log_q).any()
         assert pair.reverse().reverse() == pair
-    best = SelectionAccountant(base=base, runs=Poisson(mean=2))
+    best = SelectionAccountant(base=base, repetitions=Poisson(mean=2))
     assert best.epsilon(1e-9) >= base.epsilon(1e-9) > 0

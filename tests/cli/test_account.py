@@ -49,10 +49,10 @@ def test_tables_are_plain_and_fit(run, words, width, monkeypatch):
 
 
 def test_a_parameter_in_place_of_a_limit(run):
-    words = ["account", "--n", 50, *BETA, "--mechanism", "concentrated", "--prior-divisor", 0.5, "--json"]
+    words = ["account", "--n", 50, *BETA, "--mechanism", "concentrated", "--prior-weight", 2, "--json"]
     ran = run(*words)
     assert ran.json["target"] is None
-    assert decode(ran.json["mechanism"]).prior_divisor == 0.5
+    assert decode(ran.json["mechanism"]).prior_weight == 2
 
 
 def test_costs_are_never_rounded_down(run):
@@ -122,8 +122,8 @@ ERRORS = [
     ),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0"], "data_weight must lie in (0, 1]"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "1.5"], "data_weight must lie in (0, 1]"),
-    ([*N, *BETA, "--mechanism", "concentrated", "--prior-divisor", "-1"], "prior_divisor must lie in (0, 1]"),
-    ([*N, *BETA, *DIFFUSED, "--prior-divisor", "0.5"], "--prior-divisor is not an option of --mechanism diffused"),
+    ([*N, *BETA, "--mechanism", "concentrated", "--prior-weight", "0.5"], "for a weaker prior, lower the parameters"),
+    ([*N, *BETA, *DIFFUSED, "--prior-weight", "2"], "--prior-weight is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--data-weight", "0.5", *LIMIT], "not both"),
     ([*N, *BETA, *DIFFUSED, "--noise", "gaussian", *LIMIT], "--noise is not an option of --mechanism diffused"),
     ([*N, *BETA, *DIFFUSED, "--scale", "2"], "--scale is not an option of --mechanism diffused"),

@@ -163,7 +163,7 @@ def test_prices(run, name, width, monkeypatch):
         "subsampled --base 'gaussian-sum noise-std=3 bounds=0,1'",
         "randomized-response --n 30 --categories 3",
         "logistic --n 200 --features 2 --norm 1 --prior-std 5",
-        "logistic --n 200 --features 2 --norm 1 --prior-std 5 --by prior-divisor --data-weight 0.9",
+        "logistic --n 200 --features 2 --norm 1 --prior-std 5 --by prior-weight --data-weight 0.9",
         "repeated-selection --base 'gaussian sensitivity=1 noise-std=16' --eta 0.5",
         "noisy-projected-sgd --loss 'squared-loss features=1 norm=1 radius=1 target=1' --n 40 --rate 0.1",
         "post-noise --base 'gaussian sensitivity=1 noise-std=1'",

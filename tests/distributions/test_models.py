@@ -206,13 +206,13 @@ def test_no_data_is_the_prior(model):
 
 @each
 def test_weights(model, rng):
-    """Data weight r counts each record r times; prior divisor m takes the prior 1/m times."""
+    """Data weight r counts each record r times; prior weight w takes the prior w times."""
     data = model.domain.clean(rng.random(20) * 4 - 1)
     statistic, count = model.summarize(data)
     assert np.allclose(
         model.posterior(statistic, count, data_weight=0.5).mean, model.posterior(statistic / 2, count / 2).mean
     )
-    concentrated = model.posterior(statistic, count, prior_divisor=0.5)
+    concentrated = model.posterior(statistic, count, prior_weight=2)
     diffused = model.posterior(statistic, count, data_weight=0.5)
     assert np.allclose(concentrated.mean, diffused.mean)  # one ratio of prior to data, at two scales
     assert (concentrated.variance < diffused.variance).all()

@@ -74,7 +74,7 @@ def test_the_cost_is_known_before_any_data():
     assert regression(fit_intercept=False).mechanism_for(400, 2).intercept_std is None
     assert regression(intercept_std=7.0).mechanism_for(400, 2).intercept_std == 7.0
     assert regression().mechanism_for(400, 2).data_weight == 1.0
-    assert regression(method="diffused").mechanism_for(400, 2).prior_divisor == 1.0
+    assert regression(method="diffused").mechanism_for(400, 2).prior_weight == 1.0
 
 
 @pytest.mark.parametrize("method", ["diffused", "concentrated"])

@@ -249,7 +249,7 @@ def test_in_a_pipeline_and_in_another_search(rng):
     assert pipeline.predict_proba(X).shape == (N, 2)
     assert pipeline.classes_.tolist() == [0, 1]
     outer = search({"refit": [True]}, estimator=inner, scoring="accuracy")
-    assert outer.accountant_for(N) == ps.SelectionAccountant(base=inner.accountant_for(N), runs=RUNS)
+    assert outer.accountant_for(N) == ps.SelectionAccountant(base=inner.accountant_for(N), repetitions=RUNS)
 
 
 def test_methods_are_those_of_the_estimator():
@@ -292,7 +292,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 import privsample as ps
-from privsample.estimators.trials import Task, trained
+from privsample.estimators.trials import Task
 from tests.estimators.learners import X, Y, private
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def noise(weight, n=N):
 
 
 def test_public_validation_costs_one_training_a_run():
-    assert search().accountant_for(N) == ps.SelectionAccountant(base=TRAINING, runs=RUNS)
-    assert search(refit=True).accountant_for(N) == ps.SelectionAccountant(base=TRAINING, runs=RUNS) + TRAINING
+    assert search().accountant_for(N) == ps.SelectionAccountant(base=TRAINING, repetitions=RUNS)
+    assert search(refit=True).accountant_for(N) == ps.SelectionAccountant(base=TRAINING, repetitions=RUNS) + TRAINING
 
 
 def test_equal_folds_cost_all_trainings_but_one_and_the_score():
@@ -72,7 +72,7 @@ def test_accounts_go_to_the_relation_of_all_records():
     assert to_full_dataset(posterior, 9).relation == ps.ReplaceOne(n=9)
     assert to_full_dataset(posterior, 9).rdp(2.0) == posterior.rdp(2.0)
     assert to_full_dataset(TRAINING, N) is TRAINING
-    inner = ps.SelectionAccountant(base=TRAINING, runs=RUNS)
+    inner = ps.SelectionAccountant(base=TRAINING, repetitions=RUNS)
     assert to_full_dataset(inner, 99).rdp(2.0) == inner.rdp(2.0)
 
 

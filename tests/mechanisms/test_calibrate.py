@@ -52,20 +52,20 @@ def check(made, field, target, *, larger_costs_more):
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("draws", [1, 3])
 def test_posteriors(model, target, draws):
-    for mechanism, field in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_divisor")):
+    for mechanism, field in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_weight")):
         made = mechanism.calibrate(model=model, n=40, target=target, draws=draws)
         assert made.draws == draws
-        if getattr(made, field) < 1:
-            check(made, field, target, larger_costs_more=True)
+        if getattr(made, field) != 1:
+            check(made, field, target, larger_costs_more=field == "data_weight")
         else:
             assert target.met_by(made.accountant)
 
 
 @pytest.mark.parametrize("target", RENYI_OR_DP, ids=str)
-@pytest.mark.parametrize("by", ["data_weight", "prior_divisor"])
+@pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
 def test_queries(by, target):
     made = BetaQuery.calibrate(alpha=2, beta=3, bounds=(0, 9), n=40, target=target, by=by)
-    check(made, by, target, larger_costs_more=True)
+    check(made, by, target, larger_costs_more=by == "data_weight")
     with pytest.raises(ValueError, match="by must be"):
         BetaQuery.calibrate(alpha=2, beta=3, bounds=(0, 9), n=40, target=target, by="n")
 

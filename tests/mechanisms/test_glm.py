@@ -15,7 +15,7 @@ from privsample.mechanisms.posterior import glm
 
 N = 20
 PLAIN = LogisticPosterior(n=N, features=2, norm=1.5, prior_std=2.0, intercept_std=3.0, data_weight=0.5, draws=2)
-SCALAR = LogisticPosterior(n=N, features=1, norm=1.5, prior_std=2.0, prior_divisor=0.4, data_weight=0.9)
+SCALAR = LogisticPosterior(n=N, features=1, norm=1.5, prior_std=2.0, prior_weight=2.5, data_weight=0.9)
 FIXED = {"n": 300, "features": 3, "norm": 1.0, "prior_std": 1.0}
 
 
@@ -72,7 +72,7 @@ def is_envelope(rows, labels, mechanism):
     slopes = np.linspace(-9, 9, 601) * mechanism.prior_std
     own = np.linspace(-9, 9, 601) * mechanism.intercept_std
     slope, intercept = np.meshgrid(slopes, own, indexing="ij")
-    variance = mechanism.prior_divisor
+    variance = 1 / mechanism.prior_weight
     log_density = -(slope**2 / mechanism.prior_std**2 + intercept**2 / mechanism.intercept_std**2) / (2 * variance)
     for x, label in zip(np.clip(rows[:, 0], -mechanism.norm, mechanism.norm), labels, strict=True):
         odds = slope * x + intercept
@@ -88,7 +88,7 @@ def is_envelope(rows, labels, mechanism):
 @pytest.mark.parametrize(("factor", "accepted"), [(1.0, True), (1.1, False)])
 def test_draws_follow_the_posterior_in_the_users_units(factor, accepted, rng, alpha):
     mechanism = LogisticPosterior(
-        n=N, features=1, norm=1.0, prior_std=2.0, intercept_std=0.5, data_weight=0.5, prior_divisor=0.6, draws=20_000
+        n=N, features=1, norm=1.0, prior_std=2.0, intercept_std=0.5, data_weight=0.5, prior_weight=1 / 0.6, draws=20_000
     )
     rows, labels = data(rng, 1)
     release = mechanism.release((rows, labels), rng=rng)
@@ -100,13 +100,14 @@ def test_draws_follow_the_posterior_in_the_users_units(factor, accepted, rng, al
 
 
 @pytest.mark.parametrize("target", [DP(epsilon=0.5, delta=1e-6), RDP(order=8, epsilon=0.3), ZCDP(rho=0.01)], ids=str)
-@pytest.mark.parametrize("by", ["data_weight", "prior_divisor"])
+@pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
 @pytest.mark.parametrize("extra", [{}, {"intercept_std": 2.0, "draws": 3}])
 def test_calibrate(by, target, extra):
     made = LogisticPosterior.calibrate(**FIXED, **extra, target=target, by=by, sampler="rejection")
     assert made.sampler == "rejection"
     assert target.met_by(made.accountant)
-    further = dataclasses.replace(made, **{by: getattr(made, by) * (1 + 1e-6)})
+    factor = 1 + 1e-6 if by == "data_weight" else 1 - 1e-6
+    further = dataclasses.replace(made, **{by: getattr(made, by) * factor})
     assert not target.met_by(further.accountant)
 
 
@@ -204,7 +205,7 @@ def test_chains_give_one_draw_each(monkeypatch, rng):
         return np.arange(4 * 5 * 3.0).reshape(4, 5, 3), {"largest R-hat": 1.0}
 
     monkeypatch.setattr(glm.pymc, "logistic_chains", chains)
-    mechanism = dataclasses.replace(PLAIN, sampler="nuts", prior_divisor=0.25)
+    mechanism = dataclasses.replace(PLAIN, sampler="nuts", prior_weight=4)
     release, notes = mechanism.release_with_notes(data(rng), rng=rng)
     assert np.allclose(release["coefficients"], [[12.0, 13.0], [27.0, 28.0]])  # last states times 2 / 2
     assert np.allclose(release["intercept"], [21.0, 43.5])

@@ -34,9 +34,9 @@ class GammaErlang(ps.Model):
     def domain(self):
         return ps.Domain(low=0.0, high=self.upper, missing=0.0)
 
-    def posterior(self, statistic, n, *, data_weight=1.0, prior_divisor=1.0):
-        rate = self.rate / prior_divisor + data_weight * float(statistic)
-        return ps.Gamma(shape=self.shape / prior_divisor + data_weight * self.stages * n, rate=rate)
+    def posterior(self, statistic, n, *, data_weight=1.0, prior_weight=1.0):
+        rate = prior_weight * self.rate + data_weight * float(statistic)
+        return ps.Gamma(shape=prior_weight * self.shape + data_weight * self.stages * n, rate=rate)
 
     @property
     def neighbouring_posteriors(self):
@@ -46,7 +46,7 @@ class GammaErlang(ps.Model):
 class Fuller(GammaErlang):
     """The same, which says all that can be said."""
 
-    def supports_groups(self, prior_divisor):
+    def supports_groups(self, prior_weight):
         return True
 
     def absorb(self, statistic, n):

@@ -161,9 +161,9 @@ def test_release_is_total_on_objects(mechanism):
 @each_posterior
 def test_the_wrapper_equation(mechanism):
     """The account of a mechanism is made from its own fields: model, n, weights, draws."""
-    r, m = mechanism._weights
+    r, w = mechanism._weights
     fields = {"model": mechanism.model, "n": mechanism.n, "draws": mechanism.draws}
-    assert mechanism.accountant == PosteriorAccountant(**fields, data_weight=r, prior_divisor=m)
+    assert mechanism.accountant == PosteriorAccountant(**fields, data_weight=r, prior_weight=w)
     assert mechanism.release(data_for(mechanism))[mechanism.parameter].shape[0] == mechanism.draws
 
 
@@ -217,7 +217,7 @@ def test_a_query_is_the_posterior_of_the_scaled_column():
         lambda: DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=0),
         lambda: DiffusedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, data_weight=0.0),
         lambda: DiffusedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, data_weight=1.5),
-        lambda: ConcentratedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, prior_divisor=np.nan),
+        lambda: ConcentratedPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, prior_weight=np.nan),
         lambda: DirectPosterior(model=BetaBernoulli(alpha=1, beta=1), n=3, draws=0),
         lambda: BetaQuery(alpha=1, beta=1, bounds=(1, 0), n=3),
         lambda: GaussianMechanism(sensitivity=0, noise_std=1),

@@ -125,9 +125,11 @@ def test_a_score_must_be_one_number():
 
 def test_wrapper_equation():
     made = ps.RepeatedSelection(base=NOISE, repetitions=LOGARITHMIC)
-    assert made.accountant == ps.SelectionAccountant(base=NOISE.accountant, runs=LOGARITHMIC)
+    assert made.accountant == ps.SelectionAccountant(base=NOISE.accountant, repetitions=LOGARITHMIC)
     until = ps.ConditionalSelection(base=NOISE, threshold=1.0, stop_probability=0.1)
-    assert until.accountant == ps.ConditionalAccountant(base=NOISE.accountant, floor=0.1, stops=True)
+    assert until.accountant == ps.ConditionalAccountant(
+        base=NOISE.accountant, event_probability=0.1, geometric_stopping=True
+    )
 
 
 @pytest.mark.statistical
@@ -189,7 +191,7 @@ def test_calibrate():
     assert made.repetitions.mean > 1.2
     assert target.met_by(made.accountant)
     more = ps.TruncatedNegativeBinomial.logarithmic(mean=made.repetitions.mean * 1.01)
-    assert not target.met_by(ps.SelectionAccountant(base=NOISE.accountant, runs=more))
+    assert not target.met_by(ps.SelectionAccountant(base=NOISE.accountant, repetitions=more))
     with pytest.raises(UnreachableTarget, match="cannot be met"):
         ps.RepeatedSelection.calibrate(base=NOISE, target=ps.DP(epsilon=1, delta=1e-5))
 

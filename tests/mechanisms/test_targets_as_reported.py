@@ -106,10 +106,10 @@ def test_the_sweep_would_see_a_miss():
     assert misses(RDP(order=2, epsilon=0.01), nearer.accountant) == ["rdp", "rdps"]
 
 
-@pytest.mark.parametrize("by", ["data_weight", "prior_divisor"])
+@pytest.mark.parametrize("by", ["data_weight", "prior_weight"])
 def test_random_targets_of_a_posterior(by):
     """Of these 24 targets one view or the other missed 14."""
-    mechanism = {"data_weight": DiffusedPosterior, "prior_divisor": ConcentratedPosterior}[by]
+    mechanism = {"data_weight": DiffusedPosterior, "prior_weight": ConcentratedPosterior}[by]
     rng = np.random.default_rng(5)
     for _ in range(12):
         target = DP(epsilon=float(np.exp(rng.uniform(-3, 1.6))), delta=float(10 ** rng.uniform(-9, -2)))

@@ -20,7 +20,7 @@ N, DELTA = 40, 1e-6
 MODEL = ps.BetaBernoulli(alpha=6, beta=12)
 MECHANISMS = [
     ps.DiffusedPosterior(model=MODEL, n=N, data_weight=0.07, draws=3),
-    ps.ConcentratedPosterior(model=MODEL, n=N, prior_divisor=0.13),
+    ps.ConcentratedPosterior(model=MODEL, n=N, prior_weight=1 / 0.13),
     ps.GaussianMechanism(sensitivity=1, noise_std=2.3, relation=ps.ReplaceOne(n=N)),
 ]
 RELEASES = [
@@ -134,7 +134,7 @@ def test_the_curves_of_the_thesis(kind):
     for (label, orders, values, limit), share in zip(
         figures.renyi_data(kind), (0.1, 0.3, 0.5, 0.7, 0.9, 1.0), strict=True
     ):
-        assert label == f"{'r' if kind == 'diffused' else 'm'} = {share:g}"
+        assert label == (f"r = {share:g}" if kind == "diffused" else f"1/m = {1 / share:.3g}")
         r, m = (share, 1.0) if kind == "diffused" else (1.0, share)
         assert limit == pytest.approx(1 + 6 / m / r)
         a, b = 6 / m, 12 / m + 99 * r  # 99 failures beside the record that changes
@@ -163,10 +163,10 @@ def test_the_true_posterior_is_grey_and_the_private_posterior_is_not(drawn):
         assert (real.a, real.b) == (6 + 212, 12 + 357)
         assert distribution.variance > real.variance or panel is concentrated
         assert label == "private posterior"
-    weight, divisor = releases[0].mechanism.data_weight, releases[1].mechanism.prior_divisor
+    weight, prior_weight = releases[0].mechanism.data_weight, releases[1].mechanism.prior_weight
     assert diffused.distributions[1][1].a == pytest.approx(6 + weight * 212)
-    assert concentrated.distributions[1][1].a == pytest.approx(6 / divisor + 212)
-    assert concentrated.distributions[1][1].b == pytest.approx(12 / divisor + 357)
+    assert concentrated.distributions[1][1].a == pytest.approx(6 * prior_weight + 212)
+    assert concentrated.distributions[1][1].b == pytest.approx(12 * prior_weight + 357)
     total = ((data.radius - 5) / 25).sum()
     assert query.distributions[0][1].a == pytest.approx(2 + total)
     assert (

@@ -40,7 +40,7 @@ def divergence(order, first, second):
 @pytest.mark.parametrize(("kind", "share"), [("diffused", 0.3), ("concentrated", 0.3), ("diffused", 1.0)])
 def test_levels_against_every_pair(kind, share):
     r, m = (share, 1.0) if kind == "diffused" else (1.0, share)
-    (found,) = [curve for curve in renyi_data(kind) if curve[0].endswith(f" {share:g}")]
+    (found,) = [curve for curve in renyi_data(kind) if curve[0].endswith(f" {share / m**2:.3g}")]
     at = slice(30, 110, 20)
     posteriors = [(6 / m + r * k, 12 / m + r * (100 - k)) for k in range(101)]
     pairs = list(pairwise(posteriors))
@@ -59,16 +59,15 @@ def test_levels_against_every_pair(kind, share):
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "label"), [("geumlek-5.1", "data weight", "r"), ("geumlek-5.2", "prior divisor", "m")]
+    ("name", "words", "label"), [("geumlek-5.1", "data weight", "r"), ("geumlek-5.2", "prior weight", "1/m")]
 )
 def test_levels_are_written(tmp_path, name, words, label):
     picture, numbers, sentence = experiment(name).write(tmp_path)
     table = rows(numbers)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert {row["curve"] for row in table} == {
-        f"{label} = {share}" for share in ("0.1", "0.3", "0.5", "0.7", "0.9", "1")
-    }
-    assert f"Beta(6, 12) prior, 100 records. As the {words} {label} decreases from 1 to 0.1" in sentence
+    shown = ("0.1", "0.3", "0.5", "0.7", "0.9", "1") if label == "r" else ("10", "3.33", "2", "1.43", "1.11", "1")
+    assert {row["curve"] for row in table} == {f"{label} = {weight}" for weight in shown}
+    assert f"Beta(6, 12) prior, 100 records. From {words} {label} = 1 to {shown[0]} the" in sentence
     assert "rises from 7 to 61" in sentence
     ratios = [float(row["corollary_16"]) / float(row["ours"]) for row in table]
     assert f"up to {max(ratios):.2f} times near order 1" in sentence
@@ -186,12 +185,12 @@ def test_every_law_is_whole_and_tends_to_the_posterior_or_away(name):
 def test_entropy_of_weighted_posteriors_against_the_closed_form():
     for made, field in (
         (posterior_distributions.diffused, "data_weight"),
-        (posterior_distributions.concentrated, "prior_divisor"),
+        (posterior_distributions.concentrated, "prior_weight"),
     ):
         found = made(SMALL, 0.03)
         closed = SMALL.model.posterior(np.asarray(4.0), 12, **{"data_weight": 1.0, field: found.amount})
         assert found.relative_entropy(LAW, 4) == pytest.approx(LAW.relative_entropy(closed), rel=1e-9)
-        assert found.amount < 1
+        assert (found.amount < 1) == (field == "data_weight")
     assert posterior_distributions.diffused(SMALL, SMALL.direct * 1.0001).amount == 1.0
 
 
@@ -204,8 +203,8 @@ def test_held_out_moments_against_repeats(name, rho, accepted, rng, alpha):
     ones, new = rng.binomial(100, 0.5, repeats), rng.binomial(100, 0.5, repeats)
     distribution = posterior_plots.MADE[name](setting, 0.1)
     if name in ("diffused", "concentrated"):
-        r, m = (distribution.amount, 1.0) if name == "diffused" else (1.0, distribution.amount)
-        theta = rng.beta(6 / m + r * ones, 12 / m + r * (100 - ones))
+        r, w = (distribution.amount, 1.0) if name == "diffused" else (1.0, distribution.amount)
+        theta = rng.beta(6 * w + r * ones, 12 * w + r * (100 - ones))
     elif name == "Gaussian noise":
         noisy = np.clip(rng.normal(ones, distribution.amount), 0, 100)
         theta = rng.beta(6 + noisy, 112 - noisy)

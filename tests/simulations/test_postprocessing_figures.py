@@ -38,7 +38,7 @@ def test_panels_have_no_gap_and_keep_their_order(few, tmp_path):
 
 def test_a_curve_with_a_gap_is_reported(few):
     columns = bernoulli._figure([bernoulli.Panel(order=50.0, margin=0.1, dimension=1, draws=1)], 1).columns
-    assert "90% of ε in 1 of 1 combinations of d, k and c; these are exactly the" in bernoulli._describe(columns).sentence
+    assert "in 1 of 1 combinations of d, k and c; these are exactly the" in bernoulli._describe(columns).sentence
     exact = np.array(columns["curve"]) == bernoulli.EXACT
     broken = dict(columns) | {"epsilon_of_draws": np.where(exact, np.nan, columns["epsilon_of_draws"])}
     assert "1 curves contain values that could not be computed" in bernoulli._describe(broken).sentence

@@ -47,8 +47,8 @@ def some() -> list[Release]:
     column, shares = np.zeros(N), ps.DirichletCategorical(alpha=(2, 3, 4))
     return [
         released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3, draws=4, unit=UNIT), column),
-        released(ps.BetaQuery(**QUERY, prior_divisor=0.5, unit=UNIT), column),
-        released(ps.ConcentratedPosterior(model=shares, n=N, prior_divisor=0.2), column),
+        released(ps.BetaQuery(**QUERY, prior_weight=2, unit=UNIT), column),
+        released(ps.ConcentratedPosterior(model=shares, n=N, prior_weight=5), column),
         *few(),
     ]
 
@@ -239,10 +239,10 @@ def test_costs_in_words():
         (ps.DirectPosterior(model=ps.GammaExponential(shape=3, rate=2, upper=5), n=N), "the rate", "(the posterior)"),
         (ps.DirectPosterior(model=NORMAL, n=N), "Direct posterior of the mean", "the mean (the posterior)"),
         (ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3), "the share of ones", "counts 30 % of a full one"),
-        (ps.ConcentratedPosterior(model=BETA, n=N, prior_divisor=0.2), "the share of ones", "counts 5 times"),
+        (ps.ConcentratedPosterior(model=BETA, n=N, prior_weight=5), "the share of ones", "counts 5 times"),
         (ps.BetaQuery(**QUERY), "Mean of a bounded column", "counts 100 % of a full one"),
-        (ps.BetaQuery(**QUERY, prior_divisor=0.5), "Mean of a bounded column", "counts 2 times"),
-        (ps.BetaQuery(**QUERY, prior_divisor=0.5, data_weight=0.5), "Mean of", "a weakened belief"),
+        (ps.BetaQuery(**QUERY, prior_weight=2), "Mean of a bounded column", "counts 2 times"),
+        (ps.BetaQuery(**QUERY, prior_weight=2, data_weight=0.5), "Mean of", "a weakened belief"),
         (COUNT, "Statistic with Gaussian noise", "standard deviation 3"),
         (ps.LaplaceMechanism(sensitivity=1, scale=3), "Statistic with Laplace noise", "scale 3"),
         (ps.RandomizedResponse(log_odds=1, relation=RELATION), "Randomized response", "2.72 times"),

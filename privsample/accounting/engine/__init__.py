@@ -1,1 +1,1 @@
-"""From privacy bounds to every view and every combination: what an account needs to say is all in its bounds."""
+"""Privacy bounds of an account, and everything computed from them: views, composition, group privacy, tables."""

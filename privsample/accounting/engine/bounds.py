@@ -1,4 +1,4 @@
-"""What an account knows of the privacy loss: the one answer from which the engine computes every view."""
+"""The privacy bounds of an account, from which the engine computes every view (Rényi curve, delta, epsilon)."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -15,21 +15,28 @@ from privsample.accounting.loss.pair import Envelope, LossPair, worst_renyi
 Kind = Literal["exact", "upper bound"]
 View = Literal["rdp", "delta", "epsilon"]
 VIEWS: frozenset[View] = frozenset({"rdp", "delta", "epsilon"})
-_CONVERSION, _CALL = 80, 10.0  # orders that one conversion tries, and what asking for one order costs at least
+_CONVERSION, _CALL = 80, 10.0  # orders evaluated by one conversion, and the least cost of evaluating one order
 Directions = tuple[tuple[LossPair, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CurveBound:
-    """An upper bound on the privacy curve, named by how it is derived.
+    """A named upper bound on the privacy curve.
 
     Parameters
     ----------
-    name
-        Shown by `Accountant.explain`.
-    log_delta
-        `(epsilon, needed) -> log delta` at one epsilon >= 0, in either direction of the relation, rounded up. Values
-        below `needed` need not be resolved: any valid value below it will do. `-inf` asks for the best value.
+    name : str
+        How the bound is derived; shown by `Accountant.explain`.
+    log_delta : callable
+        `(epsilon, needed) -> log delta` at one epsilon >= 0 (nats), valid for both directions of the relation, rounded
+        up. If the result is below `needed`, any valid value below `needed` may be returned; `needed = -inf` asks for
+        the smallest value.
+
+    Examples
+    --------
+    >>> bound = CurveBound(name="pure guarantee", log_delta=lambda epsilon, needed: 0.0 if epsilon < 1 else -np.inf)
+    >>> bound.log_delta(0.5, -np.inf)
+    0.0
     """
 
     name: str
@@ -38,16 +45,22 @@ class CurveBound:
 
 @dataclass(frozen=True, slots=True)
 class RenyiBound:
-    """An upper bound on the Rényi divergence conditional on no failure, named by how it is derived.
+    """A named upper bound on the Rényi divergence, conditional on the event of infinite loss not happening.
 
     Parameters
     ----------
-    name
-        Shown by `Accountant.explain`.
-    renyi
-        Orders, any shape, > 1 and below the order limit, to nats.
-    explained_only
-        True where another listed bound is never above this one: it then appears in `explain` and is skipped elsewhere.
+    name : str
+        How the bound is derived; shown by `Accountant.explain`.
+    renyi : callable
+        Maps orders (array, any shape, > 1 and below the order limit) to divergences in nats, same shape.
+    explained_only : bool, default False
+        True if another listed bound is at most this one at every order. The bound is then shown by `explain` and not
+        evaluated elsewhere.
+
+    Examples
+    --------
+    >>> float(RenyiBound(name="Gaussian", renyi=lambda orders: orders / 2).renyi(np.array(3.0)))
+    1.5
     """
 
     name: str
@@ -57,14 +70,21 @@ class RenyiBound:
 
 @dataclass(frozen=True, slots=True)
 class RenyiTable:
-    """A Rényi bound that is computed at a few orders only, because each value is expensive.
+    """A named Rényi bound that is evaluated at a few orders only, because each value is expensive.
 
     Parameters
     ----------
-    name
-        Shown by `Accountant.explain`.
-    table
-        Returns orders and divergences (nats, conditional on no failure), both of shape (orders,).
+    name : str
+        How the bound is derived; shown by `Accountant.explain`.
+    table : callable
+        `() -> (orders, divergences)`, both arrays of shape (orders,): orders > 1, and divergences in nats conditional
+        on the event of infinite loss not happening.
+
+    Examples
+    --------
+    >>> orders, divergences = RenyiTable(name="search", table=lambda: (np.array([2.0]), np.array([0.5]))).table()
+    >>> float(divergences[0])
+    0.5
     """
 
     name: str
@@ -73,55 +93,71 @@ class RenyiTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrivacyBounds:
-    """Everything that an account knows about the privacy loss between neighbouring datasets.
+    """All upper bounds that an account knows on the privacy loss between neighbouring datasets.
 
-    Where several bounds are known they are listed, and every view is the least of them. Make one with `from_pairs` or
-    `from_renyi`, which fill in what follows from the pairs or from the curve.
+    If several bounds are known, every view is their minimum. Construct an object with `from_pairs` or `from_renyi`,
+    which derive the remaining fields from the pairs or from the curve.
 
     Parameters
     ----------
-    directions
-        Dominating pairs. One group where a pair may stand for either order of the neighbours; under AddRemove, when
-        removal and addition are told apart, two groups in this order. Two accounts can be worst for the same
-        neighbours only in the same group, so composition multiplies pairs within a group. Empty where only a Rényi
-        curve is known.
-    renyi
-        Rényi curve conditional on no failure: orders, any shape, > 1, to nats. +inf from `order_limit` on.
-    order_limit
-        `renyi` is finite below it.
-    infinity_mass
+    directions : tuple of tuples of LossPair, default ()
+        Dominating pairs, in groups by direction of the relation. One group if each pair may apply to either order of
+        the neighbours; two groups (remove, add) if the directions are known apart. Two accounts can be worst for the
+        same neighbours only in the same direction, so composition multiplies pairs within a group. Empty if only a
+        Rényi curve is known.
+    renyi : callable
+        Rényi curve conditional on the event of infinite loss not happening: maps orders (array, any shape, > 1) to
+        divergences in nats, same shape; +inf at and above `order_limit`.
+    order_limit : float
+        Order below which `renyi` is finite, >= 1; may be +inf.
+    infinity_mass : float, default 0.0
         Probability mass of infinite privacy loss, in [0, 1). The Rényi curve and the pure guarantee hold conditional on
         that event not happening.
-    pure_epsilon
-        Max divergence conditional on no failure, in nats; +inf where there is no pure guarantee.
-    zcdp
-        The least rho known with renyi(a) <= rho a at every order; +inf where there is none (Bun and Steinke 2016).
-    exact
-        The views that are attained by some pair of neighbours, up to rounding; the others are upper bounds.
-    curve_bounds, renyi_bounds, renyi_tables
-        Further bounds, by name. They are used in every view where there are no pairs; beside pairs
-        they are listed by `explain` only. Compositions do not use them.
-    curve_is_least
-        True where no conversion of the Rényi curve can be below the privacy curve.
-    composes_by_pairs
-        False where one value of the pairs' privacy curve is so expensive that compositions add Rényi curves instead.
-    inverts_exactly
+    pure_epsilon : float
+        Max divergence in nats, conditional on the same event, >= 0; +inf if there is no pure guarantee.
+    zcdp : float
+        Smallest known rho with renyi(a) <= rho a at every order, in nats, >= 0; +inf if there is none (Bun and Steinke
+        2016).
+    exact : frozenset of {"rdp", "delta", "epsilon"}, default frozenset()
+        Views that some pair of neighbours attains, up to rounding; the other views are upper bounds.
+    curve_bounds : tuple of CurveBound, default ()
+        Further bounds on the privacy curve. They enter every view if there are no pairs; otherwise only `explain` lists
+        them. Compositions do not use them. The same holds for `renyi_bounds` and `renyi_tables`.
+    renyi_bounds : tuple of RenyiBound, default ()
+        Further bounds on the Rényi curve.
+    renyi_tables : tuple of RenyiTable, default ()
+        Further bounds on the Rényi curve at a few orders.
+    curve_is_least : bool, default True
+        True if no conversion of the Rényi curve can be smaller than the privacy curve.
+    composes_by_pairs : bool, default True
+        False if the pairs' privacy curve is so expensive that compositions add Rényi curves instead.
+    inverts_exactly : bool, default True
         True if `epsilon` inverts `delta` exactly; numerical composition rounds each of the two up separately.
-    curve_name
-        How the privacy curve is computed, for `explain`.
-    per_release
+    curve_name : str, default "privacy curve"
+        How the privacy curve is computed; shown by `explain`.
+    per_release : (PrivacyBounds, int) or None, default None
         A cheaper account and a multiplicity whose composition upper-bounds this one; used where exact composition is
         expensive.
-    parts
-        Parallel composition: every view is the largest of these bounds' views.
-    own_curve_cost, own_renyi_cost
-        About how long one value of `curve_bounds`, all together, and of `renyi` takes, in values of a closed form.
-        By default what the pairs' curves cost.
-    tabulated
-        Whether tables stand in for curves that these bounds rest on, because exact values are too expensive.
-    tabulated_renyi, tabulated_renyi_cost
-        A Rényi curve never below `renyi` that is affordable where that is not, and its cost; None where only a table of
-        `renyi` is.
+    parts : tuple of PrivacyBounds, default ()
+        Parallel composition: every view is the largest of the views of these bounds.
+    own_curve_cost : float or None, default None
+        Approximate cost of one value of all `curve_bounds` together, in units of one closed form (about a microsecond).
+        None takes the cost of the pairs' curves.
+    own_renyi_cost : float or None, default None
+        Approximate cost of one value of `renyi`, in the same unit. None takes the cost of the pairs' curves.
+    tabulated : bool, default False
+        True if tables replace curves that these bounds are computed from, because exact values are too expensive.
+    tabulated_renyi : callable or None, default None
+        An upper bound on `renyi` that is affordable where `renyi` is not. None if only a table of `renyi` is.
+    tabulated_renyi_cost : float, default 1.0
+        Approximate cost of one value of `tabulated_renyi`, in the same unit.
+
+    Examples
+    --------
+    >>> from privsample.accounting.loss.gaussian import GaussianPair
+    >>> bounds = PrivacyBounds.from_pairs([GaussianPair(mu=1.0)], zcdp=0.5)
+    >>> bounds.pure_epsilon, bounds.kind("delta")
+    (inf, 'exact')
     """
 
     directions: Directions = ()
@@ -157,7 +193,7 @@ class PrivacyBounds:
         pairs = tuple(itertools.chain.from_iterable(self.directions))
         if len(self.directions) > 2 or not all(self.directions) or not all(isinstance(p, LossPair) for p in pairs):
             raise ValueError(f"directions must be at most two groups of LossPair, none empty, got {self.directions!r}")
-        if not 0.0 <= self.infinity_mass <= 1.0:  # one: what a long composition rounds to
+        if not 0.0 <= self.infinity_mass <= 1.0:  # a long composition can round it up to 1
             raise ValueError(f"infinity_mass must lie in [0, 1], got {self.infinity_mass!r}")
         if not self.order_limit >= 1.0:
             raise ValueError(f"order_limit must be at least 1, got {self.order_limit!r}")
@@ -170,16 +206,22 @@ class PrivacyBounds:
 
     @classmethod
     def from_pairs(cls, *groups: Sequence[LossPair], **known: Any) -> Self:
-        """Bounds by dominating pairs, one group for each direction of the relation that is told apart.
+        """Construct bounds from dominating pairs.
 
         Parameters
         ----------
-        groups
-            As `directions`; at least one pair in all.
-        known
-            Any other field, where it is better known than from the pairs. Without: the Rényi curve is the largest of
-            the pairs', the pure guarantee their largest max divergence, zCDP what the pure guarantee implies, and
-            every view is exact.
+        *groups : sequence of LossPair
+            One group for both directions of the relation together, or two groups: remove, add. Each has at least one
+            pair.
+        **known : any
+            Other fields that are known more accurately than from the pairs. By default the Rényi curve is the largest
+            of the pairs' curves, the pure guarantee is their largest max divergence, zCDP follows from the pure
+            guarantee, and every view is exact.
+
+        Returns
+        -------
+        PrivacyBounds
+            The bounds with all fields filled in.
 
         Examples
         --------
@@ -208,14 +250,19 @@ class PrivacyBounds:
 
     @classmethod
     def from_renyi(cls, renyi: Curve, **known: Any) -> Self:
-        """Bounds of which only a Rényi curve is known.
+        """Construct bounds from a Rényi curve alone.
 
         Parameters
         ----------
-        renyi
+        renyi : callable
             As the field of this name.
-        known
-            Any other field. Without: no order limit, no pure guarantee, and the Rényi curve is exact.
+        **known : any
+            Other fields. By default there is no order limit and no pure guarantee, and the Rényi curve is exact.
+
+        Returns
+        -------
+        PrivacyBounds
+            The bounds with all fields filled in.
 
         Examples
         --------
@@ -234,19 +281,19 @@ class PrivacyBounds:
 
     @property
     def has_curve(self) -> bool:
-        """Whether a privacy curve is known beside what the Rényi curve implies."""
+        """True if a privacy curve is known that is not a conversion of the Rényi curve."""
         return bool(self.pairs or self.curve_bounds)
 
     @property
     def renyi_cost(self) -> float:
-        """About how long one value of the Rényi curve takes, in values of a closed form; see `LossPair.curve_cost`."""
+        """Approximate cost of one value of the Rényi curve, in the unit of `LossPair.curve_cost`."""
         if self.own_renyi_cost is not None:
             return self.own_renyi_cost
         return sum([pair.renyi_cost for pair in self.pairs]) or 0.2
 
     @property
     def curve_cost(self) -> float:
-        """About how long one value of the privacy curve takes, conversions of the Rényi curve included."""
+        """Approximate cost of one value of the privacy curve, including conversions of the Rényi curve."""
         if self.parts:
             return sum(part.curve_cost for part in self.parts)
         found = sum([pair.curve_cost for pair in self.pairs])
@@ -258,16 +305,27 @@ class PrivacyBounds:
 
     @property
     def from_table(self) -> bool:
-        """Whether a table stands in for a curve that these bounds rest on."""
+        """True if a table replaces a curve that these bounds are computed from."""
         return self.tabulated or any(pair.from_table for pair in self.pairs)
 
     @property
     def single_pairs(self) -> tuple[LossPair, ...] | None:
-        """The one pair of each direction, where each has one that is no envelope; else None."""
+        """The pairs if each direction has exactly one and it is not an envelope; otherwise None."""
         if not self.pairs or any(len(group) != 1 or isinstance(group[0], Envelope) for group in self.directions):
             return None
         return self.pairs
 
     def kind(self, view: View) -> Kind:
-        """Whether a view is exact or an upper bound."""
+        """Kind of the numbers that a view reports.
+
+        Parameters
+        ----------
+        view : {"rdp", "delta", "epsilon"}
+            The view.
+
+        Returns
+        -------
+        {"exact", "upper bound"}
+            "exact" if some pair of neighbours attains the numbers up to rounding.
+        """
         return "exact" if view in self.exact else "upper bound"

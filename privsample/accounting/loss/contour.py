@@ -45,7 +45,7 @@ def _of_rows(members: Members, rows: NDArray[np.bool_]) -> Members:
     """The members of some rows."""
     if rows.all():
         return members
-    return [(pair.of_rows(rows) if isinstance(pair, SmoothRows) else pair, times) for pair, times in members]
+    return [(pair.select_rows(rows) if isinstance(pair, SmoothRows) else pair, times) for pair, times in members]
 
 
 def _by_trapezoids(
@@ -84,7 +84,7 @@ def _summed(
     log_m, error = _log_moment_with_error(members, t)
     terms = np.exp(log_m - t * epsilon[:, None] - np.log(t) - np.log1p(t) - peak[:, None]) * kept
     total = step / np.pi * (terms[:, 0].real / 2 + terms[:, 1:].real.sum(axis=1))
-    beyond = np.exp(_log_fall(members, c, width[:, None])[:, 0]) * c * (1 + c) / (np.pi * width)
+    beyond = np.exp(_log_decay(members, c, width[:, None])[:, 0]) * c * (1 + c) / (np.pi * width)
     largest = 4 * (8 + np.abs(height) + np.abs(c * epsilon))
     exponents = largest[:, None] + np.abs(log_m.imag) + np.abs(t.imag * epsilon[:, None])
     lost = step / np.pi * (np.abs(terms) * (1e-15 * exponents + np.expm1(error))).sum(axis=1)
@@ -112,14 +112,14 @@ def _log_moment_with_error(members: Members, t: ComplexArray) -> tuple[ComplexAr
     return total, error
 
 
-def _log_fall(members: Members, c: FloatArray, widths: FloatArray) -> FloatArray:
+def _log_decay(members: Members, c: FloatArray, widths: FloatArray) -> FloatArray:
     """log of a bound of |M(c + iw)/M(c)| for every w from each width on; (rows, widths)."""
     total = np.zeros(widths.shape)
     for pair, times in members:
         if isinstance(pair, SmoothRows):
-            total = total + times * pair.log_fall(c, widths)
+            total = total + times * pair.log_decay(c, widths)
         else:
-            rows = [pair.log_fall(at, own) for at, own in zip(c.tolist(), widths, strict=True)]
+            rows = [pair.log_decay(at, own) for at, own in zip(c.tolist(), widths, strict=True)]
             total = total + times * np.array(rows)
     return total
 
@@ -148,7 +148,7 @@ def _cut(members: Members, c: FloatArray, depth: FloatArray) -> FloatArray:
         enough = (3.0 - depth - _EXPONENT + np.minimum(0.0, np.log(c)))[:, None] - np.log(
             (c * (1 + c))[:, None] / widths
         )
-        fallen = _log_fall(members, c, widths) < enough
+        fallen = _log_decay(members, c, widths) < enough
         found &= fallen.any(axis=1)
         at = np.argmax(fallen, axis=1)
         width = widths[rows, at]

@@ -1,4 +1,4 @@
-"""The primitive: the distribution of the privacy loss of a dominating pair."""
+"""Dominating pairs of distributions and the curves that follow from their privacy loss distribution."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,101 +15,204 @@ from privsample.accounting.curves.conversion import least_epsilon
 from privsample.accounting.curves.discretize import connect_the_dots, split_mass
 from privsample.errors import NumericalFailure
 
-_FEW = 512
+_FEW = 512  # values of an expensive privacy curve that one discretization asks for
 _ULP = float(np.finfo(np.float64).eps)
 
 ComplexArray = NDArray[np.complex128]
 
 
 class LossPair(Memo, ABC):
-    """A dominating pair of distributions (P, Q): what a guarantee says about one ordered pair of neighbours.
+    """A dominating pair of distributions (P, Q), which bounds the privacy loss for one ordered pair of neighbours.
 
-    Its privacy loss is L = log dP/dQ. A subclass gives the privacy curve, the Rényi curve, the max divergence and the
-    reversed pair; everything else has a default that is valid for every pair.
+    P is the output distribution on one dataset and Q that on its neighbour; the privacy loss is L = log dP/dQ. A
+    subclass defines the privacy curve, the Rényi curve, the max divergence and the reversed pair. All other methods
+    have defaults that are valid for every pair; a subclass overrides them to be faster or tighter.
+
+    Notes
+    -----
+    Zhu, Dong and Wang 2022, Definition 7: (P, Q) dominates a mechanism if its hockey-stick divergence is at least the
+    mechanism's for every epsilon. Every returned number is rounded up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privsample.accounting.loss.gaussian import GaussianPair
+    >>> pair = GaussianPair(mu=1.0)  # N(1, 1) against N(0, 1)
+    >>> round(float(np.exp(pair.log_delta(np.array([1.0]))[0])), 4), round(pair.least_epsilon(np.log(1e-5)), 4)
+    (0.1269, 4.3772)
     """
 
     __slots__ = ()
 
     @abstractmethod
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log of the hockey-stick divergence D_{e^epsilon}(P || Q), any real epsilon, rounded up; -inf at zero."""
+        """Natural logarithm of the privacy curve delta(epsilon), rounded up.
+
+        The privacy curve, also called privacy profile, is the hockey-stick divergence D_{e^epsilon}(P || Q).
+
+        Parameters
+        ----------
+        epsilon : array, any shape
+            Any real values, in nats; negative ones included.
+
+        Returns
+        -------
+        array, shape of `epsilon`
+            At most 0; -inf where delta is 0.
+        """
 
     @abstractmethod
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Rényi divergence R_a(P || Q) in nats, orders > 1; +inf at and above `order_limit`."""
+        """Rényi divergence R_a(P || Q), rounded up.
+
+        Parameters
+        ----------
+        orders : array, any shape
+            Orders a, finite and > 1.
+
+        Returns
+        -------
+        array, shape of `orders`
+            Divergences in nats, >= 0; +inf at and above `order_limit`.
+        """
 
     @property
     @abstractmethod
     def max_divergence(self) -> float:
-        """Essential supremum of L under P, in nats: the max-divergence."""
+        """Max divergence of P from Q in nats: the essential supremum of the privacy loss under P."""
 
     @property
     def order_limit(self) -> float:
-        """Orders below it have finite divergence."""
+        """Order below which the Rényi divergence is finite; +inf by default."""
         return np.inf
 
     def least_epsilon(self, log_delta: float) -> float:
-        """The least epsilon >= 0 with at most this log delta."""
+        """Smallest epsilon at which the privacy curve is at most a given delta, rounded up.
+
+        Parameters
+        ----------
+        log_delta : float
+            Natural logarithm of delta.
+
+        Returns
+        -------
+        float
+            Epsilon >= 0 in nats; +inf if no epsilon is found.
+        """
         return least_epsilon(self.log_delta, self.approx_log_delta, log_delta)
 
     @abstractmethod
     def reverse(self) -> "LossPair":
-        """(Q, P)."""
+        """The reversed pair (Q, P).
+
+        Returns
+        -------
+        LossPair
+            The pair of the same two distributions in the other order.
+        """
 
     def dominates(self, other: "LossPair") -> bool:
-        """Whether this pair is known to have nowhere a smaller privacy curve than `other`; False is always valid."""
+        """Whether this pair's privacy curve is known to be at least that of another pair everywhere.
+
+        Parameters
+        ----------
+        other : LossPair
+            The pair to compare with.
+
+        Returns
+        -------
+        bool
+            True only if domination is known. False makes no claim.
+        """
         return self == other
 
     @property
     def alternatives(self) -> "tuple[LossPair, ...]":
-        """Pairs of which one dominates each ordered pair of neighbours that this stands for; itself where it is one."""
+        """Pairs such that each ordered pair of neighbours is dominated by at least one; by default this pair alone."""
         return (self,)
 
     @property
     def is_envelope(self) -> bool:
-        """Whether this stands for several pairs at once: their Rényi curves may then compose to less than its own."""
+        """True if this is an upper bound on several pairs, so that composed Rényi curves may be tighter than it."""
         return False
 
     @property
     def is_expensive(self) -> bool:
-        """Whether one value of the privacy curve takes more than a formula: `discretize` then asks for few."""
+        """True if one value of the privacy curve costs more than a closed form; `discretize` then asks for fewer."""
         return False
 
     @property
     def curve_cost(self) -> float:
-        """About how long one value of the privacy curve takes, in values of a closed form (a microsecond or so).
+        """Approximate cost of one value of the privacy curve, in units of one closed form (about a microsecond).
 
-        Costs say beforehand which route is affordable. They depend on the parameters alone, never on a clock, so that
-        every machine takes the same route.
+        Costs decide in advance which method is affordable. They depend on the parameters alone and never on a clock,
+        so that every machine chooses the same method and reports the same number.
         """
         return 50.0 if self.is_expensive else 0.5
 
     @property
     def renyi_cost(self) -> float:
-        """About how long one value of the Rényi curve takes, in the same unit."""
+        """Approximate cost of one value of the Rényi curve, in the unit of `curve_cost`."""
         return 0.2
 
     @property
     def from_table(self) -> bool:
-        """Whether a curve was tabulated because its exact values are too expensive."""
+        """True if a table stands in for a curve whose exact values are too expensive."""
         return False
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """About `log_delta`, where that is dear: to find one's way by, never to answer with."""
+        """Approximation of `log_delta` that guides searches and is never reported; by default `log_delta` itself.
+
+        Parameters
+        ----------
+        epsilon : array, any shape
+            Any real values, in nats.
+
+        Returns
+        -------
+        array, shape of `epsilon`
+            Approximate values, not rounded up.
+        """
         return self.log_delta(epsilon)
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """A discrete pair that dominates this one: log P masses at increasing losses `nodes`, and at an infinite loss.
+        """Discretize the privacy loss to a grid, as a discrete pair that dominates this one.
 
-        Its privacy curve joins this one's values at the nodes by straight lines in e^epsilon; the Q mass at a node is
-        the P mass times e^-node. The masses may add up to more than one by rounding upwards, never to less.
-        Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1.
+        The discrete pair's privacy curve connects this pair's values at the nodes by straight lines in e^epsilon. Its
+        Q mass at a node is the P mass times e^-node. The P masses are rounded up, so they may add up to more than one.
+
+        Parameters
+        ----------
+        nodes : array, shape (nodes,)
+            Increasing losses in nats, at least two.
+
+        Returns
+        -------
+        array, shape (nodes,)
+            Natural logarithms of the P masses at the nodes.
+        float
+            Natural logarithm of the infinity mass: the P mass at an infinite loss.
+
+        Notes
+        -----
+        Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, Algorithm 1 (connect the dots). Kind: upper bound.
         """
         count = _FEW if self.is_expensive else len(nodes)
         return connect_the_dots(self.log_delta, self.reverse().log_delta, nodes, count)
 
     def approx_discretize(self, nodes: FloatArray) -> FloatArray:
-        """About the log masses of `discretize`, from `approx_log_delta` where that is dear."""
+        """Approximation of the masses of `discretize`, for the choice of a grid; never reported.
+
+        Parameters
+        ----------
+        nodes : array, shape (nodes,)
+            Increasing losses in nats, at least two.
+
+        Returns
+        -------
+        array, shape (nodes,)
+            Approximate natural logarithms of the P masses at the nodes.
+        """
         return (
             connect_the_dots(self.approx_log_delta, self.reverse().approx_log_delta, nodes, _FEW // 4)[0]
             if self.is_expensive
@@ -118,132 +221,253 @@ class LossPair(Memo, ABC):
 
     @classmethod
     def worst_renyi(cls, pairs: Sequence[Self], orders: FloatArray) -> FloatArray:
-        """The largest divergence of several pairs of this kind, at each order."""
+        """Largest Rényi divergence of several pairs of this class at each order.
+
+        Parameters
+        ----------
+        pairs : sequence of LossPair
+            Pairs of this class, at least one.
+        orders : array, any shape
+            Orders, finite and > 1.
+
+        Returns
+        -------
+        array, shape of `orders`
+            Divergences in nats.
+        """
         result: FloatArray = np.max([pair.renyi(orders) for pair in pairs], axis=0)
         return result
 
     @classmethod
     def worst_log_delta(cls, pairs: Sequence[Self], epsilon: FloatArray) -> FloatArray:
-        """The largest privacy curve of several pairs of this kind, at each epsilon."""
+        """Largest privacy curve of several pairs of this class at each epsilon.
+
+        Parameters
+        ----------
+        pairs : sequence of LossPair
+            Pairs of this class, at least one.
+        epsilon : array, any shape
+            Any real values, in nats.
+
+        Returns
+        -------
+        array, shape of `epsilon`
+            Natural logarithms of the largest delta.
+        """
         result: FloatArray = np.max([pair.log_delta(epsilon) for pair in pairs], axis=0)
         return result
 
 
 class Envelope(LossPair):
-    """An upper bound on both curves of many ordered pairs at once, of either order of the neighbours; its own reverse.
+    """An upper bound on the curves of many ordered pairs of neighbours at once, in both orders; its own reverse.
 
-    In a composition its members may be worst for different neighbours, so that its Rényi curve, which composes exactly,
-    may give less than its privacy curve does.
+    Different members of a composition may attain their envelopes at different neighbours. The composed Rényi curve,
+    which is a sum, may then be tighter than the composed privacy curve of the envelopes.
     """
 
     __slots__ = ()
 
     @property
     def members(self) -> tuple[LossPair, ...]:
-        """Single pairs that are known to be the worst, or among the worst; empty where none are known."""
+        """Single pairs that are known to attain, or nearly attain, the envelope; empty if none are known."""
         return ()
 
     @property
     def is_envelope(self) -> bool:
-        """It stands for several pairs."""
+        """Always True."""
         return True
 
     @property
     def is_expensive(self) -> bool:
-        """Each value searches for the worst member."""
+        """True, because each value is a search for the largest member."""
         return True
 
     def reverse(self) -> Self:
-        """The envelope itself: it covers both orders."""
+        """The envelope itself, because it bounds both orders of the neighbours.
+
+        Returns
+        -------
+        Envelope
+            This object.
+        """
         return self
 
     def product(self, others: "Sequence[tuple[LossPair, int]]") -> "Envelope | None":
-        """The envelope of each member with `others`, all smooth, each so many times; None where none is known."""
+        """Envelope of the products of each member with further smooth pairs.
+
+        Parameters
+        ----------
+        others : sequence of (LossPair, int)
+            Smooth pairs and their multiplicities.
+
+        Returns
+        -------
+        Envelope or None
+            None if no such envelope is known; this is the default.
+        """
         del others
         return None
 
 
 class SmoothPair(LossPair):
-    """A pair whose loss has a density and a known moment generating function M.
+    """A dominating pair whose loss has a density and a known moment generating function M.
 
-    Where |M(c + iw)| does not fall in |w| all the way, a pair gives its own `log_fall`.
+    A pair overrides `log_decay` if |M(c + iw)| is not decreasing in |w|.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """log E_P e^{tL} at complex t with 0 < Re t < order_limit - 1, on the branch that is continuous from real t.
+        """Logarithm of the moment generating function, log E_P e^{tL}.
 
-        A branch that differs by multiples of 2 pi i serves as well: counts are whole.
+        Parameters
+        ----------
+        t : complex array, any shape
+            Arguments with 0 < Re t < order_limit - 1.
+
+        Returns
+        -------
+        complex array, shape of `t`
+            On any branch: multiples of 2 pi i do not matter, because multiplicities are integers.
         """
 
     def log_mgf_with_error(self, t: ComplexArray) -> tuple[ComplexArray, FloatArray]:
-        """log_mgf, and what its error may exceed a few ulp of the exponents by."""
+        """`log_mgf` with a bound on its error beyond a few ulp of the exponents.
+
+        Parameters
+        ----------
+        t : complex array, any shape
+            As in `log_mgf`.
+
+        Returns
+        -------
+        complex array, shape of `t`
+            The logarithms.
+        array, shape of `t`
+            The error bounds; zero by default.
+        """
         return self.log_mgf(t), np.zeros(t.shape)
 
-    def log_fall(self, c: float, widths: FloatArray) -> FloatArray:
-        """log of a bound of |M(c + iw)/M(c)| for every w from each width on; here |M| falls."""
+    def log_decay(self, c: float, widths: FloatArray) -> FloatArray:
+        """Logarithm of an upper bound on |M(c + iw)/M(c)| for all w >= each width.
+
+        The default evaluates at the width itself and is valid for a decreasing |M(c + iw)|.
+
+        Parameters
+        ----------
+        c : float
+            Real part, 0 < c < order_limit - 1.
+        widths : array, shape (widths,)
+            Imaginary parts > 0.
+
+        Returns
+        -------
+        array, shape (widths,)
+            Natural logarithms of the bounds.
+        """
         fall: FloatArray = self.log_mgf(c + 1j * np.append(0.0, widths)).real
         return fall[1:] - fall[0]
 
     @property
     def rows(self) -> "SmoothPair | SmoothRows":
-        """The same pair in every row, where its values are computed for several rows at once; by default, itself."""
+        """This pair in a form that is evaluated for several rows at once; by default the pair itself."""
         return self
 
     @abstractmethod
     def reverse(self) -> "SmoothPair":
-        """(Q, P), smooth too."""
+        """The reversed pair (Q, P), which is smooth too.
+
+        Returns
+        -------
+        SmoothPair
+            The pair of the same two distributions in the other order.
+        """
 
 
 class SmoothRows(ABC):
-    """Smooth pairs of one kind, one in each row, whose privacy curves are computed together."""
+    """Smooth pairs of one class, one in each row, whose privacy curves are computed together."""
 
     __slots__ = ()
 
     @abstractmethod
     def log_mgf(self, t: ComplexArray) -> ComplexArray:
-        """`SmoothPair.log_mgf` of each row's pair at its t, (rows, points)."""
+        """Logarithm of each row's moment generating function, as `SmoothPair.log_mgf`.
+
+        Parameters
+        ----------
+        t : complex array, shape (rows, points)
+            Arguments for the pair of each row.
+
+        Returns
+        -------
+        complex array, shape (rows, points)
+            The logarithms.
+        """
 
     @abstractmethod
-    def of_rows(self, rows: NDArray[np.bool_]) -> Self:
-        """The pairs of some rows."""
+    def select_rows(self, rows: NDArray[np.bool_]) -> Self:
+        """The pairs of the selected rows.
 
-    def log_fall(self, c: FloatArray, widths: FloatArray) -> FloatArray:
-        """`SmoothPair.log_fall` of each row's pair, c of shape (rows,), widths of shape (rows, widths)."""
+        Parameters
+        ----------
+        rows : boolean array, shape (rows,)
+            True for each row to keep.
+
+        Returns
+        -------
+        SmoothRows
+            The selected pairs, in order.
+        """
+
+    def log_decay(self, c: FloatArray, widths: FloatArray) -> FloatArray:
+        """Logarithm of an upper bound on |M(c + iw)/M(c)| for all w >= each width, as `SmoothPair.log_decay`.
+
+        Parameters
+        ----------
+        c : array, shape (rows,)
+            Real parts.
+        widths : array, shape (rows, widths)
+            Imaginary parts > 0.
+
+        Returns
+        -------
+        array, shape (rows, widths)
+            Natural logarithms of the bounds.
+        """
         along = np.concatenate([np.zeros((len(c), 1)), widths], axis=1)
         fall: FloatArray = self.log_mgf(c[:, None] + 1j * along).real
         return fall[:, 1:] - fall[:, :1]
 
 
 def worst_renyi(pairs: Sequence[LossPair], orders: FloatArray) -> FloatArray:
-    """The largest divergence of several pairs, at each order."""
+    """Largest Rényi divergence of several pairs of any classes at each order."""
     kinds = dict.fromkeys(type(pair) for pair in pairs)
     found = [kind.worst_renyi([pair for pair in pairs if type(pair) is kind], orders) for kind in kinds]
     return found[0] if len(found) == 1 else np.max(found, axis=0)
 
 
 def worst_log_delta(pairs: Sequence[LossPair], epsilon: FloatArray) -> FloatArray:
-    """The largest privacy curve of several pairs, at each epsilon."""
+    """Logarithm of the largest privacy curve of several pairs of any classes at each epsilon."""
     kinds = dict.fromkeys(type(pair) for pair in pairs)
     found = [kind.worst_log_delta([pair for pair in pairs if type(pair) is kind], epsilon) for kind in kinds]
     return found[0] if len(found) == 1 else np.max(found, axis=0)
 
 
 def delta_below_zero(epsilon: FloatArray, log_delta_reversed: FloatArray) -> FloatArray:
-    """log D_{e^eps}(P||Q) for eps < 0 from log D_{e^-eps}(Q||P): 1 - e^eps + e^eps times it, without cancellation.
+    """Logarithm of D_{e^eps}(P||Q) at eps < 0 from the reversed pair's curve at -eps.
 
-    Source: Balle, Barthe and Gaboardi 2018, section 2 (any real epsilon).
+    The identity is D_{e^eps}(P||Q) = 1 - e^eps + e^eps D_{e^-eps}(Q||P), a sum of positive terms without cancellation
+    (Balle, Barthe and Gaboardi 2018, section 2).
     """
     below = np.minimum(epsilon, 0.0)
     return np.minimum(np.logaddexp(log1mexp(below), below + log_delta_reversed), 0.0)
 
 
 def checked_divergence(divergence: FloatArray) -> FloatArray:
-    """A divergence that is NaN or below zero beyond rounding is a failure; rounding below zero becomes zero.
+    """Check computed divergences; values that rounding made slightly negative become zero.
 
-    Raises: NumericalFailure.
+    Raises NumericalFailure for NaN and for values below -1e-12, since no guarantee can be derived from them.
     """
     if np.isnan(divergence).any() or (divergence < -1e-12).any():
         raise NumericalFailure("a divergence came out as NaN or negative; no guarantee is claimed")
@@ -252,16 +476,19 @@ def checked_divergence(divergence: FloatArray) -> FloatArray:
 
 @frozen_value
 class DiscretePair(LossPair):
-    """Two distributions on the same finite set, given by their log masses. Everything is exact.
-
-    Source: definitions; the Rényi form is log1p of positive terms, so tiny losses keep full precision.
+    """Two distributions on the same finite set, given by the logarithms of their probabilities.
 
     Parameters
     ----------
     log_p, log_q : array, shape (outcomes,)
         Logs of the probabilities under one dataset and under its neighbour; each adds up to one.
     loss : array, shape (outcomes,), optional
-        The privacy loss log_p - log_q, where it is known better than that difference.
+        The privacy loss log_p - log_q in nats, if it is known more accurately than by that difference.
+
+    Notes
+    -----
+    The curves are the definitions of the hockey-stick divergence and of the Rényi divergence. Small Rényi divergences
+    are computed as log1p of positive terms, so that tiny losses keep full precision. Kind: exact.
 
     Examples
     --------
@@ -289,23 +516,24 @@ class DiscretePair(LossPair):
         set_fields(self, log_p=p, log_q=q, loss=loss)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """Sum of [p - e^eps q]_+."""
+        """Logarithm of the sum of [p - e^eps q]_+ over the outcomes, rounded up."""
         e = np.asarray(epsilon)[..., None]
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # rounding error of epsilon - loss, subtracted so that the result grows
             lost = _ULP * np.where(np.isfinite(self.loss), np.abs(self.loss) + np.abs(e), 0.0)
         gap = np.where(e < self.loss, np.minimum(e - self.loss, 0.0) - lost, 0.0)
         total = np.logaddexp.reduce(self.log_p + log1mexp(gap), axis=-1)
         return np.minimum(total + 4 * _ULP * (1.0 + np.abs(np.maximum(total, -1e300))), 0.0)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """log(sum p e^{(a-1) L}) / (a-1), rounded up: every term by what its exponent and its factors lost."""
+        """log(sum p e^{(a-1) L}) / (a-1); each term is rounded up by the rounding error of its exponent and factors."""
         s = np.asarray(orders)[..., None] - 1.0
         if np.isposinf(self.loss).any():
             return np.full(np.shape(orders), np.inf)
         present = ~np.isneginf(self.loss)
         loss, log_p, only_q = self.loss[present], self.log_p[present], self.log_q[~present]
         lost = _ULP * (8.0 - 2 * log_p)
-        never = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # outcomes of Q alone: KL's positive terms
+        # Sum p e^{sL} - 1 = sum p [(e^{sL} - 1 - sL) + s (e^{-L} - 1 + L)] + s Q(p = 0): all terms are positive.
+        never = np.exp(only_q * (1.0 - 2 * _ULP)).sum() * (1.0 + 8 * _ULP)  # mass of Q where P is zero
         with np.errstate(over="ignore", invalid="ignore"):
             raised = s * loss
             exponents = lost + 2 * _ULP * np.abs(raised)
@@ -319,25 +547,31 @@ class DiscretePair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """The largest loss."""
+        """Largest loss of all outcomes, in nats."""
         return float(self.loss.max())
 
     @property
     def curve_cost(self) -> float:
-        """Grows with the outcomes."""
+        """Proportional to the number of outcomes."""
         return 0.2 + len(self.loss) / 50
 
     @property
     def renyi_cost(self) -> float:
-        """Grows with the outcomes."""
+        """Proportional to the number of outcomes."""
         return 0.3 + len(self.loss) / 20
 
     def reverse(self) -> "DiscretePair":
-        """The two distributions exchanged."""
+        """The pair with the two distributions exchanged.
+
+        Returns
+        -------
+        DiscretePair
+            (Q, P), with the losses negated.
+        """
         return DiscretePair(log_p=self.log_q, log_q=self.log_p, loss=-self.loss)
 
     def discretize(self, nodes: FloatArray) -> tuple[FloatArray, float]:
-        """Each outcome shared out between the two nodes around it, so that both its masses are kept."""
+        """Split the mass of each outcome between the two neighbouring nodes, which preserves its P and Q masses."""
         return split_mass(self.log_p, self.loss, nodes)
 
 
@@ -351,9 +585,9 @@ def _log_masses(**named: ArrayLike) -> FloatArray:
 
 
 def binary_pair(epsilon: float) -> DiscretePair:
-    """Randomized response with loss +-epsilon: dominates every pure epsilon guarantee. Kind: exact.
+    """Randomized response with losses +-epsilon, which dominates every epsilon-DP mechanism.
 
-    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
+    Kairouz, Oh and Viswanath 2015, Theorem 2. Kind: exact.
     """
     e = resolved(epsilon)
     log_p = np.array([-np.logaddexp(0.0, -e), -np.logaddexp(0.0, e)])

@@ -170,7 +170,7 @@ class BetaRows(SmoothRows):
         of_a, of_b = self._whole_steps
         return (rising - up * of_a) + (falling + t * of_b)
 
-    def of_rows(self, rows: NDArray[np.bool_]) -> "BetaRows":
+    def select_rows(self, rows: NDArray[np.bool_]) -> "BetaRows":
         """Some rows."""
         return self if len(self.a) == 1 else BetaRows(a=self.a[rows], b=self.b[rows], step=self.step)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from privsample._checks import open_unit_interval, positive_integer
+from privsample._checks import open_unit_interval, positive_integer, prior_factor
 from privsample._logspace import half_square
 from privsample._value import cached, frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -22,10 +22,8 @@ from privsample.accounting.posterior.family import BetaEnvelope, BetaFamily
 from privsample.accounting.posterior.gamma import GammaRatePair, GammaShapePair
 from privsample.accounting.posterior.pairs import (
     lower_product,
-    lower_ratio,
     lower_sum,
     upper_product,
-    upper_ratio,
     upper_sum,
 )
 from privsample.distributions.models.base import Model
@@ -47,7 +45,7 @@ P = TypeVar("P", bound=LossPair)
 
 @frozen_value
 class PosteriorAccountant(Accountant):
-    """`draws` draws from one posterior of n records with data weight r and prior divisor m, under ReplaceOne(n).
+    """`draws` draws from one posterior of n records with data weight r and prior weight w, under ReplaceOne(n).
 
     The model says which posteriors lie farthest apart, by its `neighbouring_posteriors`; what it says is not checked.
     rdp is exact. The privacy curve is exact for Dirichlet with three or more categories, both Gammas and the Normal;
@@ -59,7 +57,7 @@ class PosteriorAccountant(Accountant):
     model: Model
     n: int
     data_weight: float = 1.0
-    prior_divisor: float = 1.0
+    prior_weight: float = 1.0
     draws: int = 1
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
@@ -72,7 +70,7 @@ class PosteriorAccountant(Accountant):
         set_fields(
             self,
             data_weight=open_unit_interval(data_weight=self.data_weight),
-            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
+            prior_weight=prior_factor(prior_weight=self.prior_weight),
         )
         if not self.data_weight >= _LEAST_WEIGHT:
             raise ValueError(f"data_weight must lie in [{_LEAST_WEIGHT:g}, 1], got {self.data_weight:g}")
@@ -83,7 +81,7 @@ class PosteriorAccountant(Accountant):
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
         if self.group_size > 1 and not self._groups_known:
             raise ValueError(
-                "group_size must be 1 where a prior of three or more categories is below prior_divisor, and for a "
+                "group_size must be 1 if prior_weight times a prior of three or more categories is below 1, and for a "
                 f"model that does not know groups, got {self.group_size}; .group({self.group_size}) bounds the group "
                 "from the account of one"
             )
@@ -152,20 +150,20 @@ class PosteriorAccountant(Accountant):
 
     def _pair(self, shift: BetaShift | GammaShapeShift | GammaRateShift | NormalShift) -> LossPair:
         """The dominating pair of a shift of the model, in one of the two orders."""
-        n, r, m, size = self.n, self.data_weight, self.prior_divisor, self.group_size
+        n, r, w, size = self.n, self.data_weight, self.prior_weight, self.group_size
         match shift:
             case BetaShift(a=a, b=b):
-                return BetaPair(a=lower_ratio(a, m), b=lower_ratio(b, m), step=upper_product(size, r))
+                return BetaPair(a=lower_product(a, w), b=lower_product(b, w), step=upper_product(size, r))
             case GammaShapeShift(shape=shape, reach=reach):
                 step = upper_product(upper_product(size, r), reach)
-                return GammaShapePair(shape=lower_ratio(shape, m), step=step, rising=True)
+                return GammaShapePair(shape=lower_product(shape, w), step=step, rising=True)
             case GammaRateShift(shape=shape, rate=rate, reach=reach, each=each):
-                shape = upper_sum(upper_ratio(shape, m), upper_product(each, upper_product(n, r)))
+                shape = upper_sum(upper_product(shape, w), upper_product(each, upper_product(n, r)))
                 step = upper_product(upper_product(size, r), reach)
-                return GammaRatePair(shape=shape, rate=lower_ratio(rate, m), step=step, rising=True)
+                return GammaRatePair(shape=shape, rate=lower_product(rate, w), step=step, rising=True)
             case normal:
                 noise = normal.noise_variance
-                precision = 1 / m / normal.variance + r * n / noise
+                precision = w / normal.variance + r * n / noise
                 return GaussianPair(mu=size * r * normal.reach / noise / precision**0.5 * _UP)
 
     def _ends(self, shift: BetaShifts) -> tuple[BetaPair, ...]:
@@ -173,15 +171,15 @@ class PosteriorAccountant(Accountant):
 
         The divergences fall as a and b grow, and grow with the step: all three are rounded to the safe side.
         """
-        r, m, size = self.data_weight, self.prior_divisor, self.group_size
-        a, b = lower_ratio(shift.a, m), lower_ratio(shift.b, m)
+        r, w, size = self.data_weight, self.prior_weight, self.group_size
+        a, b = lower_product(shift.a, w), lower_product(shift.b, w)
         rest, step = lower_product(self.n - size, r), upper_product(size, r)
         return BetaPair(a=a, b=lower_sum(b, rest), step=step), BetaPair(a=lower_sum(a, rest), b=b, step=step)
 
     def _family(self, shift: BetaShifts) -> BetaFamily:
-        m = self.prior_divisor
+        w = self.prior_weight
         return BetaFamily(
-            a=shift.a / m, b=shift.b / m, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
+            a=w * shift.a, b=w * shift.b, step=self.data_weight, n=self.n, whole=shift.whole, moved=self.group_size
         )
 
     def for_sizes(self, low: int, high: int) -> Accountant:
@@ -198,7 +196,7 @@ class PosteriorAccountant(Accountant):
 
     @property
     def _groups_known(self) -> bool:
-        return self.model.supports_groups(self.prior_divisor)
+        return self.model.supports_groups(self.prior_weight)
 
     def group(self, size: int) -> Accountant:
         """`size` records replaced at once: their steps add up, the others stay.

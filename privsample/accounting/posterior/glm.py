@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from privsample._checks import open_unit_interval, positive, positive_integer
+from privsample._checks import open_unit_interval, positive, positive_integer, prior_factor
 from privsample._logspace import half_square
 from privsample._value import frozen_value, set_fields
 from privsample.accounting.assumptions import Assumption
@@ -30,7 +30,7 @@ class LogisticAccountant(Accountant):
 
     Rows of `features` numbers have L2 norm at most `norm`; the coefficients are N(0, prior_std^2) beforehand and the
     intercept N(0, intercept_std^2), or left out (None). Each record counts `data_weight` times, and the prior's
-    variances are multiplied by `prior_divisor`. A group of `group_size` records moves the gradient that many times as
+    variances are divided by `prior_weight`. A group of `group_size` records moves the gradient that many times as
     far.
     """
 
@@ -40,7 +40,7 @@ class LogisticAccountant(Accountant):
     prior_std: float
     intercept_std: float | None = None
     data_weight: float = 1.0
-    prior_divisor: float = 1.0
+    prior_weight: float = 1.0
     draws: int = 1
     unit: str = "record"
     assumptions: frozenset[Assumption] = frozenset({Assumption.IDEAL_REALS})
@@ -54,11 +54,11 @@ class LogisticAccountant(Accountant):
         set_fields(
             self,
             data_weight=open_unit_interval(data_weight=self.data_weight),
-            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
+            prior_weight=prior_factor(prior_weight=self.prior_weight),
         )
         set_fields(self, draws=positive_integer(draws=self.draws))
         set_fields(self, group_size=min(positive_integer(group_size=self.group_size), self.n))
-        positive(**{"norm * prior_std * data_weight * sqrt(prior_divisor)": self.shift})
+        positive(**{"norm * prior_std * data_weight / sqrt(prior_weight)": self.shift})
 
     @property
     def relation(self) -> ReplaceOne:  # type: ignore[override]
@@ -76,7 +76,7 @@ class LogisticAccountant(Accountant):
     @property
     def reach(self) -> float:
         """The largest norm of a row, intercept included, in units of the prior's deviations."""
-        return reach(self.norm, self.prior_std, self.intercept_std, self.prior_divisor)
+        return reach(self.norm, self.prior_std, self.intercept_std, self.prior_weight)
 
     @property
     def shift(self) -> float:
@@ -96,6 +96,6 @@ class LogisticAccountant(Accountant):
         return replace(self, group_size=self.group_size * size)
 
 
-def reach(norm: float, prior_std: float, intercept_std: float | None, prior_divisor: float) -> float:
+def reach(norm: float, prior_std: float, intercept_std: float | None, prior_weight: float) -> float:
     """The largest norm of a row, intercept included, in units of the prior's deviations; +inf where it overflows."""
-    return float(np.hypot(norm * prior_std, intercept_std or 0.0) * np.sqrt(prior_divisor))
+    return float(np.hypot(norm * prior_std, intercept_std or 0.0) / np.sqrt(prior_weight))

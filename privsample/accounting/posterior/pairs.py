@@ -21,24 +21,14 @@ _LEAST, _DEEP = -1e300, -1e5
 _BLOCK = 2048
 
 
-def lower_ratio(x: float, y: float) -> float:
-    """x / y for x > 0 and y in (0, 1], never above it; exact where y is one."""
-    ratio = x / y
-    return ratio if y == 1.0 or ratio == math.inf else math.nextafter(ratio, x)
-
-
-def upper_ratio(x: float, y: float) -> float:
-    """x / y for x > 0 and y in (0, 1], never below it; exact where y is one."""
-    return x if y == 1.0 else math.nextafter(x / y, math.inf)
-
-
 def lower_product(x: float, y: float) -> float:
-    """x * y for x >= 0 and y in (0, 1], never above it; exact where either is one."""
-    return x * y if 1.0 in (x, y) else math.nextafter(x * y, 0.0)
+    """x * y for x >= 0 and y > 0, rounded down; exact where either is one, +inf where the product overflows."""
+    product = x * y
+    return product if 1.0 in (x, y) or product == math.inf else math.nextafter(product, 0.0)
 
 
 def upper_product(x: float, y: float) -> float:
-    """x * y for x, y > 0, never below it; exact where either is one."""
+    """x * y for x, y > 0, rounded up; exact where either is one."""
     return x * y if 1.0 in (x, y) else math.nextafter(x * y, math.inf)
 
 

@@ -1,1 +1,1 @@
-"""What the best of several private runs costs."""
+"""Accounts of private selection among repeated runs of a mechanism."""

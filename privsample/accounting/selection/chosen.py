@@ -1,4 +1,4 @@
-"""What the accounts of choices among runs of one base have in common: many routes, the smallest taken, each named."""
+"""Base class of the accounts of private selection, and bounds that they share."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -15,22 +15,25 @@ from privsample.relations import ProfileEdge, Relation
 
 
 class ChosenAccountant(Accountant):
-    """An account of runs of `base` of which one is released. Kind: upper bound."""
+    """An account of repeated runs of `base` of which one output is released.
+
+    Kind: upper bound.
+    """
 
     __slots__ = ()
     base: Accountant
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
-        """The base's."""
+        """The relation of the base."""
         return self.base.relation
 
     def group(self, size: int) -> Self:
-        """The same choice among runs of the base, with the base's own guarantee for groups."""
+        """The same selection with the base's guarantee for groups of `size` records."""
         return self._over(self.base.group(size))
 
     def with_relation(self, relation: Relation) -> Self:
-        """The same choice, the base under another relation."""
+        """The same selection with the base's guarantee under another relation."""
         return self._over(self.base.with_relation(relation))
 
     def _over(self, base: Accountant) -> Self:
@@ -38,33 +41,35 @@ class ChosenAccountant(Accountant):
 
 
 def point_bound(name: str, log_delta: PointCurve) -> CurveBound:
-    """A bound whose every value is resolved alike."""
+    """A curve bound that is evaluated at one epsilon at a time and ignores the required precision."""
     return CurveBound(name=name, log_delta=lambda epsilon, _: log_delta(epsilon))
 
 
 def pure_bounds(name: str, max_divergence: float) -> tuple[CurveBound, ...]:
-    """What a pure guarantee implies for the privacy curve, where there is one."""
+    """The privacy curve implied by pure differential privacy; empty if `max_divergence` is infinite."""
     return (point_bound(name, pure_curve(max_divergence)),) if np.isfinite(max_divergence) else ()
 
 
 def pure_renyi(max_divergence: float, orders: FloatArray) -> FloatArray:
-    """The Rényi curve that a pure guarantee implies: randomized response's (Kairouz, Oh and Viswanath 2015)."""
+    """Rényi curve implied by pure differential privacy: that of binary randomized response.
+
+    Source: Kairouz, Oh and Viswanath 2015.
+    """
     return binary_pair(max_divergence).renyi(orders) if np.isfinite(max_divergence) else np.full(orders.shape, np.inf)
 
 
 def pure_curve(max_divergence: float) -> PointCurve:
-    """The privacy curve that a pure guarantee implies, by its logarithm."""
+    """Logarithm of the privacy curve implied by pure differential privacy."""
     pair = binary_pair(max_divergence)
     return lambda epsilon: float(pair.log_delta(np.asarray(epsilon)))
 
 
-def checked_base(base: Any) -> Accountant:
-    """The base, if it is an account. Raises: TypeError; RelationMismatch, where runs cannot be repeated."""
+def check_base(base: Any) -> Accountant:
+    """Check that `base` is an account whose mechanism can be run repeatedly. Raises TypeError or RelationMismatch."""
     if not isinstance(base, Accountant):
-        raise TypeError(
-            f"base must be an account of one run, got {type(base).__name__}; a mechanism's is its .accountant, and "
-            "what has none cannot be paid for"
-        )
+        raise TypeError(f"base must be an account of one run, got {type(base).__name__}; use mechanism.accountant")
     if isinstance(base.relation, ProfileEdge):
-        raise RelationMismatch("runs on one observation share it: repeated runs have no account under ProfileEdge")
+        raise RelationMismatch(
+            "base must not be under ProfileEdge: repeated runs use the same observation and do not compose"
+        )
     return base

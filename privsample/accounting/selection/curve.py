@@ -1,7 +1,7 @@
-"""The privacy curve of the best of K runs, from the base's: the pointwise bound.
+"""Privacy curve of the best of K runs, derived from the privacy curve of one run: the pointwise bound.
 
-For epsilon >= 0, delta(epsilon) <= E_{L ~ P} sup_u (phi(u) - e^(epsilon - L) phi(v(u)))_+, which an f-divergence is, so
-that a dominating pair may stand for (P, Q). Proof: docs/notes/selection.md, section 2.
+For epsilon >= 0, delta(epsilon) <= E_{L ~ P} sup_u (phi(u) - e^(epsilon - L) phi(v(u)))_+. The right side is an
+f-divergence of (P, Q), so a dominating pair can replace (P, Q). Proof: docs/notes/selection.md, section 2.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from scipy import special
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 from privsample.accounting.loss.pair import LossPair
-from privsample.accounting.selection.ranks import RankCells, Resolved, rank_cells
+from privsample.accounting.selection.ranks import RankCells, ResolvedPair, rank_cells
 from privsample.distributions.runs import RepetitionDistribution
 
 _STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 600.0
@@ -20,27 +20,35 @@ _STEP, _MOST_STEPS, _BLOCK, _MOST_RUNS, _HIGHEST = 0.005, 4000, 1 << 21, 1000, 6
 
 @frozen_value
 class SelectedPair:
-    """One ordered pair of neighbours of the base, seen through the choice of the best run."""
+    """One ordered pair of neighbours of the base, with the bounds on the ranks of the selected run.
 
-    resolved: Resolved
+    `factors` are increasing values of c, and `gains` are sup_u (phi(u) - c phi(v(u)))_+ at these values, rounded up.
+    """
+
+    resolved: ResolvedPair
     cells: RankCells
     factors: FloatArray
     gains: FloatArray
 
     @staticmethod
     def of(pair: LossPair, runs: RepetitionDistribution, log_share: float) -> "SelectedPair":
-        """With losses resolved until a share e^log_share of the outcomes is left."""
-        resolved = Resolved.of(pair, log_share)
+        """The pair with losses resolved until at most a fraction e^log_share of the outcomes is left."""
+        resolved = ResolvedPair.of(pair, log_share)
         cells = rank_cells(resolved, runs)
         factors, gains = _gains(cells)
         return SelectedPair(resolved=resolved, cells=cells, factors=factors, gains=gains)
 
-    def further(self, log_share: float) -> "SelectedPair":
-        """The same with losses resolved further."""
-        return replace(self, resolved=Resolved.of(self.resolved.pair, log_share))
+    def refined(self, log_share: float) -> "SelectedPair":
+        """The same pair with losses resolved down to a smaller fraction of the outcomes."""
+        return replace(self, resolved=ResolvedPair.of(self.resolved.pair, log_share))
 
     def log_delta(self, epsilon: float) -> float:
-        """log of the pointwise bound at epsilon >= 0: the gain is convex in c = e^(epsilon - L), so lines bound it."""
+        """log of the pointwise bound at epsilon >= 0.
+
+        The gain is convex in c = e^(epsilon - L), so linear interpolation between nodes is an upper bound
+        (selection.md,
+        section 2, (iii)).
+        """
         c = np.exp(np.minimum(epsilon - self.resolved.losses, _HIGHEST))
         with np.errstate(divide="ignore"):
             gain = np.log(np.interp(c, self.factors, self.gains))
@@ -51,7 +59,7 @@ class SelectedPair:
 
 
 def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
-    """Increasing factors c from 0 on, and sup_u (phi(u) - c phi(v(u)))_+ at each, rounded up; zero at the last."""
+    """Increasing factors c from 0, and sup_u (phi(u) - c phi(v(u)))_+ at each, rounded up; zero at the last factor."""
     log_ratio = cells.log_ratio
     least = min(-8.0, log_ratio - 8.0)
     count = int(min((log_ratio - least) / _STEP, _MOST_STEPS)) + 2
@@ -66,10 +74,11 @@ def _gains(cells: RankCells) -> tuple[FloatArray, FloatArray]:
     return factors, found
 
 
-def every_run_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float) -> float:
-    """log of sum_k P(K = k) D_{e^epsilon} of k Gaussian runs, epsilon >= 0: all runs and their number released.
+def all_runs_log_delta(mu: float, runs: RepetitionDistribution, epsilon: float) -> float:
+    """log of sum_k P(K = k) D_{e^epsilon} of k composed Gaussian runs, at epsilon >= 0: K and all outputs are released.
 
-    Runs beyond the first thousand count as given away. Source: joint convexity; Dong, Roth and Su 2022, Corollary 3.3.
+    The probability of more than `_MOST_RUNS` runs is added to delta. Source: joint convexity; Dong, Roth and Su 2022,
+    Corollary 3.3; docs/notes/selection.md, section 3.
     """
     k = np.arange(1.0, min(runs.maximum, _MOST_RUNS) + 1.0)
     mass, shift = np.exp(runs.log_mass(k)), mu * np.sqrt(k)

@@ -1,9 +1,9 @@
-"""Where the best of K runs stands under one data set and under its neighbour, cell by cell, rounded upwards.
+"""Rank of the best of K runs under one dataset and under its neighbour, on cells of ranks, rounded up.
 
-Let an output have rank u under P (uniform, whatever the order of the scores) and v under Q. The best run has
-density phi(u) p against phi(v) q, phi the derivative of the generating function. {rank <= u} is a test, so v is at
-least what the trade-off of (P, Q) allows; the cells hold phi(u) from above and phi(v) from below.
-Proof: docs/notes/selection.md, section 2.
+Let an output have rank u under P (uniform for every order of the scores) and rank v under Q. The best run has density
+phi(u) p against phi(v) q, where phi is the derivative of the probability generating function of K. {rank <= u} is a
+test, so v is at least the value that the trade-off function of (P, Q) allows. The cells hold upper bounds of phi(u) and
+lower bounds of phi(v). Proof: docs/notes/selection.md, section 2.
 """
 
 import numpy as np
@@ -20,18 +20,18 @@ from privsample.accounting.engine.envelope import BoundsEnvelope
 from privsample.accounting.loss.pair import DiscretePair, LossPair, binary_pair, delta_below_zero
 from privsample.distributions.runs import RepetitionDistribution
 
-_NODES, _FEW = 2001, 201
+_NODES, _FEW = 2001, 201  # losses for a pair, and for a pair whose curve is expensive
 _LEAST_LOSS = 1e-12
-_ORDERS, _CUTS = 600, 800
+_ORDERS, _CUTS = 600, 800  # orders of the conversion; steps of log phi
 IndexArray = NDArray[np.intp]
 
 
 @frozen_value
 class RenyiPair(LossPair):
-    """Dominates every pair of neighbours of an account of which only the Rényi curve is known; its own reverse.
+    """Dominating pair of an account of which only the Rényi curve is known. It is its own reverse.
 
-    Its privacy curve is the best conversion over a fixed grid of orders, each of which is valid. Without `failing` it
-    stands for what holds conditional on no failure.
+    The privacy curve is the best conversion over a fixed grid of orders; each order gives a valid bound. With `failing`
+    false, the pair describes the outcomes of finite privacy loss only.
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
 
@@ -44,22 +44,22 @@ class RenyiPair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """The account's pure guarantee; +inf where it has an infinity mass."""
+        """The pure epsilon of the account; +inf if it has an infinity mass."""
         return np.inf if self._fails else self.bounds.pure_epsilon
 
     @property
     def order_limit(self) -> float:
-        """The account's."""
+        """The order limit of the account."""
         return 1.0 if self._fails else self.bounds.order_limit
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """The account's curve."""
+        """The Rényi curve of the account."""
         a = np.asarray(orders, dtype=np.float64)
         return np.full(a.shape, np.inf) if self._fails else self.bounds.renyi(a)
 
     @cached
     def _tried(self) -> tuple[FloatArray, FloatArray]:
-        """The orders less one, and the curve there: computed once for all epsilons."""
+        """The orders of the grid minus 1, and the Rényi curve there; computed once for all epsilons."""
         limit = self.bounds.order_limit
         top = 25.0 if np.isinf(limit) else np.log(limit - 1.0)
         s = np.exp(np.linspace(min(-12.0, top - 30.0), top, _ORDERS, endpoint=False))
@@ -67,16 +67,16 @@ class RenyiPair(LossPair):
 
     @property
     def curve_cost(self) -> float:
-        """All orders."""
+        """Cost of one value: all orders of the grid."""
         return _ORDERS / 50
 
     @property
     def renyi_cost(self) -> float:
-        """The account's."""
+        """Cost of one value of the account's Rényi curve."""
         return self.bounds.renyi_cost
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """By the best of the orders; zero from the account's pure guarantee on."""
+        """The least conversion over all orders of the grid; zero from the account's pure epsilon on."""
         e = np.asarray(epsilon, dtype=np.float64)
         above = np.minimum(np.abs(e), 1e200)[..., None]
         s, divergence = self._tried
@@ -91,29 +91,31 @@ class RenyiPair(LossPair):
         return np.where(e >= 0, best, delta_below_zero(e, best))
 
     def reverse(self) -> "RenyiPair":
-        """Itself."""
+        """The pair itself."""
         return self
 
 
 def ordered_pairs(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
-    """Pairs each of which dominates one direction of every two neighbours, at every epsilon at once."""
+    """Pairs each of which dominates one direction of every two neighbours at every epsilon simultaneously."""
     if bounds.single_pairs is None:
         return (BoundsEnvelope(bounds=bounds) if bounds.has_curve else RenyiPair(bounds=bounds),)
     return tuple(one for pair in bounds.single_pairs for one in ((pair,) if pair.is_expensive else pair.alternatives))
 
 
-def beside_failure(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
-    """The same conditional on no failure, for an account that has an infinity mass."""
+def pairs_given_finite_loss(bounds: PrivacyBounds) -> tuple[LossPair, ...]:
+    """Dominating pairs conditional on a finite privacy loss, for an account that has an infinity mass."""
     pure = bounds.pure_epsilon
     return (RenyiPair(bounds=bounds, failing=False) if np.isinf(pure) else binary_pair(pure),)
 
 
 @frozen_value
-class Resolved:
-    """An ordered pair (P, Q) at increasing losses: log privacy curves both ways, log P masses of a dominating pair.
+class ResolvedPair:
+    """An ordered pair (P, Q) on a grid of increasing losses: log privacy curves in both directions, and log P masses.
 
-    `forward` is log D_{e^loss}(P || Q), `reverse` log D_{e^-loss}(Q || P); shapes (losses,). `settled` tells that
-    only outputs which give everything away lie beyond the last loss.
+    `forward` is log D_{e^loss}(P || Q) and `reverse` is log D_{e^-loss}(Q || P); shapes (losses,). `log_mass` and
+    `log_infinite` describe a discrete dominating pair on the grid. `complete` is True if only outcomes of infinite loss
+    lie
+    beyond the last node.
     """
 
     pair: LossPair
@@ -122,12 +124,13 @@ class Resolved:
     reverse: FloatArray
     log_mass: FloatArray
     log_infinite: float
-    settled: bool
+    complete: bool
 
     @staticmethod
-    def of(pair: LossPair, log_share: float) -> "Resolved":
-        """At losses beyond which only a share e^log_share of either distribution's outcomes lies, apart from sure
-        failures.
+    def of(pair: LossPair, log_share: float) -> "ResolvedPair":
+        """Resolve the pair up to losses beyond which at most a fraction e^log_share of the outcomes of P or of Q lies.
+
+        Outcomes of infinite loss do not count towards this fraction.
         """
         back = pair.reverse()
         sure = _sure(pair)
@@ -153,24 +156,24 @@ class Resolved:
             return reverse[np.searchsorted(losses, -e)]
 
         log_mass, log_infinite = joined(ahead, behind, losses)
-        return Resolved(
+        return ResolvedPair(
             pair=pair,
             losses=losses,
             forward=forward,
             reverse=reverse,
             log_mass=log_mass,
             log_infinite=log_infinite,
-            settled=bool(log_infinite <= sure + 1e-2),
+            complete=bool(log_infinite <= sure + 1e-2),
         )
 
 
 def _sure(pair: LossPair) -> float:
-    """log of the probability with which an output gives everything away."""
+    """log of the probability of infinite privacy loss."""
     return float(pair.log_delta(np.array(1e6))) if np.isinf(pair.max_divergence) else -np.inf
 
 
 def _end(pair: LossPair, log_share: float) -> float:
-    """A loss beyond which the privacy curve is below e^log_share, or as low as it gets."""
+    """A loss at which the privacy curve is below e^log_share, or at its limit."""
     if np.isfinite(pair.max_divergence):
         return max(pair.max_divergence, _LEAST_LOSS)
     goal = max(log_share, _sure(pair) + 1e-3)
@@ -179,10 +182,13 @@ def _end(pair: LossPair, log_share: float) -> float:
 
 @frozen_value
 class RankCells:
-    """Cells' shares of the outputs under P, and log phi(u) from above, log phi(v) from below at their edges.
+    """Cells of ranks: their probabilities under P, and bounds on log phi(u) and log phi(v) at their edges.
 
-    Within a cell both lie on the safe side of straight lines between its edges; so any function of the two that is
-    convex, and rises in the first and falls in the second, is largest at an edge. Shapes (cells,), (cells + 1,) twice.
+    `best` bounds log phi(u) from above and `other` bounds log phi(v) from below. Within a cell, the straight lines
+    between
+    the values at its edges are bounds as well. A convex function of both that increases in the first argument and
+    decreases in the second is therefore largest at an edge (selection.md, section 2, (ii)). Shapes: `share` (cells,),
+    `best` and `other` (cells + 1,).
     """
 
     share: FloatArray
@@ -191,12 +197,12 @@ class RankCells:
 
     @property
     def log_ratio(self) -> float:
-        """The largest log phi(u)/phi(v)."""
+        """The largest value of log(phi(u)/phi(v))."""
         return max(float((self.best - self.other).max()), 0.0)
 
 
-def rank_cells(resolved: Resolved, runs: RepetitionDistribution) -> RankCells:
-    """The cells that the trade-off of (P, Q) allows: 1 - v <= e^a (1 - u) + D_{e^a}(Q || P) at every loss -a."""
+def rank_cells(resolved: ResolvedPair, runs: RepetitionDistribution) -> RankCells:
+    """Cells from the trade-off function of (P, Q): 1 - v <= e^a (1 - u) + D_{e^a}(Q || P) at every loss -a."""
     slope, offset = -resolved.losses[::-1], resolved.reverse[::-1]
     edges, line = _envelope(slope, offset)
     edges, line = _refined(edges, line, slope, offset, runs)
@@ -218,16 +224,16 @@ def rank_cells(resolved: Resolved, runs: RepetitionDistribution) -> RankCells:
 def _tangent(
     runs: RepetitionDistribution, slope: FloatArray, offset: FloatArray, w: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """log phi(v) at 1 - u = w where 1 - v lies on a line, and by which share its tangent rises over `reach` below w."""
+    """log phi(v) at 1 - u = w on a line of the envelope, and the relative rise of its tangent over `reach` below w."""
     with np.errstate(divide="ignore", over="ignore"):
         v = np.exp(np.minimum(np.logaddexp(slope + np.log(w), offset) + 1e-14, 0.0))
         return runs.log_pgf_derivative(v), np.where(v < 1.0, runs.pgf_curvature(v) * np.exp(slope) * reach, 0.0)
 
 
 def _envelope(slope: FloatArray, offset: FloatArray) -> tuple[FloatArray, IndexArray]:
-    """Edges 0 = w_0 < ... <= 1 and the number of a line e^slope w + e^offset for each cell: about the lowest there.
+    """Edges 0 = w_0 < ... <= 1, and for each cell the index of a line e^slope w + e^offset that is low there.
 
-    Every line is valid everywhere, so that a poor choice only loosens.
+    Every line is valid everywhere, so a suboptimal index only loosens the bound.
     """
     before = np.where(np.isfinite(offset[:-1]), offset[:-1], 0.0)
     gain = np.where(np.isfinite(offset[:-1]), before + log1mexp(np.minimum(offset[1:] - before, 0.0)), -np.inf)
@@ -240,7 +246,7 @@ def _envelope(slope: FloatArray, offset: FloatArray) -> tuple[FloatArray, IndexA
 def _refined(
     edges: FloatArray, line: IndexArray, slope: FloatArray, offset: FloatArray, runs: RepetitionDistribution
 ) -> tuple[FloatArray, IndexArray]:
-    """The same cells, cut in even steps of log phi, on the side of u and on that of v."""
+    """The same cells, divided into even steps of log phi in u and in v."""
     with np.errstate(divide="ignore"):
         beyond = np.minimum(np.exp(np.logaddexp(slope[line] + np.log(edges[1:]), offset[line])), 1.0)
     beyond = np.maximum.accumulate(beyond)

@@ -1,7 +1,8 @@
-"""Rényi curves of the best of K runs: each route an upper bound at one order, beside P(K = 0).
+"""Rényi curves of the best of K runs: several upper bounds, each at one order.
 
-B bounds the divergence given that a run was made, in the sense e^{(a-1) R_a} <= P(K = 0) + e^{(a-1) B}; with a common
-outcome of probability P(K = 0) the printed bounds lack that term (docs/notes/selection.md, section 4).
+Each function returns a bound B with e^{(a-1) R_a} <= P(K = 0) + e^{(a-1) B}. If K can be 0, the fixed output of that
+event has probability P(K = 0) under both datasets; the published bounds lack this term (docs/notes/selection.md,
+section 4).
 """
 
 from collections.abc import Callable
@@ -16,20 +17,21 @@ from privsample.accounting.selection.ranks import RankCells
 from privsample.distributions.runs import Poisson, RepetitionDistribution, TruncatedNegativeBinomial
 from privsample.distributions.runs_listed import TruncatedRepetitions
 
-_FURTHER = np.ldexp(1.0, np.arange(-5, 7))
+_FURTHER = np.ldexp(1.0, np.arange(-5, 7))  # further orders at which Chernoff's inequality is evaluated
 
 
-def beside_none(runs: RepetitionDistribution, orders: FloatArray, bound: FloatArray) -> FloatArray:
-    """1/(a - 1) log(P(K = 0) + e^{(a - 1) B})."""
+def include_zero_repetitions(runs: RepetitionDistribution, orders: FloatArray, bound: FloatArray) -> FloatArray:
+    """1/(a - 1) log(P(K = 0) + e^{(a - 1) B}): the Rényi bound that includes the event of no run."""
     s = orders - 1.0
     return np.logaddexp(runs.log_zero_probability, s * bound) / s
 
 
-def every_run(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> FloatArray:
-    """log f(e^{(a - 1) eps(a)})/(a - 1): all runs and their number released, chosen from afterwards.
+def all_runs(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> FloatArray:
+    """log f(e^{(a - 1) eps(a)})/(a - 1), f the generating function of K: K and the outputs of all runs are released.
 
-    Given K = k the runs compose; a mixture with common weights has at most the mean of e^{(a - 1) R_a}.
-    Source: Mironov 2017, Proposition 1, and joint convexity (Van Erven and Harremos 2014). Includes K = 0.
+    Conditional on K = k the runs compose, and a mixture with equal weights has at most the mean of e^{(a - 1) R_a}. The
+    event K = 0 is included. Source: Mironov 2017, Proposition 1, and joint convexity (Van Erven and Harremos 2014);
+    docs/notes/selection.md, section 3.
     """
     s = orders - 1.0
     divergence = s * base(orders) * (1.0 + 4e-15) + 4e-16
@@ -39,9 +41,9 @@ def every_run(base: Curve, runs: RepetitionDistribution, orders: FloatArray) -> 
 
 
 def second_order(base: Curve, order_limit: float, distribution: TruncatedNegativeBinomial) -> float:
-    """The least over h >= 1 of (1 + eta)/h log(1 + (1/gamma - 1) e^{(h - 1) eps(h)}).
+    """The minimum over h >= 1 of (1 + eta)/h log(1 + (1/gamma - 1) e^{(h - 1) eps(h)}).
 
-    Source: Papernot and Steinke 2022, Theorem 2, the last line but one of its proof.
+    Source: Papernot and Steinke 2022, Theorem 2, penultimate line of its proof.
     """
     odds = np.log(np.expm1(-np.log(distribution.gamma)))
 
@@ -52,16 +54,15 @@ def second_order(base: Curve, order_limit: float, distribution: TruncatedNegativ
     return float((1.0 + distribution.eta) * min(least(objective, order_limit), at_one))
 
 
-def printed(
+def published_bounds(
     base: Curve,
     log_delta: Curve,
     distribution: RepetitionDistribution,
     constant: Callable[[TruncatedNegativeBinomial], float],
 ) -> dict[str, Curve]:
-    """The source's bounds for this distribution, by name: Theorem 2 or 6, after Lemma 22 where the distribution is
-    truncated.
+    """Bounds of Papernot and Steinke for this distribution, by name: Theorem 2 or 6, after truncation with Lemma 22.
 
-    `constant` gives `second_order`.
+    `constant` computes `second_order`.
     """
     inner = distribution.distribution if isinstance(distribution, TruncatedRepetitions) else distribution
     match inner:
@@ -72,27 +73,33 @@ def printed(
         case _:
             return {}
     if isinstance(distribution, TruncatedRepetitions):
-        return {f"{name} and Lemma 22": lambda a: beside_none(distribution, a, bound(a) + lemma_22(distribution, a))}
-    return {name: lambda a: beside_none(distribution, a, bound(a))}
+        return {
+            f"{name} and Lemma 22": lambda a: include_zero_repetitions(
+                distribution, a, bound(a) + lemma_22(distribution, a)
+            )
+        }
+    return {name: lambda a: include_zero_repetitions(distribution, a, bound(a))}
 
 
 def theorem_2(base: Curve, constant: float, distribution: TruncatedNegativeBinomial, orders: FloatArray) -> FloatArray:
-    """eps(a) + second_order + log E K/(a - 1). Source: Papernot and Steinke 2022, Theorem 2, tightened."""
+    """eps(a) + second_order + log E K/(a - 1).
+
+    Source: Papernot and Steinke 2022, Theorem 2, with the term of its proof in place of the looser one it states.
+    """
     return base(orders) + constant + np.log(distribution.mean) / (orders - 1.0)
 
 
 def theorem_6(base: Curve, log_delta: Curve, distribution: Poisson, orders: FloatArray) -> FloatArray:
-    """eps(a) + mu delta(log(a/(a - 1))) + log mu/(a - 1), delta the base's privacy curve in both directions.
+    """eps(a) + mu delta(log(a/(a - 1))) + log mu/(a - 1), where delta is the base's privacy curve in both directions.
 
-    Source: Papernot and Steinke 2022, Theorem 6, at the best point of the curve; beside P(K = 0).
+    Source: Papernot and Steinke 2022, Theorem 6, at the best point of the privacy curve.
     """
     delta = np.exp(log_delta(np.log1p(1.0 / (orders - 1.0))))
     return base(orders) + distribution.mean * delta * (1.0 + 1e-14) + np.log(distribution.mean) / (orders - 1.0)
 
 
 def lemma_22(distribution: TruncatedRepetitions, orders: FloatArray) -> FloatArray:
-    """What truncation adds to the bound of the distribution before it: log(1/P(K <= m))/(a - 1) + log(E K/E[K; K <=
-    m]).
+    """Increase of the Rényi bound by truncation: log(1/P(K <= m))/(a - 1) + log(E K/E[K; K <= m]).
 
     Source: Papernot and Steinke 2022, Lemma 22.
     """
@@ -101,26 +108,28 @@ def lemma_22(distribution: TruncatedRepetitions, orders: FloatArray) -> FloatArr
 
 
 def lemma_7(cells: RankCells, orders: FloatArray) -> FloatArray:
-    """What the choice adds at most: 1/(a - 1) times the largest of a log phi(u) + (1 - a) log phi(v(u)).
+    """Largest increase by the selection: 1/(a - 1) times the maximum of a log phi(u) + (1 - a) log phi(v(u)).
 
-    Source: Papernot and Steinke 2022, Lemma 7, over all that the trade-off of the base allows.
+    Source: Papernot and Steinke 2022, Lemma 7, maximised over the ranks that the trade-off function of the base allows.
     """
     most = [_log_weights(cells, float(order)).max() / (order - 1.0) for order in orders.ravel()]
     return np.reshape(most, orders.shape)
 
 
 def _log_weights(cells: RankCells, order: float) -> FloatArray:
-    """log of phi(u)^a phi(v)^(1 - a) at the edges: a jointly convex function of the two."""
+    """log of phi(u)^a phi(v)^(1 - a) at the edges of the cells; the weight is jointly convex in phi(u) and phi(v)."""
     weights = cells.best + (order - 1.0) * (cells.best - cells.other)
     return weights + 4e-15 * (np.abs(weights) + order)
 
 
-def sorted_alike(found: SelectedPair, order: float) -> tuple[float, bool]:
-    """B at one order: the integral of phi(u)^a phi(v)^(1-a) times e^{(a-1)L}, both in falling order.
+def sorted_bound(found: SelectedPair, order: float) -> tuple[float, bool]:
+    """The bound B at one order: the integral of phi(u)^a phi(v)^(1-a) times e^{(a-1)L}, both in decreasing order.
 
-    The rank is uniform, and no coupling of two distributions has a larger mean product than the sorted one (Hardy,
-    Littlewood and Polya 1934, Theorem 378). Losses beyond the last node enter by Chernoff's bound; the second item
-    tells whether they are next to nothing.
+    The rank is uniform, and among all couplings of two distributions the sorted one has the largest mean product
+    (Hardy,
+    Littlewood and Pólya 1934, Theorem 378). Losses beyond the last node are bounded by Chernoff's inequality. The
+    second
+    item is True if their contribution is negligible.
     """
     s = order - 1.0
     weights = _log_weights(found.cells, order)
@@ -142,7 +151,7 @@ def sorted_alike(found: SelectedPair, order: float) -> tuple[float, bool]:
 
 
 def _log_sorted(first: FloatArray, share: FloatArray, second: FloatArray, mass: FloatArray) -> float:
-    """log of the integral of two step functions, values by their logarithms, both given in falling order."""
+    """log of the integral of the product of two decreasing step functions, given by logarithms of their values."""
     ends_first, ends_second = np.cumsum(share), np.cumsum(mass)
     ends_first[-1] = max(ends_first[-1], 1.0)
     ends_second[-1] = max(ends_second[-1], 1.0)

@@ -1,4 +1,4 @@
-"""The account of the best of a random number of runs: every known route, the smallest taken, each named."""
+"""Account of the best of a random number of runs: the minimum of all known upper bounds, each listed by name."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -17,9 +17,9 @@ from privsample.accounting.engine.views import least_curve
 from privsample.accounting.loss.gaussian import GaussianPair
 from privsample.accounting.loss.pair import LossPair, worst_log_delta
 from privsample.accounting.selection import renyi
-from privsample.accounting.selection.chosen import ChosenAccountant, checked_base, point_bound, pure_bounds, pure_renyi
-from privsample.accounting.selection.curve import SelectedPair, every_run_log_delta
-from privsample.accounting.selection.ranks import beside_failure, ordered_pairs
+from privsample.accounting.selection.chosen import ChosenAccountant, check_base, point_bound, pure_bounds, pure_renyi
+from privsample.accounting.selection.curve import SelectedPair, all_runs_log_delta
+from privsample.accounting.selection.ranks import ordered_pairs, pairs_given_finite_loss
 from privsample.distributions.runs import (
     Poisson,
     RepetitionDistribution,
@@ -27,37 +27,78 @@ from privsample.distributions.runs import (
     check_repetition_distribution,
 )
 
-_LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log shares of outcomes down to which losses are resolved
-_VALUES, _ORDERS = 3000, 5000  # of the base, that an account asks for, about
-_OWN_VALUE, _OWN_ORDER = 4e3, 1e3  # costs of one value of the pointwise bound, and of sorting at one order
-_ENOUGH = 16.0  # what is left beyond matters by e^-16 at most
-_SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders of the dearest bound
+_LEVELS = tuple(-32.0 * 2.0**k for k in range(7))  # log of the fraction of outcomes left unresolved, by level
+_VALUES, _ORDERS = 3000, 5000  # approximate number of values of the base's curves that an account needs
+_OWN_VALUE, _OWN_ORDER = 4e3, 1e3  # costs of the pointwise bound at one epsilon and of the sorted bound at one order
+_ENOUGH = 16.0  # unresolved losses change the bound by a relative e^-16 at most
+_SORTED = 1.0 + np.geomspace(1e-2, 20.0, 20)  # orders at which the sorted bound, the most expensive, is computed
 
 
 @frozen_value
 class SelectionAccountant(ChosenAccountant):
-    """The best of K runs of the base by any fixed order of its outputs, K drawn from `runs` and kept secret.
+    """The best of K runs of a mechanism, where the number K is random and secret.
 
-    Where no run is made the output is one that everybody knows. Kind: upper bound.
-    Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22; what is sharper: docs/notes/selection.md.
+    The mechanism of account `base` is run K times on the same data, K has the distribution `repetitions`, and the
+    output
+    that ranks highest in any fixed order is released. If K = 0, a fixed public output is released. The relation is that
+    of
+    the base. The Rényi curve and the privacy curve are the minimum of several upper bounds, which `explain` lists.
+
+    Parameters
+    ----------
+    base : Accountant
+        The account of one run, under AddRemove or ReplaceOne.
+    repetitions : RepetitionDistribution
+        Distribution of K, such as `TruncatedNegativeBinomial`, `Poisson` or `Binomial`. It must be public; a fixed
+        number
+        of runs is refused.
+    assumptions : frozenset of Assumption, default {TIMING}
+        Assumptions of the guarantee.
+        Those of the base are added.
+
+    Raises
+    ------
+    TypeError
+        If `base` is not an account or `repetitions` is not a RepetitionDistribution.
+    RelationMismatch
+        If the base is under ProfileEdge: repeated runs on one observation do not compose.
+
+    Notes
+    -----
+    Source: Papernot and Steinke 2022, Theorems 2 and 6, Lemmas 7, 20 and 22; docs/notes/selection.md, sections 2 to 4,
+    for
+    the sharper bounds.
+
+    Kind: upper bound.
+
+    Examples
+    --------
+    The best of 10 runs in expectation, each with 0.1-zCDP:
+
+    >>> import privsample as ps
+    >>> run = ps.ZCDPAccountant(rho=0.1)
+    >>> best = ps.SelectionAccountant(base=run, repetitions=ps.TruncatedNegativeBinomial.logarithmic(mean=10))
+    >>> round(float(best.epsilon(1e-5)), 2), round(float((10 * run).epsilon(1e-5)), 2)
+    (2.79, 7.08)
     """
 
     base: Accountant
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     assumptions: frozenset[Assumption] = frozenset({Assumption.TIMING})
     _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        base = checked_base(self.base)
-        set_fields(self, runs=check_repetition_distribution(self.runs), assumptions=self.assumptions | base.assumptions)
+        base = check_base(self.base)
+        repetitions = check_repetition_distribution(self.repetitions, "repetitions")
+        set_fields(self, repetitions=repetitions, assumptions=self.assumptions | base.assumptions)
 
     @property
     def source(self) -> str:
-        """The theorems, and the base's."""
+        """The theorems on selection, and the source of the base."""
         return f"Papernot and Steinke 2022, Theorems 2 and 6, Lemma 7; docs/notes/selection.md; {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
-        """By every known route."""
+        """The minimum of all known bounds."""
         pure, infinity_mass = self._largest_loss, self._infinity_mass
         curves = [
             CurveBound(name="pointwise bound", log_delta=self._pointwise),
@@ -65,9 +106,9 @@ class SelectionAccountant(ChosenAccountant):
         ]
         match self._base.pairs:
             case (GaussianPair(mu=mu),):
-                curves.append(point_bound("every run released", lambda e: every_run_log_delta(mu, self.runs, e)))
+                curves.append(point_bound("release of all runs", lambda e: all_runs_log_delta(mu, self.repetitions, e)))
         if infinity_mass == 0.0:
-            curves += pure_bounds("pure guarantee, by its curve", pure)
+            curves += pure_bounds("privacy curve of the pure guarantee", pure)
         return PrivacyBounds.from_renyi(
             self._renyi,
             order_limit=self._limit,
@@ -85,7 +126,7 @@ class SelectionAccountant(ChosenAccountant):
 
     @cached
     def _base(self) -> PrivacyBounds:
-        """The base's bounds, by table where the values that the bounds ask for are too expensive."""
+        """The bounds of the base, tabulated if the required values are too expensive."""
         return within_budget(self.base.bounds, curve=_VALUES, renyi=_ORDERS)
 
     @property
@@ -94,107 +135,111 @@ class SelectionAccountant(ChosenAccountant):
 
     @property
     def _infinity_mass(self) -> float:
-        """Probability that some run fails (Lemma 20); above zero where one can."""
+        """Probability that some run has infinite privacy loss (Papernot and Steinke 2022, Lemma 20); 0 if none can."""
         base = self.base.infinity_mass
         if base == 0.0:
             return 0.0
-        found = float(np.exp(self.runs.log_rank_probability(np.asarray(base)) + 1e-14))
+        found = float(np.exp(self.repetitions.log_rank_probability(np.asarray(base)) + 1e-14))
         return float(np.clip(found, np.finfo(np.float64).smallest_subnormal, 1 - 2.0**-53))
 
     @cached
     def _largest_loss(self) -> float:
-        """The base's and the largest log phi(u)/phi(v): at most 2 + eta times the base's, or all runs' together.
+        """The pure epsilon: that of the base plus the largest log(phi(u)/phi(v)).
 
-        For the Poisson distribution that ratio is the mean times the total variation distance.
+        It is at most (2 + eta) times that of the base for the truncated negative binomial distribution, at most the
+        maximum of
+        K times that of the base, and for the Poisson distribution the ratio is at most the mean times the total
+        variation
+        distance (docs/notes/selection.md, section 4).
         """
         base = self.base.pure_epsilon
         if np.isinf(base):
             return np.inf
-        bounds = [base + max(found.cells.log_ratio for found in self._beside(0)), self.runs.maximum * base]
-        match self._kept:
+        bounds = [base + max(found.cells.log_ratio for found in self._finite_pairs(0)), self.repetitions.maximum * base]
+        match self._finite_repetitions:
             case TruncatedNegativeBinomial(eta=eta):
                 bounds.append((2.0 + eta) * base)
             case Poisson(mean=mean):
-                apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._beside(0))
+                apart = max(float(one.resolved.pair.log_delta(np.zeros(()))) for one in self._finite_pairs(0))
                 bounds.append(base + mean * float(np.exp(apart)) * (1.0 + 1e-14))
         return min(bounds) if base else 0.0
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What was worked out before for this value."""
+    def _cached(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The stored result under `key`; computed by `make` at first use."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
-    def _selected(self, level: int) -> tuple[SelectedPair, ...]:
-        """The base's ordered pairs, failures included."""
-        return self._levels("all", level, lambda: ordered_pairs(self._base), self.runs)
+    def _all_pairs(self, level: int) -> tuple[SelectedPair, ...]:
+        """The ordered pairs of the base, outcomes of infinite loss included, resolved to this level."""
+        return self._levels("all", level, lambda: ordered_pairs(self._base), self.repetitions)
 
-    def _beside(self, level: int) -> tuple[SelectedPair, ...]:
-        """Ordered pairs that hold beside the base's failure."""
+    def _finite_pairs(self, level: int) -> tuple[SelectedPair, ...]:
+        """The ordered pairs of the base conditional on a finite privacy loss, resolved to this level."""
         if self.base.infinity_mass == 0.0:
-            return self._selected(level)
-        return self._levels("beside", level, lambda: beside_failure(self._base), self._kept)
+            return self._all_pairs(level)
+        return self._levels("finite", level, lambda: pairs_given_finite_loss(self._base), self._finite_repetitions)
 
     def _levels(
         self, name: str, level: int, pairs: Callable[[], tuple[LossPair, ...]], distribution: RepetitionDistribution
     ) -> tuple[SelectedPair, ...]:
-        first = self._once(
+        first = self._cached(
             (name, 0), lambda: tuple(SelectedPair.of(pair, distribution, _LEVELS[0]) for pair in pairs())
         )
-        return self._once((name, level), lambda: tuple(selected.further(_LEVELS[level]) for selected in first))
+        return self._cached((name, level), lambda: tuple(selected.refined(_LEVELS[level]) for selected in first))
 
     @property
-    def _kept(self) -> RepetitionDistribution:
-        """The distribution of the number of runs, given that none fails."""
-        return self.runs.tilted(1.0 - self.base.infinity_mass) if self.base.infinity_mass else self.runs
+    def _finite_repetitions(self) -> RepetitionDistribution:
+        """The distribution of the number of runs conditional on a finite loss in each run (Lemma 20)."""
+        return self.repetitions.tilted(1.0 - self.base.infinity_mass) if self.base.infinity_mass else self.repetitions
 
     def _cheap_curves(self) -> dict[str, Curve]:
-        """The Rényi curves that cost little, by name."""
+        """The inexpensive Rényi bounds, by name."""
         if not self._limit > 1.0:  # the base has no Rényi curve at all
             return {}
-        base, distribution, found = self._base.renyi, self._kept, self._beside(0)
+        base, distribution, found = self._base.renyi, self._finite_repetitions, self._finite_pairs(0)
         pairs = tuple(selected.resolved.pair for selected in found)
 
         def constant(of: TruncatedNegativeBinomial) -> float:
-            return self._once("second order", lambda: renyi.second_order(base, self._limit, of))
+            return self._cached("second order", lambda: renyi.second_order(base, self._limit, of))
 
-        printed = renyi.printed(base, lambda e: worst_log_delta(pairs, e), distribution, constant)
+        published_bounds = renyi.published_bounds(base, lambda e: worst_log_delta(pairs, e), distribution, constant)
 
         def over_trade_off(orders: FloatArray) -> FloatArray:
             extra = np.max([renyi.lemma_7(selected.cells, orders) for selected in found], axis=0)
-            return renyi.beside_none(distribution, orders, base(orders) + extra)
+            return renyi.include_zero_repetitions(distribution, orders, base(orders) + extra)
 
-        return printed | {
-            "Lemma 7 over the base's trade-off": over_trade_off,
-            "every run released, by Rényi curve": lambda orders: renyi.every_run(base, distribution, orders),
+        return published_bounds | {
+            "Lemma 7 over the base's trade-off function": over_trade_off,
+            "release of all runs, by Rényi curve": lambda orders: renyi.all_runs(base, distribution, orders),
         }
 
     def _sorted(self) -> tuple[FloatArray, FloatArray]:
-        """Some orders, and the bound by sorting there."""
+        """A grid of orders, and the sorted bound there."""
         limit = self._limit
         if not self._limit > 1.0:
             return _SORTED, np.full(_SORTED.shape, np.inf)
         orders = _SORTED if np.isinf(limit) else 1.0 + (limit - 1.0) * np.geomspace(1e-3, 0.999, len(_SORTED))
-        return self._once("sorted", lambda: (orders, np.array([self._by_sorting(float(a)) for a in orders])))
+        return self._cached("sorted", lambda: (orders, np.array([self._by_sorting(float(a)) for a in orders])))
 
     def _by_sorting(self, order: float) -> float:
-        """The integral of sorted functions, from as few losses as will do."""
+        """The sorted bound at one order, from as few losses as suffice."""
         best = np.inf
         for level in (0, 1):
-            bounds = [renyi.sorted_alike(selected, order) for selected in self._beside(level)]
+            bounds = [renyi.sorted_bound(selected, order) for selected in self._finite_pairs(level)]
             best = min(best, max(bound for bound, _ in bounds))
             if all(negligible for _, negligible in bounds) or any(
-                s.resolved.pair.is_expensive for s in self._beside(0)
+                s.resolved.pair.is_expensive for s in self._finite_pairs(0)
             ):
                 break
-        return float(renyi.beside_none(self._kept, np.asarray(order), np.asarray(best)))
+        return float(renyi.include_zero_repetitions(self._finite_repetitions, np.asarray(order), np.asarray(best)))
 
     @cached
     def _higher(self) -> HigherOrders:
         return HigherOrders.of(least_curve(self.bounds), self._limit)
 
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        """The least of all bounds, and of what higher orders give (Papernot and Steinke 2022, Remark 5)."""
+        """The minimum of all bounds, at this order or at a higher one (Papernot and Steinke 2022, Remark 5)."""
         if not self._limit > 1.0:
             return np.full(orders.shape, np.inf)
         (known, is_expensive), cheap = self._sorted(), least_curve(self.bounds)
@@ -211,17 +256,17 @@ class SelectionAccountant(ChosenAccountant):
         return np.minimum(found, pure_renyi(self._largest_loss, orders))
 
     def _pointwise(self, epsilon: float, least: float = -np.inf) -> float:
-        """log of the pointwise bound at epsilon >= 0; below e^least it may be loose."""
-        found, floor = 0.0, np.log(self.runs.mean) + _ENOUGH
+        """log of the pointwise bound at epsilon >= 0; it may be loose where it is below e^least."""
+        found, floor = 0.0, np.log(self.repetitions.mean) + _ENOUGH
         for level, share in enumerate(_LEVELS):
-            selected = self._selected(level)
+            selected = self._all_pairs(level)
             found = max(one.log_delta(epsilon) for one in selected)
-            if max(found, least) >= share + floor or all(one.resolved.settled for one in selected):
+            if max(found, least) >= share + floor or all(one.resolved.complete for one in selected):
                 break
         return found
 
     def _by_ratio(self, epsilon: float) -> float:
-        """log of E K delta(epsilon - R), R the largest log phi(u)/phi(v)."""
-        found = self._selected(0)
+        """log of E K delta(epsilon - R), where R is the largest log(phi(u)/phi(v)): the shifted curve."""
+        found = self._all_pairs(0)
         curves = [s.resolved.pair.log_delta(np.asarray(epsilon - s.cells.log_ratio)) for s in found]
-        return min(float(np.max(curves)) + float(np.log(self.runs.mean)) + 1e-14, 0.0)
+        return min(float(np.max(curves)) + float(np.log(self.repetitions.mean)) + 1e-14, 0.0)

@@ -85,7 +85,7 @@ class PoissonGaussianPair(SmoothPair):
                 result[here] += np.where(t.imag[here] > 0.0, log_phi, log_phi.conj())
         return result, error
 
-    def log_fall(self, c: float, widths: FloatArray) -> FloatArray:
+    def log_decay(self, c: float, widths: FloatArray) -> FloatArray:
         """By moving the path of integration off the real line, to where |w^{iw}| falls (docs/notes/contour.md)."""
         s = float(self._exponent(np.asarray(c)))
         line = _line(self, s, float(_step(s, self.mu, self.rate)) / 2)

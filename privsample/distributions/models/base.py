@@ -28,8 +28,9 @@ Records = tuple[float, float, float]
 class Model(Memo, ABC):
     """A likelihood with its conjugate prior.
 
-    The posterior of n records with statistic s = sum S(x_i) has natural parameter prior/`prior_divisor` +
-    `data_weight` (s, n): both one for Bayes' rule. Source: Geumlek, Song and Chaudhuri 2017, Algorithms 1-3.
+    The posterior of n records with statistic s = sum S(x_i) has the natural parameter `prior_weight` times that of the
+    prior, plus `data_weight` (s, n). Both weights are 1 for Bayes' rule. Source: Geumlek, Song and Chaudhuri 2017,
+    Algorithms 1-3.
 
     A subclass is a frozen dataclass of its parameters, with keyword-only fields that compare by content. It must define
     `domain`, `parameter` and `posterior`. Everything else has a default, which says what is lost with it: some hold
@@ -69,9 +70,9 @@ class Model(Memo, ABC):
     ...     def domain(self):
     ...         return ps.Domain(low=0.0, high=self.upper, missing=0.0)
     ...
-    ...     def posterior(self, statistic, n, *, data_weight=1.0, prior_divisor=1.0):
-    ...         shape = self.shape / prior_divisor + data_weight * 3 * n
-    ...         return ps.Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * float(statistic))
+    ...     def posterior(self, statistic, n, *, data_weight=1.0, prior_weight=1.0):
+    ...         shape = prior_weight * self.shape + data_weight * 3 * n
+    ...         return ps.Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * float(statistic))
     ...
     ...     @property
     ...     def neighbouring_posteriors(self):
@@ -207,7 +208,7 @@ class Model(Memo, ABC):
 
     @abstractmethod
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> PosteriorDistribution:
         """The posterior distribution given the statistic of n records; n = 0 gives the prior.
 
@@ -219,13 +220,13 @@ class Model(Memo, ABC):
             Number of records, >= 0.
         data_weight : float, default 1
             Power r of the likelihood (power posterior), in (0, 1].
-        prior_divisor : float, default 1
-            Divisor m of the natural parameters of the prior, in (0, 1].
+        prior_weight : float, default 1
+            Factor w of the natural parameters of the prior, finite and >= 1 (1/m in the thesis).
 
         Returns
         -------
         PosteriorDistribution
-            The distribution with natural parameter prior/m + r (s, n).
+            The distribution with natural parameter w prior + r (s, n).
         """
 
     @cached
@@ -406,20 +407,20 @@ class Model(Memo, ABC):
             "neighbouring_posteriors"
         )
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """Whether `neighbouring_posteriors` also holds for k replaced records, with shifts k times as large.
 
         Parameters
         ----------
-        prior_divisor : float
-            Divisor of the parameters of the prior, in (0, 1].
+        prior_weight : float
+            Factor of the parameters of the prior, finite and >= 1.
 
         Returns
         -------
         bool
             False by default.
         """
-        del prior_divisor
+        del prior_weight
         return False
 
     @property

@@ -1,6 +1,7 @@
 """Bernoulli records, or numbers in [0, 1], with a Beta prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -47,8 +48,8 @@ class BetaBernoulli(Model):
     options: ClassVar[Mapping[str, str]] = {"fractional": "records are numbers from 0 to 1"}
     description = "the share of ones"
 
-    alpha: float
-    beta: float
+    alpha: float = field(kw_only=False)
+    beta: float = field(kw_only=False)
     fractional: bool = False
 
     def __post_init__(self) -> None:
@@ -70,11 +71,11 @@ class BetaBernoulli(Model):
         return "theta"
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Beta:
-        """The posterior Beta(alpha/m + r s, beta/m + r (n - s))."""
+        """The posterior Beta(w alpha + r s, w beta + r (n - s))."""
         s = float(statistic)
-        return Beta(a=self.alpha / prior_divisor + data_weight * s, b=self.beta / prior_divisor + data_weight * (n - s))
+        return Beta(a=prior_weight * self.alpha + data_weight * s, b=prior_weight * self.beta + data_weight * (n - s))
 
     def absorb(self, statistic: FloatArray, n: int) -> "BetaBernoulli":
         """The model with the sum of the records added to `alpha`, and the rest of n to `beta`."""
@@ -116,9 +117,9 @@ class BetaBernoulli(Model):
         """Beta posteriors for any sum of the other records; the proof is in docs/notes/posterior.md."""
         return (BetaShifts(a=self.alpha, b=self.beta, whole=not self.fractional),)
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
-        del prior_divisor
+        del prior_weight
         return True
 
     def check_truncation(self, truncation: object) -> Truncation:

@@ -1,5 +1,7 @@
 """Categorical records with a Dirichlet prior on their proportions."""
 
+from dataclasses import field
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -48,7 +50,7 @@ class DirichletCategorical(Model):
     records_are_codes = True
     description = "the share of each category"
 
-    alpha: tuple[float, ...]
+    alpha: tuple[float, ...] = field(kw_only=False)
 
     def __post_init__(self) -> None:
         alpha = tuple(
@@ -92,11 +94,11 @@ class DirichletCategorical(Model):
         return np.bincount(codes, minlength=len(self.alpha)).astype(np.float64)
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Dirichlet:
-        """The posterior Dirichlet(alpha/m + r counts)."""
+        """The posterior Dirichlet(w alpha + r counts)."""
         del n  # the counts say it
-        return Dirichlet(alpha=tuple(np.array(self.alpha) / prior_divisor + data_weight * statistic))
+        return Dirichlet(alpha=tuple(prior_weight * np.array(self.alpha) + data_weight * statistic))
 
     def absorb(self, statistic: FloatArray, n: int) -> "DirichletCategorical":
         """The model with the counts added to `alpha`."""
@@ -143,9 +145,10 @@ class DirichletCategorical(Model):
             return (BetaShifts(a=first, b=second, whole=True),)
         return (BetaShift(a=first, b=second),)
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """False if K >= 3 and a scaled prior count is below 1 (docs/notes/posterior.md, Lemma 3); otherwise True."""
-        return len(self.alpha) == 2 or min(self.alpha) >= prior_divisor
+        # compared without rounding: the lemma fails where a scaled count is below 1 by any amount
+        return len(self.alpha) == 2 or Fraction(min(self.alpha)) * Fraction(prior_weight) >= 1
 
     @property
     def prior_counts(self) -> tuple[float, ...]:

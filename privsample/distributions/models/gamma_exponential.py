@@ -1,6 +1,7 @@
 """Bounded waiting times with a Gamma prior on their rate."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -48,8 +49,8 @@ class GammaExponential(Model):
     options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
     description = "the rate"
 
-    shape: float
-    rate: float
+    shape: float = field(kw_only=False)
+    rate: float = field(kw_only=False)
     upper: float
 
     def __post_init__(self) -> None:
@@ -68,11 +69,11 @@ class GammaExponential(Model):
         return "rate"
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Gamma:
-        """The posterior Gamma(shape/m + r n, rate/m + r s)."""
-        rate = self.rate / prior_divisor + data_weight * float(statistic)
-        return Gamma(shape=self.shape / prior_divisor + data_weight * n, rate=rate)
+        """The posterior Gamma(w shape + r n, w rate + r s)."""
+        rate = prior_weight * self.rate + data_weight * float(statistic)
+        return Gamma(shape=prior_weight * self.shape + data_weight * n, rate=rate)
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaExponential":
         """The model with n added to `shape`, and the sum of the times to `rate`."""
@@ -117,9 +118,9 @@ class GammaExponential(Model):
         """
         return (GammaRateShift(shape=self.shape, rate=self.rate, reach=self.upper),)
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
-        del prior_divisor
+        del prior_weight
         return True
 
     def check_truncation(self, truncation: object) -> Truncation:

@@ -1,6 +1,7 @@
 """Bounded counts with a Gamma prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -49,8 +50,8 @@ class GammaPoisson(Model):
     options: ClassVar[Mapping[str, str]] = {"upper": "larger values count as this one"}
     description = "the mean count"
 
-    shape: float
-    rate: float
+    shape: float = field(kw_only=False)
+    rate: float = field(kw_only=False)
     upper: int
 
     def __post_init__(self) -> None:
@@ -68,11 +69,11 @@ class GammaPoisson(Model):
         return "rate"
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Gamma:
-        """The posterior Gamma(shape/m + r s, rate/m + r n)."""
-        shape = self.shape / prior_divisor + data_weight * float(statistic)
-        return Gamma(shape=shape, rate=self.rate / prior_divisor + data_weight * n)
+        """The posterior Gamma(w shape + r s, w rate + r n)."""
+        shape = prior_weight * self.shape + data_weight * float(statistic)
+        return Gamma(shape=shape, rate=prior_weight * self.rate + data_weight * n)
 
     def absorb(self, statistic: FloatArray, n: int) -> "GammaPoisson":
         """The model with the sum of the counts added to `shape`, and n to `rate`."""
@@ -125,9 +126,9 @@ class GammaPoisson(Model):
         """
         return (GammaShapeShift(shape=self.shape, reach=self.upper),)
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
-        del prior_divisor
+        del prior_weight
         return True
 
     def check_truncation(self, truncation: object) -> Truncation:

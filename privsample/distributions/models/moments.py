@@ -107,22 +107,22 @@ class Moments(Memo):
 
 
 def conjugate(
-    gram: FloatArray, prior: NormalInverseGamma, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+    gram: FloatArray, prior: NormalInverseGamma, *, data_weight: float = 1.0, prior_weight: float = 1.0
 ) -> NormalInverseGamma:
     """The conjugate update for a target, the last column, with a linear mean in the other columns.
 
     `gram` holds the sums of products of all columns, shape (k + 1, k + 1); the last column but one is constant.
     """
     design, cross, square = data_weight * gram[:-1, :-1], data_weight * gram[:-1, -1], data_weight * gram[-1, -1]
-    start, own = np.array(prior.location), prior.precision / prior_divisor
+    start, own = np.array(prior.location), prior_weight * prior.precision
     precision = own + design
     location = np.linalg.solve(precision, own @ start + cross)
     left = square - 2 * location @ cross + location @ design @ location + (location - start) @ own @ (location - start)
     return NormalInverseGamma(
         location=tuple(location),
         precision=precision,
-        shape=prior.shape / prior_divisor + design[-1, -1] / 2,
-        scale=prior.scale / prior_divisor + max(float(left), 0.0) / 2,
+        shape=prior_weight * prior.shape + design[-1, -1] / 2,
+        scale=prior_weight * prior.scale + max(float(left), 0.0) / 2,
     )
 
 
@@ -246,14 +246,14 @@ class NormalUnknownVariance(MomentModel):
         return self.moments.sums(np.asarray(chunk)[:, None])
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> NormalInverseGamma:
         """The conjugate normal-inverse-gamma posterior, in the units of the records."""
         prior = NormalInverseGamma(
             location=(self.mean,), precision=np.eye(1) * self.observations, shape=self.shape, scale=self.scale
         )
         gram = self.moments.own_gram(statistic, n)
-        return conjugate(gram, prior, data_weight=data_weight, prior_divisor=prior_divisor)
+        return conjugate(gram, prior, data_weight=data_weight, prior_weight=prior_weight)
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":
         """The model whose four prior parameters are those of the posterior."""

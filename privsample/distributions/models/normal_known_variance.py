@@ -1,6 +1,7 @@
 """Bounded numbers of known variance with a normal prior on their mean."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -57,8 +58,8 @@ class NormalKnownVariance(Model):
     }
     description = "the mean"
 
-    mean: float
-    variance: float
+    mean: float = field(kw_only=False)
+    variance: float = field(kw_only=False)
     noise_variance: float
     bounds: tuple[float, float]
 
@@ -80,10 +81,10 @@ class NormalKnownVariance(Model):
         return "mean"
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> Normal:
-        """The normal posterior of precision 1/(m variance) + r n / noise_variance."""
-        own, theirs = 1 / (prior_divisor * self.variance), data_weight / self.noise_variance
+        """The normal posterior of precision w/variance + r n / noise_variance."""
+        own, theirs = prior_weight / self.variance, data_weight / self.noise_variance
         precision = own + theirs * n
         return Normal(location=(own * self.mean + theirs * float(statistic)) / precision, scale=precision**-0.5)
 
@@ -139,9 +140,9 @@ class NormalKnownVariance(Model):
         low, high = self.bounds
         return (NormalShift(variance=self.variance, noise_variance=self.noise_variance, reach=high - low),)
 
-    def supports_groups(self, prior_divisor: float) -> bool:
+    def supports_groups(self, prior_weight: float) -> bool:
         """True: all k records change from one bound to the other (docs/notes/posterior.md, Lemma 3)."""
-        del prior_divisor
+        del prior_weight
         return True
 
     def log_ratio(self, n: int, temperature: float, bounds: tuple[float, float]) -> LogRatio:

@@ -165,7 +165,7 @@ class LinearRegression(MomentModel):
         return np.column_stack([rows, targets])
 
     def posterior(
-        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_divisor: float = 1.0
+        self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> NormalInverseGamma:
         """The conjugate posterior; coefficients and intercept are in the units of the records."""
         location, to_own = self._own_prior
@@ -179,7 +179,7 @@ class LinearRegression(MomentModel):
         if self.public_n:
             distribution = conjugate(self.moments.own_gram(np.array(self.public), self.public_n), distribution)
         gram = self.moments.own_gram(statistic, n)
-        return conjugate(gram, distribution, data_weight=data_weight, prior_divisor=prior_divisor)
+        return conjugate(gram, distribution, data_weight=data_weight, prior_weight=prior_weight)
 
     def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
         """The model that stores the statistic of the public records next to the prior parameters."""

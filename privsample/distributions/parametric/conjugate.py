@@ -1,6 +1,7 @@
 """The distributions of conjugate posteriors: density, moments, relative entropy and exact samplers."""
 
 from abc import ABC, abstractmethod
+from dataclasses import field
 
 import numpy as np
 from scipy import special
@@ -108,8 +109,8 @@ class Beta(PosteriorDistribution):
     0.25
     """
 
-    a: float
-    b: float
+    a: float = field(kw_only=False)
+    b: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, a=positive(a=self.a), b=positive(b=self.b))
@@ -166,7 +167,7 @@ class Dirichlet(PosteriorDistribution):
     array([0.25, 0.25, 0.5 ])
     """
 
-    alpha: tuple[float, ...]
+    alpha: tuple[float, ...] = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, alpha=tuple(positive(**{f"alpha[{i}]": a}) for i, a in enumerate(listed(alpha=self.alpha))))
@@ -228,8 +229,8 @@ class Gamma(PosteriorDistribution):
     1.5
     """
 
-    shape: float
-    rate: float
+    shape: float = field(kw_only=False)
+    rate: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, shape=positive(shape=self.shape), rate=positive(rate=self.rate))
@@ -289,8 +290,8 @@ class Normal(PosteriorDistribution):
     3.92
     """
 
-    location: float
-    scale: float
+    location: float = field(kw_only=False)
+    scale: float = field(kw_only=False)
 
     def __post_init__(self) -> None:
         set_fields(self, location=finite(location=self.location), scale=positive(scale=self.scale))

@@ -15,6 +15,7 @@ from privsample._checks import (
     open_unit_interval,
     positive,
     positive_integer,
+    prior_factor,
 )
 from privsample._data import chunks
 from privsample._value import cached, frozen_value, set_fields
@@ -31,7 +32,7 @@ from privsample.distributions.parametric.conjugate import Beta, PosteriorDistrib
 from privsample.errors import SchemaError
 from privsample.mechanisms.arguments import Argument, CommandLine
 from privsample.mechanisms.base import Draws, Mechanism, class_in_words
-from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.calibration import FreeParameter, inverse
 from privsample.mechanisms.draws import many_draws
 from privsample.mechanisms.examples import TOO_MUCH_WEIGHT, Example
 from privsample.mechanisms.neighbours import Draw, Neighbours, others_beside
@@ -40,7 +41,7 @@ from privsample.mechanisms.posterior.neighbours import LogDensity, column_pair, 
 
 _ADVICE = "a larger prior (its smallest parameter) raises the order limit"
 _DATA_WEIGHT = FreeParameter(name="data_weight", advice=_ADVICE)
-_PRIOR_DIVISOR = FreeParameter(name="prior_divisor", advice=_ADVICE)
+_PRIOR_WEIGHT = FreeParameter(name="prior_weight", value=inverse, advice=_ADVICE)
 
 
 class Sampled(Protocol):
@@ -158,7 +159,7 @@ class ConjugateMechanism(Mechanism):
 
 
 class PosteriorMechanism(ConjugateMechanism):
-    """Base class: independent exact draws from the posterior of n records with data weight r and prior divisor m.
+    """Base class: independent exact draws from the posterior of n records with data weight r and prior weight w.
 
     One implementation serves Algorithms 1 to 3 of Geumlek, Song and Chaudhuri 2017.
     """
@@ -168,14 +169,14 @@ class PosteriorMechanism(ConjugateMechanism):
     @property
     @abstractmethod
     def _weights(self) -> tuple[float, float]:
-        """The pair (data weight r, prior divisor m)."""
+        """The pair (data weight r, prior weight w)."""
 
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws together, under ReplaceOne(n)."""
-        r, m = self._weights
+        r, w = self._weights
         return PosteriorAccountant(
-            model=self.model, n=self.n, data_weight=r, prior_divisor=m, draws=self.draws, unit=self.unit
+            model=self.model, n=self.n, data_weight=r, prior_weight=w, draws=self.draws, unit=self.unit
         )
 
     @property
@@ -188,10 +189,8 @@ class PosteriorMechanism(ConjugateMechanism):
         match self._weights:
             case (weight, 1.0):
                 return f"a belief about {self._label} in which every record counts {100 * weight:.3g} % of a full one"
-            case (1.0, divisor):
-                return (
-                    f"a belief about {self._label} in which the prior counts {1 / divisor:.3g} times as much as usual"
-                )
+            case (1.0, weight):
+                return f"a belief about {self._label} in which the prior counts {weight:.3g} times as much as usual"
         return f"a weakened belief about {self._label}"
 
     def for_size(self, size: int) -> "PosteriorMechanism":
@@ -199,8 +198,8 @@ class PosteriorMechanism(ConjugateMechanism):
         return replace(self, n=size)  # type: ignore[type-var]
 
     def _draw_distribution(self, statistic: FloatArray) -> PosteriorDistribution:
-        r, m = self._weights
-        return self.model.posterior(statistic, self.n, data_weight=r, prior_divisor=m)
+        r, w = self._weights
+        return self.model.posterior(statistic, self.n, data_weight=r, prior_weight=w)
 
     def _log_density(self, statistic: FloatArray) -> LogDensity:
         distribution = self._draw_distribution(statistic)
@@ -365,7 +364,7 @@ class DiffusedPosterior(PosteriorMechanism):
 
 @frozen_value
 class ConcentratedPosterior(PosteriorMechanism):
-    """Draws from a posterior with a strengthened prior: the prior's parameter is divided by `prior_divisor`.
+    """Draws from a posterior with a strengthened prior: the prior's parameter is multiplied by `prior_weight`.
 
     `release` takes one column of records (array protocol or Arrow stream), and draws the model's `parameter`, shape
     (draws,) or (draws, K). The guarantee holds under ReplaceOne(n). The draws move towards the prior's mean.
@@ -377,8 +376,8 @@ class ConcentratedPosterior(PosteriorMechanism):
         records.
     n : int
         Public number of records, >= 1. Data with another number of records are refused with SchemaError.
-    prior_divisor : float
-        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    prior_weight : float
+        The number w by which the prior's parameter is multiplied, finite and >= 1 (1/m in the thesis).
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
@@ -397,7 +396,7 @@ class ConcentratedPosterior(PosteriorMechanism):
     Examples
     --------
     >>> import privsample as ps
-    >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_divisor=0.1)
+    >>> mechanism = ps.ConcentratedPosterior(model=ps.BetaBernoulli(alpha=1, beta=1), n=50, prior_weight=10)
     >>> mechanism.release([1] * 20 + [0] * 30)["theta"].shape
     (1,)
     >>> round(float(mechanism.accountant.rdp(2.0)), 3)
@@ -406,30 +405,30 @@ class ConcentratedPosterior(PosteriorMechanism):
 
     model: Model
     n: int
-    prior_divisor: float
+    prior_weight: float
     draws: int = 1
     unit: str = "record"
-    free_parameters = (_PRIOR_DIVISOR,)
+    free_parameters = (_PRIOR_WEIGHT,)
     command = CommandLine(name="concentrated", data=("column",))
 
     def __post_init__(self) -> None:
-        set_fields(self, prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor))
+        set_fields(self, prior_weight=prior_factor(prior_weight=self.prior_weight))
         _common(self)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         """Mutants in which the prior counts less than stated."""
-        bernoulli = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_divisor=0.5)
-        exponential = cls(model=GammaExponential.example(), n=20, prior_divisor=0.5)
+        bernoulli = cls(model=BetaBernoulli(alpha=0.5, beta=0.5), n=20, prior_weight=2)
+        exponential = cls(model=GammaExponential.example(), n=20, prior_weight=2)
         bug = "the prior counts less than it is said to"
         return (
-            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_divisor=1.0, bug=bug),
-            Example.with_wrong_fields("exponential-posterior", exponential, prior_divisor=1.0, bug=TOO_MUCH_WEIGHT),
+            Example.with_wrong_fields("concentrated-posterior", bernoulli, prior_weight=1.0, bug=bug),
+            Example.with_wrong_fields("exponential-posterior", exponential, prior_weight=1.0, bug=TOO_MUCH_WEIGHT),
         )
 
     @property
     def _weights(self) -> tuple[float, float]:
-        return 1.0, self.prior_divisor
+        return 1.0, self.prior_weight
 
 
 @frozen_value
@@ -452,8 +451,8 @@ class BetaQuery(PosteriorMechanism):
         Public number of records, >= 1. Data with another number of records are refused with SchemaError.
     data_weight : float, default 1.0
         Weight r of each record's log likelihood, in (0, 1].
-    prior_divisor : float, default 1.0
-        The m in (0, 1] by which the prior's parameter is divided; the prior counts 1/m times.
+    prior_weight : float, default 1.0
+        The number w by which the prior's parameter is multiplied, finite and >= 1 (1/m in the thesis).
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
@@ -484,10 +483,10 @@ class BetaQuery(PosteriorMechanism):
     bounds: tuple[float, float]
     n: int
     data_weight: float = 1.0
-    prior_divisor: float = 1.0
+    prior_weight: float = 1.0
     draws: int = 1
     unit: str = "record"
-    free_parameters = (_DATA_WEIGHT, _PRIOR_DIVISOR)
+    free_parameters = (_DATA_WEIGHT, _PRIOR_WEIGHT)
     command = CommandLine(
         data=("column",),
         arguments={
@@ -510,7 +509,7 @@ class BetaQuery(PosteriorMechanism):
         set_fields(
             self,
             data_weight=open_unit_interval(data_weight=self.data_weight),
-            prior_divisor=open_unit_interval(prior_divisor=self.prior_divisor),
+            prior_weight=prior_factor(prior_weight=self.prior_weight),
         )
         _common(self)
 
@@ -527,7 +526,7 @@ class BetaQuery(PosteriorMechanism):
 
     @property
     def _weights(self) -> tuple[float, float]:
-        return self.data_weight, self.prior_divisor
+        return self.data_weight, self.prior_weight
 
     @property
     def title(self) -> str:

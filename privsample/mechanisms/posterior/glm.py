@@ -1,5 +1,6 @@
 """Draws from the posterior of a logistic regression with down-weighted data or a narrowed prior."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +18,7 @@ from privsample.distributions.rows import count_clipped_rows, labelled, within_n
 from privsample.interop import pymc
 from privsample.mechanisms.arguments import CommandLine
 from privsample.mechanisms.base import DrawsWithNotes, Mechanism
-from privsample.mechanisms.calibration import FreeParameter
+from privsample.mechanisms.calibration import Fields, FreeParameter, amount_itself, inverse
 from privsample.mechanisms.examples import Example
 from privsample.mechanisms.neighbours import Draw, Neighbours
 from privsample.mechanisms.notes import CuratorNotes
@@ -29,10 +30,14 @@ _WORK = 1e9  # record visits, about 20 ns each
 _ADVICE = "ask for delta > 0, or for a Rényi or zCDP guarantee"
 
 
-def _free(name: str) -> FreeParameter:
+def _free(name: str, value: Callable[[float, Fields], Any] = amount_itself) -> FreeParameter:
     """A search that reads the account of exact draws: the sampler affects only the assumptions, and takes time."""
     return FreeParameter(
-        name=name, trial={"sampler": "auto"}, account=lambda made: made._account_of_exact_draws, advice=_ADVICE
+        name=name,
+        value=value,
+        trial={"sampler": "auto"},
+        account=lambda made: made._account_of_exact_draws,
+        advice=_ADVICE,
     )
 
 
@@ -61,8 +66,9 @@ class LogisticPosterior(Mechanism):
         Prior standard deviation of the intercept, finite and > 0. None leaves the intercept out.
     data_weight : float, default 1.0
         Weight of each record's log likelihood, in (0, 1] (power posterior).
-    prior_divisor : float, default 1.0
-        The m in (0, 1] by which the prior's variances are multiplied.
+    prior_weight : float, default 1.0
+        The number by which the prior's variances are divided, finite and >= 1; the log prior density is multiplied by
+        it.
     draws : int, default 1
         Number of independent draws in one release, >= 1. The account covers all of them together.
     unit : str, default "record"
@@ -79,7 +85,7 @@ class LogisticPosterior(Mechanism):
 
     Notes
     -----
-    Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior divisor); docs/notes/glm.md.
+    Gopi, Lee and Liu 2022; Geumlek, Song and Chaudhuri 2017 (data weight and prior weight); docs/notes/glm.md.
     Kind: upper bound.
 
     Examples
@@ -98,11 +104,11 @@ class LogisticPosterior(Mechanism):
     prior_std: float
     intercept_std: float | None = None
     data_weight: float = 1.0
-    prior_divisor: float = 1.0
+    prior_weight: float = 1.0
     draws: int = 1
     unit: str = "record"
     sampler: Sampler = "auto"
-    free_parameters = (_free("data_weight"), _free("prior_divisor"))
+    free_parameters = (_free("data_weight"), _free("prior_weight", inverse))
     _checks_entropy: ClassVar[bool] = True
     command = CommandLine(
         name="logistic",
@@ -118,13 +124,14 @@ class LogisticPosterior(Mechanism):
         if not one_of(self.sampler, ("auto", "rejection", "nuts")):
             raise ValueError(f"sampler must be 'auto', 'rejection' or 'nuts', got {self.sampler!r}")
         account = self._account_of_exact_draws
-        for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_divisor", "draws"):
+        for name in ("n", "features", "norm", "prior_std", "intercept_std", "data_weight", "prior_weight", "draws"):
             set_fields(self, **{name: getattr(account, name)})
         check_memory(self.draws * (self.features + 1), lower="draws or features")
         if self.sampler == "rejection" and not self.exact:
             raise ValueError(
                 f"sampler must be 'nuts' (or 'auto') here: exact rejection may take e^{self._log_work:.1f} visits to a "
-                f"record, more than {_WORK:g}; or lower norm, prior_std, data_weight, prior_divisor, draws"
+                f"record, more than {_WORK:g}; or lower norm, prior_std, data_weight or draws, or raise "
+                "prior_weight"
             )
 
     @cached
@@ -210,7 +217,7 @@ class LogisticPosterior(Mechanism):
             prior_std=self.prior_std,
             intercept_std=self.intercept_std,
             data_weight=self.data_weight,
-            prior_divisor=self.prior_divisor,
+            prior_weight=self.prior_weight,
             draws=self.draws,
             unit=self.unit,
         )
@@ -221,7 +228,7 @@ class LogisticPosterior(Mechanism):
         listed = [self.prior_std] * self.features
         if self.intercept_std is not None:
             listed.append(self.intercept_std)
-        return np.array(listed) * np.sqrt(self.prior_divisor)
+        return np.array(listed) / np.sqrt(self.prior_weight)
 
     @cached
     def _envelope(self) -> RejectionEnvelope:

@@ -57,8 +57,8 @@ def logistic_neighbours(mechanism: "LogisticPosterior", group: int) -> tuple[Nei
     if one.intercept_std is not None and rest == 0:
         return (_opposite(one, rest, group),)
     found = _candidates(one, rest)
-    wide = one.prior_std * one.prior_divisor**0.5
-    second = wide if one.intercept_std is None else one.intercept_std * one.prior_divisor**0.5
+    wide = one.prior_std * one.prior_weight**-0.5
+    second = wide if one.intercept_std is None else one.intercept_std * one.prior_weight**-0.5
     table = np.array([rows.curve((wide, second), one.data_weight, group) for rows in found])
     worst = [_mirrored(one, found[at], group) for at in two_worst(table)]
     return tuple(worst) if one.intercept_std is None else (worst[0], _opposite(one, rest, group))

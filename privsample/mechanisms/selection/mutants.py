@@ -32,7 +32,7 @@ class SelectionWithCount(Wrapper):
     @property
     def accountant(self) -> SelectionAccountant:
         """The account of a selection that keeps K secret."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
+        return SelectionAccountant(base=self.base.accountant, repetitions=self.repetitions)
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
         runs = self.repetitions.sample(rng)

@@ -122,7 +122,7 @@ class RepeatedSelection(Wrapper):
     @cached
     def accountant(self) -> SelectionAccountant:
         """The account of the selection, an upper bound derived from the base's account."""
-        return SelectionAccountant(base=self.base.accountant, runs=self.repetitions)
+        return SelectionAccountant(base=self.base.accountant, repetitions=self.repetitions)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -212,7 +212,9 @@ class ConditionalSelection(Wrapper):
     @cached
     def accountant(self) -> ConditionalAccountant:
         """The account of one round, given that the round stops: an upper bound derived from the base's account."""
-        return ConditionalAccountant(base=self.base.accountant, floor=self.stop_probability, stops=True)
+        return ConditionalAccountant(
+            base=self.base.accountant, event_probability=self.stop_probability, geometric_stopping=True
+        )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -145,7 +145,7 @@ def _filled(row: Comparison, entropies: dict[str, float], errors: dict[str, floa
 _CANDIDATES: dict[str, tuple[Any, str, dict[str, str]]] = {
     "direct": (DirectPosterior, "", {}),
     "diffused": (DiffusedPosterior, "data_weight", {}),
-    "concentrated": (ConcentratedPosterior, "prior_divisor", {}),
+    "concentrated": (ConcentratedPosterior, "prior_weight", {}),
     "noisy": (NoisyStatistics, "scale", {}),
     "noisy, Gaussian": (NoisyStatistics, "scale", {"noise": "gaussian"}),
 }
@@ -164,7 +164,7 @@ def _calibrated(name: str, model: Model, n: int, target: Target, draws: int) -> 
 
 
 def _posterior_law(made: PosteriorMechanism) -> Released:
-    weights = {f: getattr(made, f) for f in ("data_weight", "prior_divisor") if hasattr(made, f)}
+    weights = {f: getattr(made, f) for f in ("data_weight", "prior_weight") if hasattr(made, f)}
 
     def distribution(statistic: FloatArray, rng: np.random.Generator) -> PosteriorDistribution:  # noqa: ARG001
         return made.model.posterior(statistic, made.n, **weights)

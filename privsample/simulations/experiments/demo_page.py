@@ -120,9 +120,9 @@ def _posteriors(release: Release, statistic: Any) -> tuple[Any, Any]:
     """Return the posterior given the public data, and the distribution from which the mechanism draws."""
     mechanism = release.mechanism
     assert isinstance(mechanism, PosteriorMechanism)
-    model, (weight, divisor) = mechanism.model, mechanism._weights
+    model, (data_weight, prior_weight) = mechanism.model, mechanism._weights
     counts = np.asarray(statistic, dtype=np.float64)
-    private = model.posterior(counts, mechanism.n, data_weight=weight, prior_divisor=divisor)
+    private = model.posterior(counts, mechanism.n, data_weight=data_weight, prior_weight=prior_weight)
     return model.posterior(counts, mechanism.n), private
 
 
@@ -184,8 +184,8 @@ def curves() -> Section:
     )
     second = Picture(
         image=figures.renyi_curves("concentrated"),
-        alt="Rényi divergence against order for six prior divisors, each rising along a dashed vertical line.",
-        caption="Concentrated posterior: the parameters of the prior are divided by m. " + caption.format(figure="5.2"),
+        alt="Rényi divergence against order for six prior weights, each rising along a dashed vertical line.",
+        caption="Concentrated posterior with prior weight 1/m. " + caption.format(figure="5.2"),
     )
     lead = (
         "The Rényi curve of a mechanism is the largest Rényi divergence, at each order, between its output "

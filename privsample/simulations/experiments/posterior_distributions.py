@@ -99,12 +99,12 @@ class Mixture:
 Made = Callable[[Setting, float], Mixture]
 
 
-def _weighted(setting: Setting, r: float, m: float, amount: float) -> Mixture:
+def _weighted(setting: Setting, r: float, w: float, amount: float) -> Mixture:
     counts = np.arange(setting.n + 1.0)
     return Mixture(
         amount=amount,
-        a=setting.alpha / m + r * counts,
-        b=setting.beta / m + r * (setting.n - counts),
+        a=w * setting.alpha + r * counts,
+        b=w * setting.beta + r * (setting.n - counts),
         weights=np.eye(setting.n + 1),
     )
 
@@ -122,10 +122,10 @@ def diffused(setting: Setting, epsilon: float) -> Mixture:
 
 
 def concentrated(setting: Setting, epsilon: float) -> Mixture:
-    """Thesis Algorithm 3, its prior divisor m as large as the cost allows."""
+    """Thesis Algorithm 3, its prior weight 1/m as small as the cost allows."""
     target = RDP(order=setting.order, epsilon=epsilon)
-    m = ConcentratedPosterior.calibrate(model=setting.model, n=setting.n, target=target).prior_divisor
-    return _weighted(setting, 1.0, m, m)
+    w = ConcentratedPosterior.calibrate(model=setting.model, n=setting.n, target=target).prior_weight
+    return _weighted(setting, 1.0, w, w)
 
 
 def gaussian(setting: Setting, epsilon: float) -> Mixture:

@@ -62,7 +62,7 @@ def least_entropies(setting: Setting) -> dict[str, float]:
     assert isinstance(posterior, Beta)
     laws_there = {
         "diffused": setting.model.posterior(np.asarray(float(ONES)), setting.n, data_weight=share),
-        "concentrated": setting.model.posterior(np.asarray(float(ONES)), setting.n, prior_divisor=share),
+        "concentrated": setting.model.posterior(np.asarray(float(ONES)), setting.n, prior_weight=1 / share),
     }
     return {name: float(posterior.relative_entropy(distribution)) for name, distribution in laws_there.items()}
 

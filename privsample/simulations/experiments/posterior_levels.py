@@ -1,8 +1,8 @@
 """Thesis Figures 5.1 and 5.2: Rényi curves of diffused and concentrated posteriors.
 
-Source: Geumlek 2020, section 5.4.1: Beta(6, 12) prior (natural parameter (6, 18)), n = 100, six data weights or prior
-divisors. The thesis takes the largest divergence by its Corollary 16; as printed, that corollary has n where a diffused
-posterior has r n, and counts pairs in which a record is taken from a posterior that holds none.
+Source: Geumlek 2020, section 5.4.1: Beta(6, 12) prior (natural parameter (6, 18)), n = 100, six data weights r or prior
+weights 1/m. The thesis takes the largest divergence by its Corollary 16. As printed, that corollary has n where a
+diffused posterior has r n, and it includes pairs in which a record is removed from a posterior that holds none.
 """
 
 from typing import Any, Literal
@@ -50,13 +50,13 @@ def _levels(kind: Kind, points: int = 70) -> Result:
 
 
 def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
-    """One data weight or prior divisor: both divergences at rising orders, where their ratio is extreme among them."""
+    """Both divergences at increasing orders, those of extreme ratio included, for one data or prior weight."""
     model = BetaBernoulli(alpha=ALPHA, beta=BETA)
     made: PosteriorMechanism
     if kind == "diffused":
         made, label = DiffusedPosterior(model=model, n=N, data_weight=share), f"r = {share:g}"
     else:
-        made, label = ConcentratedPosterior(model=model, n=N, prior_divisor=share), f"m = {share:g}"
+        made, label = ConcentratedPosterior(model=model, n=N, prior_weight=1 / share), f"1/m = {1 / share:.3g}"
     account = made.accountant
     width = account.order_limit - 1
 
@@ -78,7 +78,7 @@ def _curve(kind: Kind, share: float, points: int) -> dict[str, Any]:
 
 
 def _describe(kind: Kind, columns: Columns) -> Statement:
-    words, symbol = ("data weight", "r") if kind == "diffused" else ("prior divisor", "m")
+    words, symbol = ("data weight", "r") if kind == "diffused" else ("prior weight", "1/m")
     parts = [Table(columns=columns).select(share=share) for share in SHARES]
     least, most = parts[0], parts[-1]
     start, end = (value_at(part["order"], part["ours"], 2.0) for part in (most, least))
@@ -86,19 +86,21 @@ def _describe(kind: Kind, columns: Columns) -> Statement:
     ratios = [part["corollary_16"] / part["ours"] for part in parts]
     low, high = min(float(each.min()) for each in ratios), max(float(each.max()) for each in ratios)
     lowest = SHARES[int(np.argmin([each.min() for each in ratios]))]
+    farthest = SHARES[0]
+    if kind == "concentrated":
+        lowest, farthest = 1 / lowest, 1 / farthest
     short = compared("1 - least ratio", 1 - low)
     verdict = (
-        f"as little as {low:.2f} times the largest divergence ({symbol} = {lowest:g}), so that it is no upper bound, "
+        f"as little as {low:.2f} times the largest divergence ({symbol} = {lowest:.3g}), so that it is no upper bound, "
         "and "
         if short.compared
         else "never less than the largest divergence and "
     )
     return Statement(
-        f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. As the {words} {symbol} decreases from {SHARES[-1]:g} to "
-        f"{SHARES[0]:g}, the largest Rényi divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the "
-        f"order limit, from which on the divergence is infinite, rises from {near:g} to {far:g}. The vertical "
-        f"asymptote is the main observation of the thesis. Its Corollary 16, as printed, gives {verdict}up to "
-        f"{high:.2f} times near order 1.",
+        f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. From {words} {symbol} = 1 to {farthest:g} the largest Rényi "
+        f"divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the order limit, from which on the "
+        f"divergence is infinite, rises from {near:g} to {far:g}. The vertical asymptote is the main observation of "
+        f"the thesis. Its Corollary 16, as printed, gives {verdict}up to {high:.2f} times near order 1.",
         (
             Finding("at order 2, most", start),
             Finding("at order 2, least", end),
@@ -133,7 +135,7 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
         axes.set(xscale="log", xlim=(1.0, 75), xlabel="order α")
         axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
         axes.minorticks_off()
-    name = "data weight r" if kind == "diffused" else "prior divisor m"
+    name = "data weight r" if kind == "diffused" else "prior weight 1/m"
     figure.legend(loc="outside upper center", ncols=len(parts), title=name, columnspacing=1.2, handlelength=1.4)
 
 

@@ -100,7 +100,7 @@ def naive(runs: float, orders: FloatArray) -> FloatArray:
 
 def ours(distribution: RepetitionDistribution) -> Accountant:
     """The account of the best run."""
-    return SelectionAccountant(base=BASE, runs=distribution)
+    return SelectionAccountant(base=BASE, repetitions=distribution)
 
 
 def figure_2(orders: FloatArray) -> list[Curve]:
@@ -233,7 +233,7 @@ def figure_8(orders: FloatArray) -> list[Curve]:
     made = [_three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]
-    account = ConditionalAccountant(base=BASE, floor=ACCEPTED)
+    account = ConditionalAccountant(base=BASE, event_probability=ACCEPTED)
     return [
         Curve(label=ANY_PAIR, whose="printed", x=orders, y=corollary_16(orders, floor)),
         Curve(label=THREE_POINTS, whose="floor", x=orders, y=np.array(exact)),

@@ -78,7 +78,7 @@ def figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io
 
 
 def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
-    """Figures 5.1 and 5.2 of the thesis: Beta(6, 12) prior, n = 100, six data weights or prior divisors."""
+    """Figures 5.1 and 5.2 of the thesis: Beta(6, 12) prior, n = 100, six data weights r or prior weights 1/m."""
     with figure(height=3.5) as ((axes,), file):
         plot_renyi(axes, renyi_data(kind))
     return file.getvalue()
@@ -107,7 +107,7 @@ def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, Flo
         if kind == "diffused":
             made, label = DiffusedPosterior(model=model, n=100, data_weight=share), f"r = {share:g}"
         else:
-            made, label = ConcentratedPosterior(model=model, n=100, prior_divisor=share), f"m = {share:g}"
+            made, label = ConcentratedPosterior(model=model, n=100, prior_weight=1 / share), f"1/m = {1 / share:.3g}"
         limit = made.accountant.order_limit
         orders = 1 + (limit - 1) * np.append(np.geomspace(1e-3, 0.85, 70), -np.expm1(-np.linspace(2, 14, 50)))
         curves.append((label, orders, made.accountant.rdp(orders), limit))

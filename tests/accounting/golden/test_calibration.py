@@ -49,6 +49,9 @@ def check_largest(found, excess):
 
 def check_smallest(found, excess):
     """A parameter that costs less the larger it is."""
+    if found == 1.0:
+        assert excess(mp.mpf(1)) <= 0
+        return
     truth = root(excess, found)
     assert truth * (1 - ROUNDING) <= mp.mpf(found) <= truth * (1 + RELATIVE)
 
@@ -97,7 +100,7 @@ MODELS = [
 def test_renyi_targets(model, curve, n, order, epsilon):
     target = RDP(order=order, epsilon=epsilon)
     with reference.at(110):
-        for mechanism, name in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_divisor")):
+        for mechanism, name in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_weight")):
             found = mechanism.calibrate(model=model, n=n, target=target)
             parameter = getattr(found, name)
             assert target.met_by(found.accountant)
@@ -106,7 +109,10 @@ def test_renyi_targets(model, curve, n, order, epsilon):
                 r, m = (x, mp.mpf(1)) if by_weight else (mp.mpf(1), x)
                 return mp.log(curve(mp.mpf(order), n, r, m)) - mp.log(mp.mpf(epsilon))
 
-            check_largest(parameter, excess)
+            if name == "data_weight":
+                check_largest(parameter, excess)
+            else:
+                check_smallest(parameter, lambda w, excess=excess: excess(1 / w))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 1e-9), (3.0, 0.01)])
@@ -125,11 +131,15 @@ def test_dp_targets_of_beta_bernoulli(epsilon, delta):
 
     with reference.at(30):
         model = BetaBernoulli(alpha=6, beta=12)
-        for mechanism, name in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_divisor")):
+        for mechanism, name in ((DiffusedPosterior, "data_weight"), (ConcentratedPosterior, "prior_weight")):
             found = getattr(mechanism.calibrate(model=model, n=n, target=target), name)
-            values = [curve() for curve in curves(mp.mpf(found), name == "data_weight")]
+            by_weight = name == "data_weight"
+            values = [curve() for curve in curves(mp.mpf(found) if by_weight else 1 / mp.mpf(found), by_weight)]
             worst = values.index(max(values))
-            check_largest(found, lambda x, k=worst, w=name == "data_weight": curves(x, w)[k]())
+            if by_weight:
+                check_largest(found, lambda x, k=worst: curves(x, True)[k]())
+            else:
+                check_smallest(found, lambda x, k=worst: curves(1 / x, False)[k]())
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.25, 1e-12), (3.0, 0.01)])

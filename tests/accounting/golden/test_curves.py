@@ -72,11 +72,11 @@ def test_the_stored_numbers_are_the_definition():
 
 
 @pytest.mark.parametrize(
-    ("model", "n", "data_weight", "prior_divisor"),
+    ("model", "n", "data_weight", "prior_weight"),
     [
         (GammaPoisson(shape=2.65, rate=1.34, upper=603), 97, 1.0, 1.0),
         (GammaPoisson(shape=11.0, rate=1.0, upper=1), 1000, 1e-3, 1.0),
-        (BetaBernoulli(alpha=6, beta=12), 10**12, 1.0, 1e-3),
+        (BetaBernoulli(alpha=6, beta=12), 10**12, 1.0, 1e3),
         (BetaBernoulli(alpha=930, beta=2e-4, fractional=True), 56564022, 1.0, 1.0),
         (BetaBernoulli(alpha=1e-6, beta=1e9), 10**6, 1e-9, 1.0),
         (DirichletCategorical(alpha=(2e-6, 2e-6)), 11079805, 1.0, 1.0),
@@ -86,8 +86,8 @@ def test_the_stored_numbers_are_the_definition():
         (NormalKnownVariance(mean=0, variance=1e9, noise_variance=1e-6, bounds=(0, 1)), 10**12, 1e-9, 1.0),
     ],
 )
-def test_epsilon_is_found_at_any_delta(model, n, data_weight, prior_divisor):
-    account = PosteriorAccountant(model=model, n=n, data_weight=data_weight, prior_divisor=prior_divisor)
+def test_epsilon_is_found_at_any_delta(model, n, data_weight, prior_weight):
+    account = PosteriorAccountant(model=model, n=n, data_weight=data_weight, prior_weight=prior_weight)
     previous = 0.0
     for delta in (0.3, 1e-6, 1e-20, 1e-300):
         epsilon = float(account.epsilon(delta))
