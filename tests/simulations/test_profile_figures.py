@@ -78,7 +78,9 @@ def test_where_the_baseline_stops_being_better_is_a_root():
     (crossing,) = sorted({x for x in columns["epsilon"] if x not in FEW})
     changes = [categorical(made, "t", np.array([crossing])).values.max() for made in (LocalResponse, SmoothCategorical)]
     assert changes[0] == pytest.approx(changes[1], abs=1e-7)
-    assert f"up to ε = {crossing:.2g} our worst symbol" in profiles._of_categorical(columns).sentence
+    assert (
+        f"up to ε = {crossing:.2g} the worst symbol of Smooth Categorical" in profiles._of_categorical(columns).sentence
+    )
 
 
 def test_tables_hold_every_point():

@@ -1,4 +1,4 @@
-"""What k draws of one diffused posterior cost: by their composed loss, and by the Rényi curve."""
+"""Privacy cost of k draws of one diffused posterior: from the composed privacy loss, and from the Rényi curve."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,7 +17,7 @@ DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()
 
 
 def costs(draws: int) -> tuple[float, float]:
-    """Epsilon at DELTA of so many draws, by composed loss and by Rényi curve.
+    """Return epsilon at DELTA of this number of draws, from the composed privacy loss and from the Rényi curve.
 
     Beta(6, 12) prior, n = 569, data weight 0.1.
     """
@@ -27,7 +27,7 @@ def costs(draws: int) -> tuple[float, float]:
 
 
 def run(points: Sequence[int] | None = None) -> Result:
-    """At these numbers of draws, and where between them the saving is least and largest."""
+    """Compute both at these numbers of draws, and at those between them with the smallest and largest saving."""
     known = cache(costs)
 
     def saving(draws: int) -> float:

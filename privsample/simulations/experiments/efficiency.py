@@ -1,8 +1,8 @@
-"""How many times the least variance private estimators of the share of ones have, against the number of records.
+"""Mean squared error of private estimators of a share, relative to the least variance, against the number of records.
 
 Source: Geumlek 2020, Theorems 4 and 5 and Remark 1: 2 for a draw from the posterior of a noisy count and 1 for that
 posterior's mean, 1 + T for a draw at temperature T. Both mechanisms as in the thesis's Figure 4.1: epsilon = 1, the
-tempered posterior held in [0.2, 0.8], hence T = 2 log 4.
+tempered posterior truncated to [0.2, 0.8], hence T = 2 log 4.
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ def mean(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _noisy(n: int, repeats: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Posteriors of counts with Laplace noise, taken to [0, n]; one record moves the count by one."""
+    """Return posteriors of counts with Laplace noise, clipped to [0, n]; one record changes the count by one."""
     noisy = rng.binomial(n, SHARE, repeats) + LaplaceNoise(scale=1 / EPSILON).sample((repeats,), rng)
     held = np.clip(noisy, 0, n)
     return 1 + held, 1 + n - held
 
 
 def tempered(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
-    """One draw each from posteriors to the power 1 / T; what falls outside the bounds is drawn again."""
+    """Return one draw each from tempered posteriors, truncated by rejection."""
     ones = rng.binomial(n, SHARE, repeats)
     theta = np.full(repeats, np.nan)
     while (left := np.flatnonzero(np.isnan(theta))).size:
@@ -60,7 +60,7 @@ ESTIMATORS: dict[str, tuple[Estimator, float, str]] = {
 
 
 def ratio(estimates: FloatArray, n: int) -> tuple[float, float]:
-    """Mean squared error over SHARE (1 - SHARE) / n, and the standard error of that by the repeats."""
+    """Return the mean squared error divided by SHARE (1 - SHARE) / n, and its Monte Carlo standard error."""
     squares = (estimates - SHARE) ** 2 / (SHARE * (1 - SHARE) / n)
     return float(squares.mean()), float(squares.std(ddof=1) / len(squares) ** 0.5)
 

@@ -138,7 +138,7 @@ def _findings(table: Table) -> list[Finding]:
 
 
 def _plot(figure: Any, found: list[FloatArray]) -> None:
-    """Mean accuracy with the middle 80 % of the data sets, the distribution of the tuned alpha, right guesses."""
+    """Plot mean accuracy with the central 80 % of data sets, the distribution of the tuned alpha, correct guesses."""
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2))
     chosen = [tuned(curves) for curves in found]
     for name, curves, shares, colour, style in zip(NAMES, found, chosen, (BLUE, ORANGE), ("-", "--"), strict=True):
@@ -154,7 +154,7 @@ def _plot(figure: Any, found: list[FloatArray]) -> None:
     middle.set(ylabel="probability", title="Distribution of the tuned α, ties broken at random", ylim=(0, None))
     bottom.set(
         ylabel="correct guesses",
-        xlabel="hinge weight α; in the lowest panel, threshold of the guess",
+        xlabel="hinge weight α, or threshold of the guess",
         title="Share of correct guesses, ± 2 standard errors",
         ylim=(0.4, 1.0),
     )

@@ -52,7 +52,7 @@ def _run(order: float, points: FloatArray | None = None) -> Result:
 
 
 def least_entropies(setting: Setting) -> dict[str, float]:
-    """What the relative entropies of our two mechanisms tend to as epsilon grows, where the order limit binds.
+    """Return the limits of the relative entropies of our two mechanisms as epsilon grows, if the order limit binds.
 
     The order limit 1 + alpha / (m r) of a Beta posterior exceeds the order for every epsilon; r and m tend to where the
     two are equal.

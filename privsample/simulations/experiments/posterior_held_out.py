@@ -31,7 +31,7 @@ _AT = 0.1  # the cost at which the sentence compares
 
 @frozen_value
 class Column:
-    """One prior and one population: for each mechanism the means and deviations, each of the shape of the epsilons."""
+    """One prior and one population: means and standard deviations by mechanism, each of the shape of the epsilons."""
 
     setting: Setting
     rho: float
@@ -40,7 +40,7 @@ class Column:
 
 
 def columns(setting: Setting, rhos: Sequence[float], epsilons: FloatArray) -> tuple[Column, ...]:
-    """One column for each share of ones in the population; a mechanism's distribution is made once for all."""
+    """Return one column for each share of ones in the population."""
     made = {TRUE: distributions.true} | MADE
     scores = {
         name: np.array(
@@ -117,7 +117,7 @@ def _describe(setting: Setting, table: Columns) -> Statement:
 
 
 def _score(setting: Setting, rho: float, theta: float) -> float:
-    """What one fixed parameter scores on average."""
+    """Return the mean loss of a fixed parameter."""
     return float(-setting.n * (rho * np.log(theta) + (1 - rho) * np.log1p(-theta)))
 
 

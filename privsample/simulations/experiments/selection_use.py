@@ -98,7 +98,7 @@ def _of_6(columns: Columns) -> Statement:
         f"One run in a hundred is good. With {data.MEANS[-1]:g} runs on average the released run is good with "
         f"probability {in_words([f'{chance:.3f} for {label}' for label, chance in last.items()])}; the paper says that "
         f"smaller η do worse here and Poisson does best, and these "
-        f"values {'agree' if agrees else 'do not agree'}. At equal ε the order is another one: the probability is "
+        f"values {'agree' if agrees else 'do not agree'}. At equal ε the order differs: the probability is "
         f"highest, {_BY['printed']}, for {_leaders(table, 'printed', y)}; {_BY['ours']}, it is highest for "
         f"{_leaders(table, 'ours', y)}."
     )
