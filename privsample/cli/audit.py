@@ -142,7 +142,9 @@ def _tested_point(verdict: Any) -> tuple[str, str, str]:
 
 
 def _empirical_epsilon(verdict: Any) -> tuple[str, str, str]:
-    """Cells of the empirical epsilon, the claimed epsilon, and the delta to which both refer."""
+    """Cells of the empirical epsilon, the claimed epsilon, and their delta; dashes if both epsilons are 0."""
+    if verdict.empirical_epsilon == verdict.claimed_epsilon == 0.0:
+        return "-", "-", "-"
     return round_down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
 
 

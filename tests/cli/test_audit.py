@@ -65,6 +65,17 @@ def test_the_point_printed_tells_something_and_the_empirical_epsilon_stands_besi
     assert 0.7 < found["empirical_epsilon"] < found["claimed_epsilon"] == 1.0
 
 
+def test_a_point_where_both_are_0_is_not_printed(run):
+    from privsample.cli.audit import _empirical_epsilon, _tested_point
+
+    verdict = next(iter(batch.run_audits(["laplace"], seed=7, samples=2000)), None).verdict
+    nothing = replace(verdict, claim=0.0, lower=0.0, empirical_epsilon=0.0, claimed_epsilon=0.0)
+    assert _tested_point(nothing) == _empirical_epsilon(nothing) == ("-", "-", "-")
+    claimed = replace(nothing, claim=0.1, claimed_epsilon=1.0)
+    assert _tested_point(claimed)[1:] == ("0.1", "0")
+    assert _empirical_epsilon(claimed)[:2] == ("0", "1")
+
+
 def test_a_mutant_that_falls(run):
     ran = run("audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7")
     assert ran.code == 1
