@@ -26,9 +26,9 @@ def year(monkeypatch):
         monkeypatch.setattr(module, "flights", lambda: made)
     monkeypatch.setattr(gibbs, "SWEEPS", 100)
     monkeypatch.setattr(gibbs, "EPSILON", 50.0)
-    gibbs.noisy_chain.cache_clear()
+    gibbs._noisy_chain.cache_clear()
     yield bad[::30]
-    gibbs.noisy_chain.cache_clear()
+    gibbs._noisy_chain.cache_clear()
 
 
 def written(name, folder):

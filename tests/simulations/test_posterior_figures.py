@@ -61,8 +61,8 @@ def test_levels_against_every_pair(kind, share):
 @pytest.mark.parametrize(
     ("name", "words", "label"), [("geumlek-5.1", "data weight", "r"), ("geumlek-5.2", "prior weight", "1/m")]
 )
-def test_levels_are_written(tmp_path, name, words, label):
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_levels_are_written(tmp_path, name, words, label, run_once):
+    picture, numbers, sentence = run_once(name).made.write(tmp_path)
     table = rows(numbers)
     assert picture.read_bytes().startswith(b"\x89PNG")
     shown = ("0.1", "0.3", "0.5", "0.7", "0.9", "1") if label == "r" else ("10", "3.33", "2", "1.43", "1.11", "1")

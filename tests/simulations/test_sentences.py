@@ -2,7 +2,6 @@
 
 import csv
 import re
-from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -160,19 +159,16 @@ def test_exceptions_are_experiments_and_have_reasons():
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WITHOUT_SECOND])
-def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, monkeypatch):
+def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, monkeypatch, run_once, run_anew):
     chosen = experiment(name)
     if chosen.package and find_spec(chosen.package) is None:
         pytest.skip(f"the data are in {chosen.package}, which is not installed")
     for module, setting, smaller in SLOW.get(name, ()):
         monkeypatch.setattr(module, setting, smaller)
-    gibbs.noisy_chain.cache_clear()
-    results: list[Result] = []
-    made = replace(chosen, run=lambda: results.append(chosen.run()) or results[0]).make()
-    (first,) = results
+    # Runs with smaller settings are not shared with other tests.
+    first, made = run_anew(name) if name in SLOW else run_once(name)
     assert first.describe(read(made.numbers)).sentence == made.sentence == first.sentence
     assert faults(first, chosen.second()) == []
-    gibbs.noisy_chain.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample.simulations.experiments import experiment
 from privsample.simulations.experiments import subsampling as figures
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.subsampling_table import DELTA, rows
@@ -72,17 +71,16 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
         ("balle-1e", 3 * 202, "is 2.12 times as large by the bound of the paper"),
     ],
 )
-def test_files(tmp_path, name, lines, words):
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_files(tmp_path, name, lines, words, run_once):
+    picture, numbers, sentence = run_once(name).made.write(tmp_path)
     rows_written = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
     assert len(rows_written) == 1 + lines
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert words in sentence
 
 
-def test_white_below_ours_below_the_printed_black_box(tmp_path):
-    numbers = experiment("balle-1e").write(tmp_path)[1]
-    table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
+def test_white_below_ours_below_the_printed_black_box(run_once):
+    table = list(csv.DictReader(run_once("balle-1e").made.numbers.decode().splitlines()))
     white, ours, paper = (
         np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES
     )

@@ -33,11 +33,15 @@ def _entries() -> tuple[int, ...]:
     return tuple(flights().entries.tolist())
 
 
-@cache
 def noisy_chain(seed: int = SEED) -> tuple[Chain, PrivateGibbsHMM]:
-    """A chain from noisy histograms; its states rise by delays."""
+    """Return a chain from noisy histograms, with states in the order of their share of late flights."""
+    return _noisy_chain(seed, SWEEPS)
+
+
+@cache
+def _noisy_chain(seed: int, sweeps: int) -> tuple[Chain, PrivateGibbsHMM]:
     made = PrivateGibbsHMM.calibrate(
-        states=STATES, categories=CATEGORIES, entries=_entries(), target=DP(epsilon=EPSILON), sweeps=SWEEPS
+        states=STATES, categories=CATEGORIES, entries=_entries(), target=DP(epsilon=EPSILON), sweeps=sweeps
     )
     release = made.release(flights().codes, rng=np.random.default_rng(seed))
     return by_delay(Chain(**release.draws)), made
