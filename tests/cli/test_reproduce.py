@@ -21,7 +21,7 @@ def test_a_figure_its_sentence_and_its_paths(run, monkeypatch):
     monkeypatch.setattr(composed_draws, "DRAWS", [1])
     ran = run("reproduce", "composed-draws", "composed-draws", "--out", "new/folder")
     assert (ran.code, ran.err) == (0, "")
-    assert "gives a smaller ε" in " ".join(ran.out.split())
+    assert "is smaller than the ε from the Rényi curve" in " ".join(ran.out.split())
     files = ["new/folder/composed-draws.png", "new/folder/composed-draws.csv"]
     assert ran.out.splitlines()[-2:] == [str(Path(file)) for file in files]
     assert ran.out.count("composed-draws.png") == 1
