@@ -9,7 +9,7 @@ from privsample.cli.errors import CliError, DataProblem, UsageProblem
 from privsample.cli.options import Parser, join_negative_values
 from privsample.errors import SchemaError
 
-_COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce")
+_COMMANDS = ("release", "account", "compare", "validate", "mechanisms", "ledger", "audit", "reproduce", "completion")
 _DESCRIPTION = """\
 Differentially private draws from Bayesian posteriors, noisy statistics and other private releases, each
 with an exact account of its privacy cost. Use `compare` to choose a mechanism, `account` to compute its

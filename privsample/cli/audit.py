@@ -14,7 +14,15 @@ from privsample.cli.build import usage_errors
 from privsample.cli.choice import add_mechanism
 from privsample.cli.errors import CliError, UsageProblem, require, require_known
 from privsample.cli.options import add_json, add_target, number, seed, whole_number
-from privsample.cli.output import Console, check_tables, ignore_broken_pipe, print_json, progress, round_down
+from privsample.cli.output import (
+    Console,
+    check_tables,
+    ignore_broken_pipe,
+    item_progress,
+    print_json,
+    print_note,
+    round_down,
+)
 from privsample.cli.parallel import add_jobs, parallel
 from privsample.cli.reproduce import empty_folder
 from privsample.mechanisms.base import Mechanism
@@ -82,12 +90,7 @@ def add(parser: Any) -> None:
 
 def run(args: Namespace) -> int:
     """List the examples, or run audits, print the verdicts and write the files. Raises: Refuted, UsageProblem."""
-    if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
-        raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
-    if args.mutant and args.mechanism is not None:
-        raise UsageProblem(
-            "--mutant audits broken copies of the examples, and --mechanism is no example: leave --mutant out"
-        )
+    _check_options(args)
     check_tables(args)
     from privsample.simulations.audit.batch import AuditResult, run_audits
 
@@ -102,10 +105,12 @@ def run(args: Namespace) -> int:
     own = None if args.mechanism is None else build.mechanism(args, build.fields(args), limit_needed=False)
     done: list[AuditResult] = []
     try:
-        with usage_errors(), parallel(args), progress(f"{len(names)} audits", len(names), None) as advance:
+        with usage_errors(), parallel(args), item_progress("audit", names) as bar:
             for one in run_audits(names, **options) if own is None else _audit_described_mechanism(own, args):
                 done.append(one)
-                advance(1)
+                bar.complete()
+                if args.all and not args.json and not bar.is_shown:
+                    print_note(f"{one.name}: {one.verdict.outcome} ({one.seconds:.1f} s, {len(done)} of {len(names)})")
     finally:  # completed audits are written and printed even if a later one failed or was interrupted
         if done:
             files = () if folder is None else _write_files(done, folder)
@@ -119,6 +124,16 @@ def run(args: Namespace) -> int:
     return 0
 
 
+def _check_options(args: Namespace) -> None:
+    """Raise UsageProblem unless exactly one of NAME, --mechanism, --all and --list is given."""
+    if bool(args.names) + args.all + args.list + (args.mechanism is not None) != 1:
+        raise UsageProblem("give names of examples, or --mechanism, or --all, or --list (see privsample audit --help)")
+    if args.mutant and args.mechanism is not None:
+        raise UsageProblem(
+            "--mutant audits broken copies of the examples, and --mechanism is no example: leave --mutant out"
+        )
+
+
 def _tested_point(verdict: Any) -> tuple[str, str, str]:
     """Cells of the tested epsilon, the claimed delta and its lower bound; dashes if both deltas are 0."""
     if verdict.claim == verdict.lower == 0.0:
@@ -127,7 +142,9 @@ def _tested_point(verdict: Any) -> tuple[str, str, str]:
 
 
 def _empirical_epsilon(verdict: Any) -> tuple[str, str, str]:
-    """Cells of the empirical epsilon, the claimed epsilon, and the delta to which both refer."""
+    """Cells of the empirical epsilon, the claimed epsilon, and their delta; dashes if both epsilons are 0."""
+    if verdict.empirical_epsilon == verdict.claimed_epsilon == 0.0:
+        return "-", "-", "-"
     return round_down(verdict.empirical_epsilon), f"{verdict.claimed_epsilon:.3g}", f"{verdict.empirical_delta:.3g}"
 
 

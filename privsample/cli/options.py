@@ -220,6 +220,8 @@ def _mapping(text: str) -> dict[str, float | None]:
         if not sign or not word or word in found:
             raise argparse.ArgumentTypeError(f"expected different words with numbers such as yes=1,no=0, got {text!r}")
         found[word] = number(meaning) if meaning else None
+        if math.isinf(found[word] or 0.0):  # a bound or a mean of the column would become infinite
+            raise argparse.ArgumentTypeError(f"expected finite numbers such as yes=1,no=0, got {part.strip()!r}")
     return found
 
 

@@ -1,5 +1,6 @@
 """Output of the commands: tables for readers and JSON for programs. Both contain public information only."""
 
+import itertools
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from privsample import _decimals
 from privsample.cli.errors import require
 
-_MAX_COLUMNS = 100
+_MAX_COLUMNS = 100  # width of paragraphs, and of tables where standard output is not a terminal
 _STYLES = {"VIOLATED": "bold red", "CONSISTENT": "green"}  # by the text of a cell, or the first word of a paragraph
 
 
@@ -62,7 +64,9 @@ def odds(epsilon: float) -> str:
 
 
 class Console:
-    """Prints tables and paragraphs on standard output, at most 100 columns wide.
+    """Prints tables and paragraphs on standard output.
+
+    Tables may use the whole width of the terminal; paragraphs are at most 100 columns wide.
 
     The outcome VIOLATED is red and CONSISTENT is green on a terminal; rich prints no colour if NO_COLOR is set or
     standard output is not a terminal.
@@ -71,7 +75,8 @@ class Console:
     def __init__(self) -> None:
         from rich import console
 
-        width = min(_MAX_COLUMNS, shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns)
+        width = shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns
+        self._text_width = min(_MAX_COLUMNS, width)
 
         class PipeSafeConsole(console.Console):
             def on_broken_pipe(self) -> None:  # rich would exit the program here, with the wrong exit code
@@ -81,17 +86,17 @@ class Console:
 
     def text(self, text: str = "") -> None:
         """Print a paragraph."""
-        self._console.print(text)
+        self._console.print(text, width=self._text_width)
 
     def paragraph(self, title: str, text: str) -> None:
         """Print a paragraph below a title; an outcome at its beginning is coloured."""
         from rich.text import Text
 
-        self._console.print(Text("\n" + title, style="bold"))
+        self._console.print(Text("\n" + title, style="bold"), width=self._text_width)
         outcome = text.partition(":")[0]
         styled = Text(text)
         styled.stylize(_STYLES.get(outcome, ""), 0, len(outcome))
-        self._console.print(styled)
+        self._console.print(styled, width=self._text_width)
 
     def table(
         self, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()
@@ -140,15 +145,67 @@ def progress(title: str, total: int | None, wanted: bool | None) -> Iterator[Cal
 
     Yields the function that advances the bar by a number of rows.
     """
-    if wanted is False or (wanted is None and not (sys.stderr.isatty() and find_spec("rich"))):
+    if wanted is False or (wanted is None and not _shows_bar()):
         yield int
         return
+    with _bar(wanted) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemProgress:
+    """Progress through a list of items: whether a bar is shown, and the function that completes the running item."""
+
+    is_shown: bool
+    complete: Callable[[], object]
+
+
+@contextmanager
+def item_progress(kind: str, names: Sequence[str]) -> Iterator[ItemProgress]:
+    """Show the running item, its position and the time left on standard error, if standard error is a terminal.
+
+    With several workers the item shown is the first one that is not completed.
+    """
+    if not _shows_bar():
+        yield ItemProgress(is_shown=False, complete=lambda: None)
+        return
+
+    def title(place: int) -> str:
+        return f"{names[place]} ({kind} {place + 1} of {len(names)})" if place < len(names) else f"{place} {kind}s"
+
+    with _bar(None) as bar:
+        task, places = bar.add_task(title(0), total=len(names)), itertools.count(1)
+        yield ItemProgress(
+            is_shown=True,
+            complete=lambda: bar.update(task, advance=1, description=title(next(places)), refresh=True),
+        )
+
+
+def _shows_bar() -> bool:
+    return sys.stderr.isatty() and find_spec("rich") is not None
+
+
+@contextmanager
+def _bar(wanted: bool | None) -> Iterator[Any]:
     require("rich", "cli", "showing progress")
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
     console = Console(file=sys.stderr, force_terminal=wanted)
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda rows: bar.advance(task, rows)
+    # Standard output is not redirected: rich would print it on standard error. The speed is averaged over an hour,
+    # because an item can take minutes.
+    with Progress(*columns, console=console, redirect_stdout=False, speed_estimate_period=3600.0) as bar:
+        yield bar
+
+
+def print_note(text: str) -> None:
+    """Print a note for the user on standard error."""
+    print(f"privsample: {text}", file=sys.stderr, flush=True)

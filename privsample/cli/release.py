@@ -2,7 +2,8 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,9 @@ def run(args: Namespace) -> int:
         _continue_or_refuse(args, describe_problems(found, source, made))
     with progress("reading and drawing", size, args.progress) as advance, source.reading(advance) as records:
         release = made.release(records) if ledger is None else release_with_ledger(ledger, made, records)
-    _write(release, out, report, render, delta, args.force)
+    today = datetime.now().astimezone().date()
+    about = {"delta": delta, "data": Path(args.file).name, "column": _column_names(args), "day": today}
+    _write(release, out, report, render, about, args.force)
     files = {"release": str(out)} | ({} if report is None else {"report": str(report)})
     if args.json:
         drawn = {name: _summary(array) for name, array in release.draws.items()}
@@ -179,8 +182,14 @@ def _continue_or_refuse(args: Namespace, words: str) -> None:
 
 
 def _write(
-    release: Release, out: Path, report: Path | None, render: Callable[..., str] | None, delta: float, force: bool
+    release: Release,
+    out: Path,
+    report: Path | None,
+    render: Callable[..., str] | None,
+    about: Mapping[str, Any],
+    force: bool,
 ) -> None:
+    """Write the release, and its report with the facts `about` it. Raises: UsageProblem, Interrupted."""
     try:
         release.save(out, force=force)
     except OSError as error:
@@ -189,12 +198,17 @@ def _write(
     if report is None or render is None:
         return
     try:
-        write_whole(report, render([release], delta=delta))
+        write_whole(report, render([release], **about))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; the release is in {out}, its report was not written") from None
     except Exception as error:  # noqa: BLE001 (the release is written; the message must say so for any error)
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else type(error).__name__
         raise UsageProblem(f"the release is in {out}, but its report could not be written ({reason})") from None
+
+
+def _column_names(args: Namespace) -> str:
+    columns = [args.column] if args.column is not None else [*(args.columns or ())]
+    return ", ".join([*columns, *([f"{args.label} (label)"] if args.label is not None else [])])
 
 
 def _summary(array: Any) -> dict[str, Any]:

@@ -4,11 +4,14 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privsample.cli.errors import UsageProblem, require, require_known
-from privsample.cli.output import Console, progress
+from privsample.cli.output import Console, item_progress, print_note
 from privsample.cli.parallel import add_jobs, parallel
+
+if TYPE_CHECKING:
+    from privsample.simulations.experiments.running import Done
 
 ABOUT = "reproduce published figures, with their numbers and a summary"
 DESCRIPTION = """\
@@ -16,7 +19,7 @@ Reproduce published figures and compare them with the accounts of the library. E
 and NAME.csv to a folder and prints a summary that compares the result with the paper. No file is read."""
 EXAMPLE = """\
 example:
-  privsample reproduce t-7.2 composed-draws --out figures
+  privsample reproduce geumlek-7.2 composed-draws --out figures
 
 All experiments, with a report (several minutes):
   privsample reproduce --all --jobs 2 --report out
@@ -53,7 +56,6 @@ def run(args: Namespace) -> int:
         require("jinja2", "report", "--report")
     from privsample.mechanisms.release import write_whole
     from privsample.simulations.experiments.gallery import gallery
-    from privsample.simulations.experiments.running import Done, reproduce
 
     names, console = _names(args), Console()
     if args.list:
@@ -61,32 +63,54 @@ def run(args: Namespace) -> int:
         return 0
     option, out = ("--out", args.out) if args.report is None else ("--report", args.report)
     folder = empty_folder("figures" if out is None else out, option, force=args.force)
-    done: list[Done] = []
     try:
-        with parallel(args), progress(f"{len(names)} experiments", len(names), None) as advance:
-            for one in reproduce(names, folder):
-                done.append(one)
-                advance(1)
+        done = _run_experiments(names, folder, args, console)
         if args.report is not None:
             write_whole(folder / "report.html", gallery(done))
     except (ImportError, OSError) as error:
         raise UsageProblem(str(error)) from None
-    finally:  # completed experiments are printed even if a later one failed or was interrupted
-        for one in done:
-            console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
-            print(one.picture, one.numbers, sep="\n", flush=True)
     if args.report is not None:
         print(folder / "report.html")
     return 0
 
 
+def _run_experiments(names: Sequence[str], folder: Path, args: Namespace, console: Console) -> "list[Done]":
+    """Run the experiments, write their files and print each when it is completed, or all after the progress bar."""
+    from privsample.simulations.experiments.running import reproduce
+
+    def print_item(one: "Done") -> None:
+        console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
+        print(one.picture, one.numbers, sep="\n", flush=True)
+
+    done: list[Done] = []
+    behind_bar: list[Done] = []
+    try:
+        with parallel(args), item_progress("experiment", names) as bar:
+            for one in reproduce(names, folder):
+                done.append(one)
+                bar.complete()
+                if bar.is_shown:
+                    behind_bar.append(one)
+                else:
+                    print_item(one)
+    finally:  # completed experiments are printed even if a later one failed or was interrupted
+        for one in behind_bar:
+            print_item(one)
+    return done
+
+
 def _names(args: Namespace) -> list[str]:
     """Return the requested experiments without duplicates. Raises: UsageProblem."""
-    from privsample.simulations.experiments import NAMES, SHARED
+    from privsample.simulations.experiments import FORMER_NAMES, NAMES, SHARED
 
-    require_known("experiment", args.names, [*NAMES, *SHARED], "privsample reproduce --list")
+    present = [name for name in args.names if name not in FORMER_NAMES]
+    require_known("experiment", present, [*NAMES, *SHARED], "privsample reproduce --list")
     if args.names:
-        return list(dict.fromkeys(SHARED.get(name, name) for name in args.names))
+        for name in args.names:
+            if name in FORMER_NAMES:
+                print_note(f"{name} is a former name; the experiment is now called {FORMER_NAMES[name]}")
+        names = [FORMER_NAMES.get(name, name) for name in args.names]
+        return list(dict.fromkeys(SHARED.get(name, name) for name in names))
     found = [name for name in NAMES if name.startswith(args.only or "")]
     if not found:
         raise UsageProblem(f"--only: no experiment's name begins with {args.only}; there are {', '.join(NAMES)}")

@@ -65,6 +65,17 @@ def test_the_point_printed_tells_something_and_the_empirical_epsilon_stands_besi
     assert 0.7 < found["empirical_epsilon"] < found["claimed_epsilon"] == 1.0
 
 
+def test_a_point_where_both_are_0_is_not_printed(run):
+    from privsample.cli.audit import _empirical_epsilon, _tested_point
+
+    verdict = next(iter(batch.run_audits(["laplace"], seed=7, samples=2000)), None).verdict
+    nothing = replace(verdict, claim=0.0, lower=0.0, empirical_epsilon=0.0, claimed_epsilon=0.0)
+    assert _tested_point(nothing) == _empirical_epsilon(nothing) == ("-", "-", "-")
+    claimed = replace(nothing, claim=0.1, claimed_epsilon=1.0)
+    assert _tested_point(claimed)[1:] == ("0.1", "0")
+    assert _empirical_epsilon(claimed)[:2] == ("0", "1")
+
+
 def test_a_mutant_that_falls(run):
     ran = run("audit", "laplace", "--mutant", "--samples", "20000", "--seed", "7")
     assert ran.code == 1
@@ -76,7 +87,11 @@ def test_a_mutant_that_falls(run):
 
 def test_all_of_them_with_a_table_and_a_picture(run, two):
     ran = run("audit", "--all", "--out", "new/folder", *QUICK)
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
+    # Without a terminal each audit is named when it is completed; with --json nothing is.
+    notes = ran.err.splitlines()
+    assert [note.split(" (")[0] for note in notes] == [f"privsample: {x}: CONSISTENT" for x in ("laplace", "gaussian")]
+    assert notes[1].endswith("2 of 2)")
     assert ran.out.splitlines()[-2:] == [str(Path("new/folder/audits.png")), str(Path("new/folder/audits.csv"))]
     rows = list(csv.DictReader(Path("new/folder/audits.csv").read_text().splitlines()))
     assert {row["name"] for row in rows} == {"laplace", "gaussian"}
@@ -157,6 +172,7 @@ def test_progress_on_a_terminal(run, two, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     ran = run("audit", "--all", *QUICK)
     assert ran.code == 0
+    assert "laplace (audit 1 of 2)" in ran.err
     assert "2 audits" in ran.err
 
 

@@ -13,10 +13,10 @@ def test_a_dask_cluster_gives_the_same_numbers(run):
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings) as cluster:
-        ran = run("reproduce", "s-1a", "s-table-1", "--out", "far", "--dask", cluster.scheduler_address)
+        ran = run("reproduce", "balle-1a", "balle-table-1", "--out", "far", "--dask", cluster.scheduler_address)
     assert ran.code == 0
-    assert run("reproduce", "s-1a", "s-table-1", "--out", "near").code == 0
-    for name in ("s-1a.csv", "s-table-1.csv", "s-1a.png"):
+    assert run("reproduce", "balle-1a", "balle-table-1", "--out", "near").code == 0
+    for name in ("balle-1a.csv", "balle-table-1.csv", "balle-1a.png"):
         assert Path("far", name).read_bytes() == Path("near", name).read_bytes()
 
 
@@ -29,7 +29,7 @@ def test_a_dask_cluster_gives_the_same_numbers(run):
     ],
 )
 def test_errors(run, words, message, monkeypatch):
-    ran = run("reproduce", "s-1a", *words)
+    ran = run("reproduce", "balle-1a", *words)
     assert ran.code == 2
     assert message in ran.err
 
@@ -37,7 +37,7 @@ def test_errors(run, words, message, monkeypatch):
 def test_a_malformed_address_starts_no_client(run, monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: pytest.fail("it would hang when it is thrown away"))
-    assert "missing port" in run("reproduce", "s-1a", "--dask", "nowhere").err
+    assert "missing port" in run("reproduce", "balle-1a", "--dask", "nowhere").err
 
 
 def test_a_worker_that_is_replaced_alarms_nobody():
@@ -49,6 +49,6 @@ def test_a_worker_that_is_replaced_alarms_nobody():
 
 def test_dask_has_to_be_installed(run, monkeypatch):
     monkeypatch.setattr("privsample.cli.parallel.find_spec", lambda _: None)
-    ran = run("reproduce", "s-1a", "--dask", "tcp://127.0.0.1:1")
+    ran = run("reproduce", "balle-1a", "--dask", "tcp://127.0.0.1:1")
     assert ran.code == 2
     assert "pip install distributed" in ran.err

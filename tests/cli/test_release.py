@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import sys
 import types
 from pathlib import Path
@@ -194,11 +195,11 @@ def test_outputs_are_checked_before_the_file_is_read(run, words, said, never_dra
 
 def test_a_report_of_the_release(run, clean, monkeypatch):
     stub = types.ModuleType("privsample.simulations.report.page")
-    stub.render = lambda releases, *, delta: f"<p>{len(releases)} {delta} {type(releases[0]).__name__}</p>"
+    stub.render = lambda releases, *, delta, data, column, day: f"<p>{len(releases)} {delta} {data} {column} {day}</p>"
     monkeypatch.setitem(sys.modules, "privsample.simulations.report.page", stub)
     ran = run("release", clean, *DIFFUSED, "--out", "r.json", "--report", "r.html", "--json")
     assert ran.code == 0, ran.err
-    assert Path("r.html").read_text() == "<p>1 1e-06 Release</p>"
+    assert re.fullmatch(r"<p>1 1e-06 clean.csv x \d{4}-\d\d-\d\d</p>", Path("r.html").read_text())
     assert ran.json["files"] == {"release": "r.json", "report": "r.html"}
 
 
@@ -212,7 +213,7 @@ def test_the_report_of_the_library(run, clean):
 
 def test_a_report_that_fails_leaves_the_release(run, clean, monkeypatch):
     stub = types.ModuleType("privsample.simulations.report.page")
-    stub.render = lambda releases, *, delta: 1 / 0
+    stub.render = lambda releases, **about: 1 / 0
     monkeypatch.setitem(sys.modules, "privsample.simulations.report.page", stub)
     ran = run("release", clean, *DIFFUSED, "--out", "r.json", "--report", "r.html")
     assert ran.code == 2

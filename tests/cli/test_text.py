@@ -260,3 +260,10 @@ def test_a_first_line_that_may_be_a_record_is_never_shown(run, content):
 def test_what_the_model_takes_is_told_without_a_mechanism(run, words):
     ran = run("validate", words, "--columns", "x,age", *MODEL)
     assert "error: the model takes one column: give --column C" in ran.err
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "infinity", "1e999"])
+def test_text_is_not_mapped_to_infinity(run, words, number):
+    ran = run("validate", words, "--column", "x", *MODEL, "--map", f"yes={number},no=0")
+    assert ran.code == 2
+    assert f"expected finite numbers such as yes=1,no=0, got 'yes={number}'" in ran.err

@@ -1,11 +1,16 @@
-"""A real browser, where there is one, for pages as a phone shows them."""
+"""Experiments that several tests share, and a real browser, where there is one, for pages as a phone shows them."""
 
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import pytest
+
+from privsample.simulations.experiments import experiment
+from privsample.simulations.experiments.base import Made, Result
 
 
 class Seen(NamedTuple):
@@ -15,6 +20,32 @@ class Seen(NamedTuple):
     pictures: int
     broken: int  # pictures that were not loaded
     console: str
+
+
+class Once(NamedTuple):
+    """An experiment that was run and plotted with its own settings."""
+
+    result: Result
+    made: Made
+
+
+def _run(name: str) -> Once:
+    results: list[Result] = []
+    chosen = experiment(name)
+    made = replace(chosen, run=lambda: results.append(chosen.run()) or results[0]).make()
+    return Once(results[0], made)
+
+
+@pytest.fixture
+def run_anew():
+    """Run an experiment with the settings that the test has patched."""
+    return _run
+
+
+@pytest.fixture(scope="session")
+def run_once():
+    """Run an experiment with its own, unpatched settings; all tests of the session share the result."""
+    return cache(_run)
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_true_accounts_stand_and_half_of_them_falls(mechanism, rng, alpha):
     assert np.all(verdict.renyi <= account.rdp(verdict.orders) + 1e-12)
     assert verdict.uppers[0] >= verdict.claims[0] / 2
     broken = ps.audit(mechanism, claim=lambda e: float(account.delta(e)) / 2, epsilons=points, rng=rng)
-    assert broken.outcome == "VIOLATED", broken.words
+    assert broken.outcome == "VIOLATED", broken.statement
 
 
 @frozen_value
@@ -98,7 +98,7 @@ def test_groups_are_held_to_the_account_for_groups(size, rng, alpha):
         alone = one_draw(mechanism).accountant
         epsilons = informative_epsilons(alone.group(size))
         caught = ps.audit(mechanism, group=size, claim=alone, epsilons=epsilons, rng=rng)
-        assert caught.violated, caught.words
+        assert caught.violated, caught.statement
 
 
 def laplace(scale):
@@ -204,7 +204,7 @@ def test_the_empirical_epsilon_stands_beside_the_claimed_one(rng, alpha):
     assert 0.3 * true < verdict.empirical_epsilon <= true <= verdict.claimed_epsilon * (1 + 1e-9)
     broken = ps.audit(ps.LaplaceMechanism(sensitivity=1, scale=0.5), claim=noise.accountant, rng=rng)
     assert broken.empirical_epsilon > broken.claimed_epsilon > 0.0
-    assert "is claimed." in broken.words
+    assert "is claimed." in broken.statement
 
 
 def test_one_draw_is_audited_whatever_the_number_of_draws():

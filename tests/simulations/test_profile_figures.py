@@ -48,13 +48,13 @@ def test_chains_spread_wider_than_under_local_privacy(count):
     ("name", "header", "lines", "words"),
     [
         (
-            "t-7.2",
+            "geumlek-7.2",
             ["difference", "largest_flip"],
             3 * 95,
             "below the 0.269 of randomized response at every difference, by at least 0.006",
         ),
-        ("t-7.3", ["epsilon", "largest_change"], 2 * 4 * 5, "at ε = 0.2"),
-        ("t-7.5", ["epsilon", "probability_of_one"], 2 * (6 + 21) * 4, "randomized response 0.100 and 0.100"),
+        ("geumlek-7.3", ["epsilon", "largest_change"], 2 * 4 * 5, "at ε = 0.2"),
+        ("geumlek-7.5", ["epsilon", "probability_of_one"], 2 * (6 + 21) * 4, "randomized response 0.100 and 0.100"),
     ],
 )
 def test_files(tmp_path, monkeypatch, name, header, lines, words):
@@ -78,7 +78,9 @@ def test_where_the_baseline_stops_being_better_is_a_root():
     (crossing,) = sorted({x for x in columns["epsilon"] if x not in FEW})
     changes = [categorical(made, "t", np.array([crossing])).values.max() for made in (LocalResponse, SmoothCategorical)]
     assert changes[0] == pytest.approx(changes[1], abs=1e-7)
-    assert f"up to ε = {crossing:.2g} our worst symbol" in profiles._of_categorical(columns).sentence
+    assert (
+        f"up to ε = {crossing:.2g} the worst symbol of Smooth Categorical" in profiles._of_categorical(columns).sentence
+    )
 
 
 def test_tables_hold_every_point():

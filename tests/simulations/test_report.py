@@ -1,16 +1,23 @@
 """The report: releases only, self-contained, escaped, the same bytes for the same releases."""
 
+import re
+from datetime import date
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import privsample as ps
+from privsample._version import __version__
 from privsample.errors import PrivateContent
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.report.page import Part, Picture, Section, page, render
+from privsample.simulations.report import figures
+from privsample.simulations.report.content import Part, Picture, Section
+from privsample.simulations.report.page import _curve_limit, _powers, _value_limits, page, render
 from privsample.simulations.report.statements import chance, cost, rounded_up, small
+from privsample.simulations.report.summary import intervals
 
 BETA = ps.BetaBernoulli(alpha=6, beta=12)
 UNIT = "<script>alert('x')</script> & $_{" + "long" * 20
@@ -74,7 +81,7 @@ def test_the_page_stands_alone_and_escapes_names(html):
     for tag, attributes in tags.found:
         assert not any(key.startswith("on") for key in attributes)
         target = attributes.get("src") or attributes.get("href") or "data:"
-        assert target.startswith("data:"), (tag, target[:80])
+        assert target.startswith(("data:", "#")), (tag, target[:80])
         if tag == "img":
             assert attributes["alt"]
     assert "Content-Security-Policy" in html
@@ -82,18 +89,87 @@ def test_the_page_stands_alone_and_escapes_names(html):
 
 def test_the_page_says_what_a_reader_needs(html):
     for words in (
-        "What was released",
-        "What it costs",
-        "What is taken for granted",
+        "The released values",
+        "How to read epsilon",
+        "Privacy statement",
         "50\N{NO-BREAK SPACE}:\N{NO-BREAK SPACE}50",
-        "What they cost together",
+        "Privacy cost of all releases together",
     ):
         assert words in html
     (release,) = few()[:1]
     one = render([release], delta=1e-5)
     assert "from privsample import DirectPosterior, NormalKnownVariance" in one
     assert rounded_up(float(release.account.epsilon(1e-5))) in one
-    assert "What they cost together" not in one
+    assert "Privacy cost of all releases together" not in one
+
+
+def facts(html: str) -> dict[str, str]:
+    """The rows of the summary of one release."""
+    summary = html.partition('id="summary"')[2].partition("</section>")[0]
+    return dict(re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', summary))
+
+
+def test_the_page_opens_with_a_summary():
+    release = released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=0.3, draws=4), np.zeros(N))
+    verdict = ps.audit(release.mechanism, samples=500, rng=np.random.default_rng(1))
+    origin = {"data": "patients.csv", "column": "a<b", "day": date(2026, 11, 22)}
+    html = render([release], **origin, audits=[verdict])
+    assert html.index("Summary") < html.index("<img")
+    found = facts(html)
+    assert found["data set"] == "patients.csv"
+    assert found["column"] == "a&lt;b"
+    assert found["prior"] == "alpha = 6, beta = 12"
+    assert found["records"] == str(N)
+    assert float(found["ε at δ = 1e-6"]) == pytest.approx(float(release.account.epsilon(1e-6)), rel=1e-3)
+    low, high = release["theta"].min(), release["theta"].max()
+    assert found["interval"] == f"share of ones: {low:.4g} to {high:.4g} (range of 4 draws)"
+    assert found["audit"] == '<span class="badge consistent">CONSISTENT</span>'
+    assert found["date"] == "2026-11-22"
+    assert found["version"] == f"privsample {__version__}"
+    plain = facts(render([release]))
+    assert not {"data set", "column", "date"} & set(plain)
+    assert "not audited" in plain["audit"]
+    with pytest.raises(ValueError, match="audits must have at most one entry for each of 1 releases, got 2"):
+        render([release], audits=[verdict, verdict])
+
+
+def test_a_refuted_claim_has_its_badge():
+    mechanism = ps.LaplaceMechanism(sensitivity=1, scale=1)
+    verdict = ps.audit(mechanism, claim=lambda epsilon: 0.0, samples=2000, rng=np.random.default_rng(1))
+    assert 'class="badge violated">VIOLATED<' in render([released(mechanism, 0.0)], audits=[verdict])
+
+
+def test_the_interval_of_many_draws_is_the_central_one():
+    release = few()[0]
+    low, high = np.quantile(
+        release["mu"] if "mu" in release.draws else next(iter(release.draws.values())), [0.05, 0.95]
+    )
+    assert intervals(release) == [f"mean: {low:.4g} to {high:.4g} (central 90% of 300 draws)"]
+
+
+def test_the_statement_stands_once_and_the_contents_lead_to_every_section(html):
+    releases = some()
+    assert html.count("<blockquote>") == len(releases)
+    for release in releases:
+        assert unescape(html).count(_powers(release.statement(1e-6))) == 1
+    targets = set(re.findall(r'href="#(.*?)"', html))
+    assert targets == set(re.findall(r'<section id="(.*?)"', html))
+    assert len(targets) == len(releases) + 2
+
+
+def test_releases_of_the_same_quantity_share_their_axis():
+    column = np.zeros(N)
+    narrow, wide = (
+        released(ps.DiffusedPosterior(model=BETA, n=N, data_weight=weight, draws=100), column) for weight in (1.0, 0.01)
+    )
+    other = few()[0]
+    limits = _value_limits([narrow, other, wide])
+    assert limits[0] == limits[2] == figures.common_limits([narrow, wide])
+    assert limits[1] is None
+    assert limits[0][0] < wide["theta"].min() < wide["theta"].max() < limits[0][1]
+    assert _curve_limit([narrow], 1e-6) is None
+    ends = [figures.last_epsilon(release.account, 1e-6) for release in (narrow, wide)]
+    assert _curve_limit([narrow, wide], 1e-6) == max(ends)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-300, 0.3])
@@ -143,8 +219,8 @@ def test_a_page_of_sections():
 def test_costs_in_words():
     assert cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[0].startswith("Epsilon is 1.099")
     assert "at most 75.1 %" in cost(ps.PureAccountant(stated_epsilon=np.log(3)), 0.0)[1]
-    assert "next to nothing" in cost(ps.PureAccountant(stated_epsilon=40), 0.0)[0]
-    assert "nothing is promised" in cost(ps.GaussianAccountant(sensitivity=1, noise_std=1), 0.0)[0]
+    assert "almost no protection" in cost(ps.PureAccountant(stated_epsilon=40), 0.0)[0]
+    assert "there is no guarantee" in cost(ps.GaussianAccountant(sensitivity=1, noise_std=1), 0.0)[0]
     assert chance(1e-6) == "1e-6, one in 1,000,000"
     assert chance(0.5) == small(0.5) == "0.5"
     assert [rounded_up(x) for x in (0.0, np.inf, 1 + 1e-13, 1.00001, 123456.0)] == [

@@ -167,16 +167,16 @@ def test_files(tmp_path):
     ("name", "words"),
     [
         (
-            "h-4",
+            "papernot-4",
             "costs ε = 2.74 by our account if a run adds Gaussian noise, ε = 3.45 by the paper's bound for any",
         ),
-        ("h-5", "it is better from ε = "),
+        ("papernot-5", "it is better from ε = "),
         (
-            "h-6",
+            "papernot-6",
             "1.000 for Poisson; the paper says that smaller η do worse here and Poisson does best, and these values",
         ),
-        ("h-7", "Standard errors of the means are at most 0."),
-        ("h-8", "tight up to small"),
+        ("papernot-7", "Standard errors of the means are at most 0."),
+        ("papernot-8", "tight up to small"),
     ],
 )
 def test_sentences(tmp_path, monkeypatch, name, words):
@@ -185,7 +185,7 @@ def test_sentences(tmp_path, monkeypatch, name, words):
     assert words in experiment(name).write(tmp_path)[2]
 
 
-@pytest.mark.parametrize("name", ["h-2", "h-3"])
+@pytest.mark.parametrize("name", ["papernot-2", "papernot-3"])
 def test_renyi_sentences(tmp_path, monkeypatch, name):
     monkeypatch.setattr(data, "ORDERS", np.array([2.0, 10.0]))
     assert "10.00" in experiment(name).write(tmp_path)[2]

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -55,22 +54,22 @@ SELECTION = (
     (selection_use, "RUNS", 120),
 )
 SLOW = {  # smaller runs of what takes longest; every comparison that they make must stand all the same
-    **dict.fromkeys(("b-1", "b-2", "b-3"), COINS),
-    "b-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
-    "h-1": ((leak, "DATA_SETS", 32),),
+    **dict.fromkeys(("imola-1", "imola-2", "imola-3"), COINS),
+    "imola-conjecture": ((bernoulli, "CASES", 3), (bernoulli, "CASE_STARTS", 1)),
+    "papernot-1": ((leak, "DATA_SETS", 32),),
     **dict.fromkeys(
-        ("h-2", "h-3"),
+        ("papernot-2", "papernot-3"),
         (
             (selection_data, "ORDERS", np.array([2.0, 10.0, 31.0])),
             (selection_data, "SECOND_ORDERS", np.array([3.0, 10.0])),
         ),
     ),
-    **dict.fromkeys(("h-4", "h-5", "h-6", "h-7"), SELECTION),
+    **dict.fromkeys(("papernot-4", "papernot-5", "papernot-6", "papernot-7"), SELECTION),
     "efficiency": ((efficiency, "SIZES", (10, 1_000_000)), (efficiency, "REPEATS", 4000)),
     "sgd-accuracy": ((sgd, "TASKS", sgd.TASKS[:1]), (sgd, "SPLITS", 4), (sgd, "EPSILONS", (0.5, 1.0))),
-    "t-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
-    **dict.fromkeys(("t-4.3", "t-4.4", "t-4.5", "t-4.7"), ((gibbs, "SWEEPS", 100),)),
-    "t-4.6": (
+    "geumlek-4.2": ((tempered, "REPEATS", 20_000), (tempered, "SIZES", (1, 10, 100, 3000))),
+    **dict.fromkeys(("geumlek-4.3", "geumlek-4.4", "geumlek-4.5", "geumlek-4.7"), ((gibbs, "SWEEPS", 100),)),
+    "geumlek-4.6": (
         (gibbs_likelihood, "SPLITS", 4),
         (gibbs_likelihood, "EPSILONS", [1.0]),
         (gibbs_likelihood, "SWEEPS", {"noisy": 10, "tempered": 4, "plain": 10}),
@@ -160,19 +159,16 @@ def test_exceptions_are_experiments_and_have_reasons():
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WITHOUT_SECOND])
-def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, monkeypatch):
+def test_sentences_are_computed_from_their_tables_and_stand_a_second_time(name, monkeypatch, run_once, run_anew):
     chosen = experiment(name)
     if chosen.package and find_spec(chosen.package) is None:
         pytest.skip(f"the data are in {chosen.package}, which is not installed")
     for module, setting, smaller in SLOW.get(name, ()):
         monkeypatch.setattr(module, setting, smaller)
-    gibbs.noisy_chain.cache_clear()
-    results: list[Result] = []
-    made = replace(chosen, run=lambda: results.append(chosen.run()) or results[0]).make()
-    (first,) = results
+    # Runs with smaller settings are not shared with other tests.
+    first, made = run_anew(name) if name in SLOW else run_once(name)
     assert first.describe(read(made.numbers)).sentence == made.sentence == first.sentence
     assert faults(first, chosen.second()) == []
-    gibbs.noisy_chain.cache_clear()
 
 
 @pytest.mark.parametrize(

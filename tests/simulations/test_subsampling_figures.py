@@ -6,7 +6,6 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from privsample.simulations.experiments import experiment
 from privsample.simulations.experiments import subsampling as figures
 from privsample.simulations.experiments import subsampling_printed as printed
 from privsample.simulations.experiments.subsampling_table import DELTA, rows
@@ -64,25 +63,24 @@ def test_ours_is_the_table_and_lies_below_theorem_14():
 @pytest.mark.parametrize(
     ("name", "lines", "words"),
     [
-        ("s-table-1", 5, "Our account agrees within 1e-12 (relative)"),
-        ("s-1a", 3 * 205, "for Gaussian noise it is still"),
-        ("s-1b", 6 * 202, "it has the larger one"),
-        ("s-1c", 6 * 202, "instead of"),
-        ("s-1d", 6 * 207, "one for each further repeat"),
-        ("s-1e", 3 * 202, "is 2.12 times as large by the paper's bound"),
+        ("balle-table-1", 5, "Our account agrees within 1e-12 (relative)"),
+        ("balle-1a", 3 * 205, "for Gaussian noise it is still"),
+        ("balle-1b", 6 * 202, "it has the larger one"),
+        ("balle-1c", 6 * 202, "instead of"),
+        ("balle-1d", 6 * 207, "one for each further repeat"),
+        ("balle-1e", 3 * 202, "is 2.12 times as large by the bound of the paper"),
     ],
 )
-def test_files(tmp_path, name, lines, words):
-    picture, numbers, sentence = experiment(name).write(tmp_path)
+def test_files(tmp_path, name, lines, words, run_once):
+    picture, numbers, sentence = run_once(name).made.write(tmp_path)
     rows_written = list(csv.reader(numbers.read_text(encoding="utf-8").splitlines()))
     assert len(rows_written) == 1 + lines
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert words in sentence
 
 
-def test_white_below_ours_below_the_printed_black_box(tmp_path):
-    numbers = experiment("s-1e").write(tmp_path)[1]
-    table = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
+def test_white_below_ours_below_the_printed_black_box(run_once):
+    table = list(csv.DictReader(run_once("balle-1e").made.numbers.decode().splitlines()))
     white, ours, paper = (
         np.array([float(row["delta"]) for row in table if row["curve"] == name]) for name in figures._BOXES
     )

@@ -16,7 +16,7 @@ def test_the_tempered_draw_is_not_called_better_at_ten_records():
     assert gap[ten] > 10 * columns["both_standard_error"][ten]
     assert gap[few] < -3 * columns["both_standard_error"][few]
     sentence = tempered._of_errors(columns).sentence
-    assert "better with 3 records and worse with 10." in sentence
+    assert "smaller with 3 records and larger with 10." in sentence
 
 
 @pytest.mark.statistical

@@ -18,7 +18,7 @@ _ORDERS, _FEWER_ORDERS = (1e-6, 1e8), (1e-3, 1e4)  # range of order - 1 in table
 _NEXT_TO_LIMIT = 1e-9  # smallest relative distance of a node from the order limit
 _LOSSES = np.geomspace(1e-9, 1e4, 14)  # the first nodes of a privacy curve, which locate its decrease
 # ranges of log delta with the relative density of nodes in each
-_DENSITIES = ((0.0, -60.0, 1.0), (-60.0, -800.0, 0.1), (-800.0, -2e4, 0.004))
+_DENSITIES = ((0.0, -12.0, 6.0), (-12.0, -60.0, 1.0), (-60.0, -800.0, 0.15), (-800.0, -2e4, 0.003))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

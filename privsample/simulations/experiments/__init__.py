@@ -1,61 +1,61 @@
-"""Experiments: every figure that is redrawn and every claim that is shown; `privsample reproduce` runs them."""
+"""Experiments: reproductions of published figures and tables, and checks of claims; run by `privsample reproduce`."""
 
 from importlib import import_module
 
 from privsample.simulations.experiments.base import Experiment
 
-# Where the figures and claims come from, by the first part of a name.
+# Source of the figures and claims, by the first part of the name of an experiment. The longest matching part counts.
 PAPERS = {
-    "t": "Geumlek 2020, Sampling from Distributions under Differential Privacy Notions (thesis)",
-    "b": "Imola and Chaudhuri 2021, Privacy Amplification by Bernoulli Sampling",
-    "d": "Balle, Barthe, Gaboardi and Geumlek 2019, Privacy Amplification by Mixing and Diffusion Mechanisms",
-    "s": "Balle, Barthe and Gaboardi 2018, Privacy Amplification by Subsampling",
-    "h": "Papernot and Steinke 2022, Hyperparameter Tuning with Rényi Differential Privacy",
-    "": "Beyond the figures of the papers",
+    "geumlek": "Geumlek 2020, Sampling from Distributions under Differential Privacy Notions (thesis)",
+    "imola": "Imola and Chaudhuri 2021, Privacy Amplification by Bernoulli Sampling",
+    "balle-diffusion": "Balle et al. 2019, Privacy Amplification by Mixing and Diffusion Mechanisms",
+    "balle": "Balle, Barthe and Gaboardi 2018, Privacy Amplification by Subsampling",
+    "papernot": "Papernot and Steinke 2022, Hyperparameter Tuning with Rényi Differential Privacy",
+    "": "Further experiments with this library",
 }
 
 # Name -> module and attribute.
 NAMES = {
-    "t-4.1": "tempered:POSTERIORS",
-    "t-4.2": "tempered:ERRORS",
-    "t-4.3": "gibbs:ASSIGNMENTS",
-    "t-4.4": "gibbs:FIRST",
-    "t-4.5": "gibbs:WORST",
-    "t-4.6": "gibbs_likelihood:LIKELIHOOD",
-    "t-4.7": "gibbs:TEMPERED",
-    "t-5.1": "posterior_levels:DIFFUSED",
-    "t-5.2": "posterior_levels:CONCENTRATED",
-    "t-5.3": "posterior_entropy:FIGURE_3",
-    "t-5.4": "posterior_entropy:FIGURE_4",
-    "t-5.5": "posterior_held_out:FIGURE_5",
-    "t-5.6": "posterior_held_out:FIGURE_6",
-    "t-5.7": "posterior_held_out:FIGURE_7",
-    "t-5.8": "posterior_held_out:FIGURE_8",
-    "t-7.2": "profiles:COUPLET",
-    "t-7.3": "profiles:CATEGORICAL",
-    "t-7.5": "profiles:CHAINS",
-    "b-1": "bernoulli:FIGURE_1",
-    "b-2": "bernoulli:FIGURE_2",
-    "b-3": "bernoulli:FIGURE_3",
-    "b-conjecture": "bernoulli:SEARCH",
-    "d-mixing": "mixing:DECAY",
-    "d-iteration": "mixing:ITERATION",
-    "d-8": "diffusion:THEOREM_8",
-    "d-path": "diffusion:PATH",
-    "s-table-1": "subsampling_table:TABLE",
-    "s-1a": "subsampling:PROFILES",
-    "s-1b": "subsampling:GAUSS_SAMPLED",
-    "s-1c": "subsampling:LAPLACE_SAMPLED",
-    "s-1d": "subsampling:COPIES",
-    "s-1e": "subsampling:BOXES",
-    "h-1": "leak:FIGURE_1",
-    "h-2": "selection:FIGURE_2",
-    "h-3": "selection:FIGURE_3",
-    "h-4": "selection:FIGURE_4",
-    "h-5": "selection_use:FIGURE_5",
-    "h-6": "selection_use:FIGURE_6",
-    "h-7": "selection_use:FIGURE_7",
-    "h-8": "selection:FIGURE_8",
+    "geumlek-4.1": "tempered:POSTERIORS",
+    "geumlek-4.2": "tempered:ERRORS",
+    "geumlek-4.3": "gibbs:ASSIGNMENTS",
+    "geumlek-4.4": "gibbs:FIRST",
+    "geumlek-4.5": "gibbs:WORST",
+    "geumlek-4.6": "gibbs_likelihood:LIKELIHOOD",
+    "geumlek-4.7": "gibbs:TEMPERED",
+    "geumlek-5.1": "posterior_levels:DIFFUSED",
+    "geumlek-5.2": "posterior_levels:CONCENTRATED",
+    "geumlek-5.3": "posterior_entropy:FIGURE_3",
+    "geumlek-5.4": "posterior_entropy:FIGURE_4",
+    "geumlek-5.5": "posterior_held_out:FIGURE_5",
+    "geumlek-5.6": "posterior_held_out:FIGURE_6",
+    "geumlek-5.7": "posterior_held_out:FIGURE_7",
+    "geumlek-5.8": "posterior_held_out:FIGURE_8",
+    "geumlek-7.2": "profiles:COUPLET",
+    "geumlek-7.3": "profiles:CATEGORICAL",
+    "geumlek-7.5": "profiles:CHAINS",
+    "imola-1": "bernoulli:FIGURE_1",
+    "imola-2": "bernoulli:FIGURE_2",
+    "imola-3": "bernoulli:FIGURE_3",
+    "imola-conjecture": "bernoulli:SEARCH",
+    "balle-diffusion-mixing": "mixing:DECAY",
+    "balle-diffusion-iteration": "mixing:ITERATION",
+    "balle-diffusion-8": "diffusion:THEOREM_8",
+    "balle-diffusion-path": "diffusion:PATH",
+    "balle-table-1": "subsampling_table:TABLE",
+    "balle-1a": "subsampling:PROFILES",
+    "balle-1b": "subsampling:GAUSS_SAMPLED",
+    "balle-1c": "subsampling:LAPLACE_SAMPLED",
+    "balle-1d": "subsampling:COPIES",
+    "balle-1e": "subsampling:BOXES",
+    "papernot-1": "leak:FIGURE_1",
+    "papernot-2": "selection:FIGURE_2",
+    "papernot-3": "selection:FIGURE_3",
+    "papernot-4": "selection:FIGURE_4",
+    "papernot-5": "selection_use:FIGURE_5",
+    "papernot-6": "selection_use:FIGURE_6",
+    "papernot-7": "selection_use:FIGURE_7",
+    "papernot-8": "selection:FIGURE_8",
     "efficiency": "efficiency:EXPERIMENT",
     "calibration": "calibration:EXPERIMENT",
     "coverage": "coverage:EXPERIMENT",
@@ -63,17 +63,40 @@ NAMES = {
     "composed-draws": "composed_draws:EXPERIMENT",
 }
 
-# Figures that share their picture with another.
-SHARED = {"t-7.4": "t-7.3", "t-7.6": "t-7.5", "t-7.7": "t-7.5", "t-7.8": "t-7.5"}
+# Published figures that are panels of the picture of another name.
+SHARED = {
+    "geumlek-7.4": "geumlek-7.3",
+    "geumlek-7.6": "geumlek-7.5",
+    "geumlek-7.7": "geumlek-7.5",
+    "geumlek-7.8": "geumlek-7.5",
+}
+
+_FORMER_PREFIXES = {"geumlek": "t", "imola": "b", "balle-diffusion": "d", "balle": "s", "papernot": "h"}
+
+
+def _prefix(name: str) -> str:
+    """Return the key of `PAPERS` that this name begins with."""
+    return max((prefix for prefix in PAPERS if name.startswith(f"{prefix}-")), key=len, default="")
+
+
+# Former name -> name, for example t-4.1 -> geumlek-4.1.
+FORMER_NAMES = {
+    _FORMER_PREFIXES[_prefix(name)] + name.removeprefix(_prefix(name)): name
+    for name in (*NAMES, *SHARED)
+    if _prefix(name)
+}
 
 
 def paper(name: str) -> str:
-    """The paper of this experiment."""
-    return PAPERS.get(name.partition("-")[0], PAPERS[""])
+    """Return the paper that the experiment of this name reproduces."""
+    return PAPERS[_prefix(name)]
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of this name, or that holds the figure of this name. Raises: ValueError."""
+    """Return the experiment with this name, or the one whose picture contains the figure with this name.
+
+    Raises: ValueError, if there is none.
+    """
     name = SHARED.get(name, name)
     if name not in NAMES:
         raise ValueError(f"there is no experiment {name!r}; there are {', '.join(NAMES)}")

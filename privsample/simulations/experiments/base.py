@@ -1,4 +1,4 @@
-"""What an experiment is: a table of numbers, what they show in words, and a picture of them."""
+"""Experiments: a table of numbers, a sentence computed from it, and a figure."""
 
 import csv
 import io
@@ -16,9 +16,10 @@ from privsample.simulations.report.figures import styled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Columns of equal length, by name; what they show in words; and what plots them on an empty Matplotlib figure.
+    """Columns of equal length by name, the function that describes them, and the function that plots them.
 
-    describe: computes the sentence and its findings from the columns alone, also after they were written and read.
+    `describe` computes the sentence and its findings from the columns alone, also after they were written and read.
+    `plot` draws on an empty Matplotlib figure.
     """
 
     columns: Columns
@@ -32,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An experiment that was run: its picture as PNG, its numbers as CSV, its sentence."""
+    """Output of an experiment: the figure as PNG, the numbers as CSV, and the sentence."""
 
     name: str
     image: bytes
@@ -40,9 +41,9 @@ class Made:
     sentence: str
 
     def write(self, folder: Path) -> tuple[Path, Path, str]:
-        """Write NAME.png and NAME.csv into the folder, made where it is missing. Returns the sentence too.
+        """Write NAME.png and NAME.csv to the folder, created if missing, and return both paths and the sentence.
 
-        Raises: OSError, where the folder cannot be written.
+        Raises: OSError, if the folder cannot be written.
         """
         folder.mkdir(parents=True, exist_ok=True)
         picture, numbers = folder / f"{self.name}.png", folder / f"{self.name}.csv"
@@ -53,20 +54,21 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A name for the command line, a title, the work, the size of its picture in inches, and who packs its data.
+    """Name on the command line, title, computation, and size of the figure in inches.
 
-    second: the same on a second grid or with a second seed, at which the sentence must stand.
+    `package` is the package that contains the data, if no extra installs it. `second` is the computation on a second
+    grid or with a second seed, for which the sentence must hold too.
     """
 
     name: str
     title: str
     run: Callable[[], Result]
     size: tuple[float, float] = (4.6, 3.6)
-    package: str = ""  # that no extra brings
+    package: str = ""
     second: Callable[[], Result] | None = None
 
     def make(self) -> Made:
-        """Run it and plot it. Raises: ImportError, without Matplotlib."""
+        """Run the experiment and plot it. Raises: ImportError, without Matplotlib."""
         result = self.run()
         image, text = io.BytesIO(), io.StringIO()
         with styled(maths=True) as figure_class:
@@ -80,12 +82,12 @@ class Experiment:
         return Made(name=self.name, image=image.getvalue(), numbers=text.getvalue().encode(), sentence=result.sentence)
 
     def write(self, folder: Path) -> tuple[Path, Path, str]:
-        """Make it and write it. Raises: OSError, ImportError."""
+        """Run the experiment and write its files. Raises: OSError, ImportError."""
         return self.make().write(folder)
 
 
 def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """One long table of parts, one below the other; what is the same along an axis of a part is repeated."""
+    """Concatenate the parts to one table; the entries of each part are broadcast against each other."""
     table: dict[str, list[Any]] = {name: [] for name in parts[0]}
     for part in parts:
         for name, column in zip(part, np.broadcast_arrays(*part.values()), strict=True):
@@ -94,7 +96,7 @@ def stacked(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _lighter(image: io.BytesIO) -> io.BytesIO:
-    """The PNG in at most 256 colours, a third of the bytes, by the library through which Matplotlib writes it."""
+    """Return the PNG with at most 256 colours, which needs a third of the bytes."""
     from PIL import Image
 
     light = io.BytesIO()

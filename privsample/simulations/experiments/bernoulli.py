@@ -1,4 +1,4 @@
-"""Imola and Chaudhuri's Figures 1 to 3 redrawn without a gap, and a search that tries to beat their conjecture."""
+"""Figures 1 to 3 of Imola and Chaudhuri (2021), and a search for counterexamples to their conjecture."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +21,7 @@ from privsample.simulations.experiments.findings import (
     compared,
     largest_at,
 )
+from privsample.simulations.experiments.labels import label_lines
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 UPPER, LOWER, ASYMPTOTE = "our proven upper bound", "the paper's lower bound", "the paper's asymptote"
@@ -33,7 +34,6 @@ SECOND = np.geomspace(2e-3, 90.0, 24), 10  # both of a second grid
 MARGINS, DIMENSIONS = (0.01, 0.1, 0.3), (1, 2, 3, 5, 15)
 REPEATED = (1, 3, 5), (1, 2, 4)  # dimensions and draws of Figure 3
 REASONABLE, CLOSE = 5.0, 0.9  # the paper's largest reasonable epsilon; the share of it that we call close to it
-APART = 0.1  # nats by which bounds differ where we say that the draws change from one regime to the other
 # Where the paper says that draws cost clearly less than a reasonable epsilon: (d, k, c).
 NAMED = {(d, 1, 0.3) for d in (1, 2, 3, 5)} | {(1, 1, 0.1), (2, 1, 0.1), (1, 1, 0.01), (1, 2, 0.1)}
 _ATTAINED = 1e-6  # relative: what a search finds beyond the conjectured value by less is rounding
@@ -43,7 +43,7 @@ SEARCHED, STARTS = (0.1, 1.0, 5.0), 1  # epsilons of the searches for the best d
 
 @frozen_value
 class Panel:
-    """Curves over EPSILONS: the paper's lower bound, our proven upper bound, and the paper's two."""
+    """Curves over EPSILONS: the lower bound and two upper bounds of the paper, and our proven upper bound."""
 
     order: float
     margin: float
@@ -53,12 +53,12 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """The parameters but for the order."""
+        """The parameters without the order."""
         return f"d = {self.dimension}, k = {self.draws}, c = {self.margin:g}"
 
     @property
     def epsilons(self) -> FloatArray:
-        """The grid, a reasonable epsilon, and where the lower bound is farthest from each of the upper bounds."""
+        """The grid, epsilon 5, and the points where the bounds differ most."""
         kink = float(self._account(1.0).rdp_limit(self.order))
         grid, count = SECOND if self.second else (EPSILONS, NEAR)
         near = kink * np.geomspace(1 / 4, 4, count)
@@ -69,11 +69,11 @@ class Panel:
 
     @property
     def coins(self) -> int:
-        """How many Bernoulli draws there are."""
+        """The number of Bernoulli draws."""
         return self.dimension * self.draws
 
     def curves(self) -> dict[str, FloatArray]:
-        """Each of shape (epsilons,), and "epsilon"; where d = 1, Algorithm 2 too."""
+        """Return "epsilon" and the curves, each of shape (epsilons,); for d = 1 also Algorithm 2."""
         epsilons = self.epsilons
         accounts = [self._account(float(e)) for e in epsilons]
         found = {
@@ -91,8 +91,9 @@ class Panel:
         return found
 
     def searched(self) -> dict[str, FloatArray]:
-        """The most that searches for the distributions of Algorithm 1 find, (epsilons,): one from the conjectured
-        distributions.
+        """Return the largest divergences that numerical searches find at each of SEARCHED, (epsilons,).
+
+        One start of each search is the conjectured pair of distributions.
         """
         found = []
         for epsilon in SEARCHED:
@@ -114,13 +115,13 @@ class Panel:
         return symmetric_renyi(odds, self.order, self.coins, self.margin)
 
     def _account(self, epsilon: float) -> BernoulliAccountant:
-        """Over a base whose curve passes through epsilon at this order."""
+        """Return the account over a base with this epsilon at this order."""
         base = ZCDPAccountant(rho=epsilon / self.order)
         return BernoulliAccountant(base=base, margin=self.margin, draws=self.draws, dimension=self.dimension)
 
 
 def _figure(panels: Sequence[Panel], columns: int, *, search: bool = False) -> Result:
-    """The panels, all of one order; `search`: with Algorithm 1's problem for two and three coordinates."""
+    """Compute the panels, all of one order; `search` adds the problem of Algorithm 1 for two and three coordinates."""
     curves = [(panel, panel.curves()) for panel in panels]
     tried = {panel: panel.searched() for panel in panels if search and panel.dimension in (2, 3)}
     lines = [(p, name, found["epsilon"], y) for p, found in curves for name, y in found.items() if name != "epsilon"]
@@ -181,22 +182,27 @@ def _describe(columns: Columns) -> Statement:
         room = float(1 + _ATTAINED - np.max(found / lowest))
         findings.append(compared("room above the searches", room))
         more += (
-            f" For d = 2 and 3 our searches for the worst distributions {'found' if beaten else 'found no'} divergence "
-            f"above the lower bound (largest ratio {np.max(found / lowest):.5f})."
+            f" For d = 2 and 3 numerical searches for the worst distributions {'found a' if beaten else 'found no'} "
+            f"divergence above the lower bound (largest ratio {np.max(found / lowest):.5f})."
         )
     if len(table.select(curve=SEARCHED_LOWER)):
         more += (
-            " Algorithm 2 gives the exact value for k = 1 only: for k > 1 the proof in the paper has a gap "
-            "(docs/notes/bernoulli.md), and the curve is a lower bound."
+            " Algorithm 2 of the paper gives the exact value for d = k = 1. For k > 1 its proof has a gap "
+            "(docs/notes/bernoulli.md), and its value is a lower bound."
         )
     sentence = (
-        f"The paper's upper and lower bounds differ by at most {largest:.2f} nats (at ε = {where:.3g}, {panel_name}; "
-        "the paper: never more than about 1.5). Our proven upper bound exceeds the lower "
-        f"bound by at most {max(ours):.2f} nats.{more} At ε = {REASONABLE:g} the lower bound is less than "
-        f"{CLOSE:.0%} of ε in {len(below)} of {panels} panels; these are "
+        "The draws cost at most as much as the parameter, and at most an asymptote that does not depend on ε. The "
+        f"upper and lower bounds of the paper differ by at most {largest:.2f} nats (at ε = {where:.3g}, {panel_name}); "
+        "the paper states about 1.5. Our proven upper bound exceeds the lower bound by at most "
+        f"{max(ours):.2f} nats.{more} At ε = {REASONABLE:g} the lower bound is less than {CLOSE:.0%} of ε in "
+        f"{len(below)} of {panels} combinations of d, k and c; these are "
         + ("exactly" if below == named else f"not exactly the {len(named)}")
-        + " the panels for which the paper says that the draws cost less than the parameter. "
-        + ("No curve has a gap, as some in the paper have." if not broken else f"{broken} curves have gaps.")
+        + " the combinations for which the paper reports amplification. "
+        + (
+            "All values are computed; some curves in the paper end early because of rounding errors."
+            if not broken
+            else f"{broken} curves contain values that could not be computed."
+        )
     )
     findings += [
         Finding("the paper's bounds apart", largest),
@@ -208,80 +214,69 @@ def _describe(columns: Columns) -> Statement:
     return Statement(sentence, tuple(findings))
 
 
-_LINES: dict[str, dict[str, Any]] = {
-    POSTPROCESSING: {"color": GREY, "linestyle": (0, (1, 1.2)), "linewidth": 1.3},
-    ASYMPTOTE: {"color": GREY, "linestyle": (0, (5, 2)), "linewidth": 1.3},
-    UPPER: {"color": ORANGE, "linewidth": 4.0},
-    LOWER: {"color": BLUE},
-    EXACT: {"color": GREEN, "linestyle": (0, (3, 3)), "linewidth": 2.4},
-    SEARCHED_LOWER: {"color": GREEN, "linestyle": (0, (1, 2)), "linewidth": 2.4},
-    ALGORITHM_1: {"color": GREEN, "linestyle": "", "marker": "o", "markersize": 7, "markerfacecolor": "white"},
-}
-
-
-def _apart(epsilons: FloatArray, gap: FloatArray) -> tuple[float, float] | None:
-    """Between which epsilons the gap is above APART, by interpolation."""
-    above = np.flatnonzero(gap > APART)
-    if not len(above):
-        return None
-    first, last = int(above[0]), int(above[-1])
-    low = np.interp(APART, gap[first - 1 : first + 1], epsilons[first - 1 : first + 1]) if first else epsilons[0]
-    high = epsilons[-1]
-    if last + 1 < len(gap):
-        high = np.interp(APART, gap[[last + 1, last]], epsilons[[last + 1, last]])
-    return float(low), float(high)
+_BY_DIMENSION = dict(zip((1, 2, 3, 5, 15), (BLUE, ORANGE, GREEN, "#8E4585", "#222222"), strict=True))
+_GAP_STYLE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.3}
 
 
 def _plot(figure: Any, drawn: Curves, tried: Tried, columns: int) -> None:
-    """For each panel the curves, and below them how far the upper bounds are from the lower one."""
-    from matplotlib.patches import Patch
+    """Plot one column for each margin or number of draws: our bounds by dimension, and below them what is not known.
 
-    rows = -(-len(drawn) // columns)
-    grid = figure.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=(2, 1) * rows)
-    handles: dict[str, Any] = {}
+    Upper and lower bounds coincide at the scale of the upper row, so that the lower row shows their differences.
+    """
+    grid = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
     for at, (panel, curves) in enumerate(drawn):
-        axes, below = (grid[2 * (at // columns) + row][at % columns] for row in (0, 1))
-        epsilons = curves["epsilon"]
-        for name in [name for name in _LINES if name in curves]:
-            (handles[name],) = axes.loglog(epsilons, curves[name], label=name, **_LINES[name])
+        axes, below = grid[0][at % columns], grid[1][at % columns]
+        epsilons, colour = curves["epsilon"], _BY_DIMENSION[panel.dimension]
+        axes.loglog(epsilons, curves[UPPER], color=colour, label=f"d = {panel.dimension}")
         if panel in tried:
-            (handles[ALGORITHM_1],) = axes.loglog(
-                tried[panel]["epsilon"], tried[panel]["found"], label=ALGORITHM_1, **_LINES[ALGORITHM_1]
-            )
+            style = {"color": colour, "markerfacecolor": "white", "markersize": 5}
+            axes.plot(tried[panel]["epsilon"], tried[panel]["found"], "o", **style)
         least = np.minimum(epsilons, curves[ASYMPTOTE])
-        for name, y in (("the paper's two upper bounds", least), (UPPER, curves[UPPER])):
-            style = _LINES[UPPER] | {"linewidth": 1.8} if name == UPPER else {"color": GREY, "linewidth": 1.8}
-            below.semilogx(epsilons, y - curves[LOWER], **style)
-            if name != UPPER:
-                style["label"] = "lower rows: least of the paper's upper bounds, minus its lower bound"
-                (handles[name],) = below.plot([], [], **style)
-        ends = _apart(epsilons, least - curves[LOWER])
+        below.semilogx(epsilons, least - curves[LOWER], color=colour, **_GAP_STYLE)
+        below.semilogx(epsilons, curves[UPPER] - curves[LOWER], color=colour)
+        axes.set_title(f"c = {panel.margin:g}, k = {panel.draws}")
+    for axes, below in grid.T:
+        axes.plot([1e-3, 100], [1e-3, 100], color=GREY, linestyle=(0, (1, 1.2)), linewidth=1.3, zorder=1)
+        axes.set(xlim=(0.01, 100), ylim=(3e-3, 100))
+        below.set(ylim=(0, 1.6), yticks=[0, 0.5, 1, 1.5], xlabel="ε of the parameter, nats")
+        axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
+        axes.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         for one in (axes, below):
-            one.set_xlim(1e-3, 100)
-            if ends is not None:
-                one.axvspan(*ends, color=GREY, alpha=0.2, linewidth=0)
-        top = float(curves[ASYMPTOTE][0])
-        axes.set_title(panel.title)
-        axes.set_xticks([1e-3, 1e-2, 0.1, 1, 10, 100], ["0.001", "", "0.1", "1", "10", "100"])
-        axes.set_yticks([1e-3, 1e-2, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-        axes.set_ylim(3e-4, min(3 * top, 200.0))
-        below.set(ylim=(0, 1.6), yticks=[0, 0.5, 1, 1.5])
-        axes.minorticks_off()
-        below.minorticks_off()
-    for axes in grid[-1]:
-        axes.set_xlabel("ε of the parameter, nats")
-    for row, axes in enumerate(grid[:, 0]):
-        axes.set_ylabel("upper − lower\nbound, nats" if row % 2 else "ε of the draws,\nnats", fontsize=8.5)
-    shade = Patch(color=GREY, alpha=0.2, label=f"Regime II: the paper's bounds differ by more than {APART:g} nats")
-    figure.suptitle(
-        f"Rényi divergences of order α = {drawn[0][0].order:g}: k draws of d bits, probabilities in [c, 1 − c]",
-        x=0.01,
-        ha="left",
-        fontsize=11,
+            one.minorticks_off()
+    first, last = grid[0][0], grid[0][-1]
+    first.annotate("ε of the draws =\nε of the parameter", (25, 45), color=GREY, fontsize=8, ha="right", va="center")
+    label_lines(last, gap=0.07)
+    first.set_ylabel("ε of the draws, nats:\nour upper bound")
+    grid[1][0].set_ylabel("upper bound −\nlower bound, nats")
+    title = (
+        "k draws of d Bernoulli coordinates with probabilities in [c, 1 − c]; Rényi divergences of order "
+        f"{drawn[0][0].order:g}"
     )
-    order = [*_LINES, *handles]
-    named = [handles[name] for name in dict.fromkeys(order) if name in handles]
-    figure.legend(handles=[*named, shade], loc="outside lower center", ncols=2)
+    style = {"title": title, "title_fontsize": 10, "alignment": "left"}
+    figure.legend(handles=_handles(bool(tried)), loc="outside upper left", ncols=3, **style)
+
+
+def _handles(searched: bool) -> list[Any]:
+    """Return the entries of the legend: the searches, and the two differences of the lower row."""
+    from matplotlib.lines import Line2D
+
+    grey: dict[str, Any] = {"color": GREY}
+    found = [
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="o",
+            markerfacecolor="white",
+            label="upper row: largest value found by search (d = 2, 3)",
+            **grey,
+        )
+    ]
+    ends = [
+        Line2D([], [], label="lower row: our upper bound", **grey),
+        Line2D([], [], label="lower row: smaller upper bound of the paper", **_GAP_STYLE, **grey),
+    ]
+    return [*(found if searched else []), *ends]
 
 
 def _grid(order: float, second: bool = False) -> list[Panel]:
@@ -299,7 +294,7 @@ def _draws(second: bool = False) -> Result:
 
 
 def conjecture(cases: int | None = None, starts: int | None = None, seed: int = 20200615) -> Result:
-    """Random parameters, and the best distributions that a search finds, beside the conjectured value."""
+    """Compare the largest divergence that a search finds with the conjectured value, at random parameters."""
     cases, starts, rng = cases or CASES, starts or CASE_STARTS, np.random.default_rng(seed)
     found: dict[str, list[float]] = {name: [] for name in ("d", "k", "c", "order", "epsilon", "conjectured", "found")}
     for case in range(cases):
@@ -324,13 +319,13 @@ def _of_search(columns: Columns, starts: int) -> Statement:
     attained = int((ratio > 1 - 1e-5).sum())
     sentence = (
         f"For {len(ratio)} random choices of d, k, c, order and ε (d at most {table['d'].max():g}, k at most "
-        f"{table['k'].max():g}) we searched for distributions of the parameter whose draws cost more than the paper "
-        f"conjectures, with {starts} random starts each. "
+        f"{table['k'].max():g}), numerical searches with {starts} random starts each looked for a distribution of the "
+        "parameter whose draws have a larger Rényi divergence than the value conjectured in the paper. "
         + (
             f"A search exceeded the conjectured value, by a factor of {ratio.max():.6f}: the conjecture is refuted."
             if ratio.max() > 1 + _ATTAINED
-            else f"No search exceeded the conjectured value; {attained} of {len(ratio)} attained it within 1e-5, the "
-            "others ended below it. This supports the conjecture but does not prove it."
+            else f"No search exceeded the conjectured value. {attained} of {len(ratio)} attained it within 1e-5; the "
+            "others found less. This supports the conjecture but does not prove it."
         )
     )
     share = (attained + 1) / (len(ratio) + 2)  # by Laplace's rule: its standard error is never 0
@@ -350,37 +345,38 @@ def _plot_search(figure: Any, found: dict[str, list[float]], ratio: FloatArray) 
         mine = np.array(found["d"]) == d
         axes.plot(np.array(found["epsilon"])[mine], ratio[mine], "o", color=colour, label=f"d = {d}")
     axes.axhline(1.0, color=GREY, linewidth=1.0, label="conjectured value")
-    axes.set(xscale="log", xlabel="ε of the parameter, nats", ylabel="largest divergence found\n÷ conjectured value")
+    axes.set_title(f"{len(ratio)} random choices of d, k ≤ 2, c, order and ε")
+    axes.set(xscale="log", xlabel="ε of the parameter, nats", ylabel="largest divergence found /\nconjectured value")
     axes.set_xticks([0.1, 1], ["0.1", "1"])
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.legend()
 
 
 FIGURE_1 = Experiment(
-    name="b-1",
+    name="imola-1",
     title="Imola and Chaudhuri, Figure 1: cost of one Bernoulli draw, order 50",
     run=lambda: _one_draw(50.0),
-    size=(8.8, 14.5),
+    size=(9.6, 6.2),
     second=lambda: _one_draw(50.0, second=True),
 )
 FIGURE_2 = Experiment(
-    name="b-2",
+    name="imola-2",
     title="Imola and Chaudhuri, Figure 2: cost of one Bernoulli draw, order 5",
     run=lambda: _one_draw(5.0),
-    size=(8.8, 14.5),
+    size=(9.6, 6.2),
     second=lambda: _one_draw(5.0, second=True),
 )
 FIGURE_3 = Experiment(
-    name="b-3",
+    name="imola-3",
     title="Imola and Chaudhuri, Figure 3: cost of k Bernoulli draws",
     run=_draws,
-    size=(8.8, 9.2),
+    size=(9.6, 6.2),
     second=lambda: _draws(second=True),
 )
 SEARCH = Experiment(
-    name="b-conjecture",
+    name="imola-conjecture",
     title="A search for counterexamples to the conjecture of Imola and Chaudhuri",
     run=conjecture,
-    size=(5.2, 3.4),
+    size=(5.4, 3.8),
     second=lambda: conjecture(seed=7),
 )

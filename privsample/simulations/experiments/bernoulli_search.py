@@ -1,4 +1,4 @@
-"""A search for distributions that beat the conjecture on coins of d <= 3 chances: it can refute it, never prove it.
+"""Search for counterexamples to the conjecture with d <= 3 coordinates: it can refute the conjecture, never prove it.
 
 Source: Imola and Chaudhuri 2021, Algorithms 1 and 3, with the chances of the corners set right.
 """

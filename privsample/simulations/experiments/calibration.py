@@ -47,7 +47,7 @@ def uniformity(found: FloatArray) -> float:
 
 
 def run(seed: int = 7) -> Result:
-    """All settings; one whose noise-aware ranks are rejected is simulated anew, with fresh seeds, and both are told."""
+    """Simulate all settings; a setting with rejected noise-aware ranks is repeated with new seeds; both are stated."""
     parts: list[dict[str, Any]] = []
     for at, (n, epsilon) in enumerate(SETTINGS):  # each with its own seed: it can be repeated alone
         made = _parts(n, epsilon, FIRST, np.random.default_rng([seed, at]))
@@ -118,7 +118,7 @@ def _describe(columns: Columns) -> Statement:
         f"with Gaussian noise at δ = {DELTA:g}. If a posterior is calibrated, the ranks of the true parameters among "
         f"its draws are uniform. Chi-square tests at the level {level():.3g} each, {FALSE_ALARM:.0%} for the "
         f"{len(SETTINGS) * 2} tests of a method together, reject uniform ranks: {'; '.join(words)}.{repeated} The "
-        "plug-in posterior takes the noisy moments for exact ones: too narrow a posterior has too many ranks in the "
+        "plug-in posterior treats the noisy moments as exact. It is too narrow, which shows as too many ranks in the "
         "outermost bars.",
         tuple(findings),
     )
@@ -130,7 +130,7 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
     bars = BINS * len(SETTINGS) * len(PARAMETERS)
     for row, name in zip(grid, PARAMETERS, strict=True):
         for axes, (n, epsilon) in zip(row, SETTINGS, strict=True):
-            words = f"a calibrated method has all its {bars} bars in here with probability {1 - FALSE_ALARM:.0%}"
+            words = f"contains all {bars} bars of a calibrated method with probability {1 - FALSE_ALARM:.0%}"
             axes.axhspan(low, high, color=GREY, alpha=0.2, linewidth=0, label=words)
             for part in parts:
                 if (part["stage"], part["records"], part["epsilon"], part["parameter"]) == (FIRST, n, epsilon, name):
@@ -140,7 +140,7 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
             axes.axhline(REPEATS / BINS, color="black", linewidth=0.8, linestyle=(0, (4, 3)), label="uniform ranks")
             axes.set_title(f"{name}, n = {n}, ε = {epsilon:g}")
     figure.supxlabel(f"rank of the true parameter among {KEPT} draws", fontsize=10)
-    figure.supylabel(f"simulations, of {REPEATS}", fontsize=10)
+    figure.supylabel(f"number of simulations (of {REPEATS})", fontsize=10)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
 
 

@@ -1,4 +1,4 @@
-"""What k draws of one diffused posterior cost: by their composed loss, and by the Rényi curve."""
+"""Privacy cost of k draws of one diffused posterior: from the composed privacy loss, and from the Rényi curve."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,7 +17,7 @@ DRAWS = np.unique(np.round(np.geomspace(1, 1000, 13)).astype(int)).tolist()
 
 
 def costs(draws: int) -> tuple[float, float]:
-    """Epsilon at DELTA of so many draws, by composed loss and by Rényi curve.
+    """Return epsilon at DELTA of this number of draws, from the composed privacy loss and from the Rényi curve.
 
     Beta(6, 12) prior, n = 569, data weight 0.1.
     """
@@ -27,7 +27,7 @@ def costs(draws: int) -> tuple[float, float]:
 
 
 def run(points: Sequence[int] | None = None) -> Result:
-    """At these numbers of draws, and where between them the saving is least and largest."""
+    """Compute both at these numbers of draws, and at those between them with the smallest and largest saving."""
     known = cache(costs)
 
     def saving(draws: int) -> float:
@@ -63,9 +63,9 @@ def _describe(columns: Columns) -> Statement:
     draws, saving = np.asarray(columns["draws"]), np.asarray(columns["saving"], dtype=float)
     least, most = int(draws[saving.argmin()]), int(draws[saving.argmax()])
     return Statement(
-        f"Draws of one diffused Beta-Bernoulli posterior at δ = {DELTA:g}: the composed privacy loss gives a smaller ε "
-        f"than the Rényi curve at its best order, by {saving.min():.1%} (k = {least}) to {saving.max():.1%} (k = "
-        f"{most}) for k = {draws[0]:g} to {draws[-1]:g} draws.",
+        f"k draws of one diffused Beta-Bernoulli posterior at δ = {DELTA:g}. The ε from the composed privacy loss "
+        f"distribution is smaller than the ε from the Rényi curve at its best order, by {saving.min():.1%} (k = "
+        f"{least}) to {saving.max():.1%} (k = {most}) for k = {draws[0]:g} to {draws[-1]:g} draws.",
         (
             Finding("least saving", float(saving.min())),
             Finding("largest saving", float(saving.max())),
@@ -81,7 +81,7 @@ def _plot(figure: Any, columns: Columns) -> None:
     above.loglog(draws, columns["composed_loss"], color=BLUE, label="composed privacy loss")
     above.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
     above.minorticks_off()
-    above.set(ylabel="ε at δ = 10⁻⁶", title="Beta(6, 12) prior, 569 records, data weight 0.1")
+    above.set(ylabel="ε at δ = 10⁻⁶", title="Beta(6, 12) prior, n = 569, data weight 0.1")
     above.legend()
     below.plot(draws, saving, color=BLUE)
     below.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])

@@ -103,12 +103,12 @@ def _describe(columns: Columns) -> Statement:
     short = compared("level - plug-in, most", LEVEL - float(plug_in.min()))
     return Statement(
         f"A count of n records is released with discrete Laplace noise. Averaged over all shares between 0 and 1, "
-        f"{LEVEL:.0%} credible intervals from the noise-aware posterior hold the true share in "
+        f"{LEVEL:.0%} credible intervals from the noise-aware posterior contain the true share in "
         + (f"{LEVEL:.1%}" if hold < 5e-4 else f"{aware.min():.1%} to {aware.max():.1%}")
-        + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which take "
-        f"the noisy count for the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. At one fixed share "
-        f"nothing is promised: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals hold the share {share:g} "
-        f"in {edge:.1%} and the share 0.5 in {middle:.1%}.",
+        + " of the releases for every n and ε, as they must under the uniform prior; plug-in intervals, which treat "
+        f"the noisy count as the true one, in {plug_in.min():.1%} to {plug_in.max():.1%}. For one fixed share "
+        f"the coverage can differ: with n = {n:g} and ε = {epsilon:g} the noise-aware intervals contain the share "
+        f"{share:g} in {edge:.1%} and the share 0.5 in {middle:.1%}.",
         (
             compared("5e-4 - distance from the level", 5e-4 - hold),
             Finding("plug-in, least", float(plug_in.min())),
@@ -127,9 +127,11 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
         axes.plot(part["share"], part["coverage"], color=METHODS[part["method"]], linewidth=1.3, label=part["method"])
         axes.set_title(f"n = {part['records']}, ε = {part['epsilon']:g}")
     for axes in grid.ravel():
-        axes.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0, label=f"{LEVEL:.0%}")
+        axes.axhline(
+            LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0, label=f"nominal coverage {LEVEL:.0%}"
+        )
         axes.set(xlim=(0, 1), ylim=(0, 1.02), xticks=(0, 0.5, 1), xticklabels=("0", "0.5", "1"))
-    figure.supxlabel("true share of ones, held fixed", fontsize=10)
+    figure.supxlabel("true share of ones (fixed)", fontsize=10)
     figure.supylabel(f"coverage of {LEVEL:.0%} intervals", fontsize=10)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 

@@ -1,4 +1,4 @@
-"""The main job on real, public data: draw private samples, price them, try to refute the prices, write it all down.
+"""Demonstration on public data: private draws, their privacy cost, an audit of the cost, and a report.
 
 Run as `python -m privsample.simulations.experiments.demo FOLDER`.
 """
@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,20 @@ from privsample.mechanisms.release import Release, write_whole
 from privsample.relations import ReplaceOne
 from privsample.simulations.audit.audit import audit
 from privsample.simulations.experiments.demo_page import Data, Trial, attempts, commands, curves, program, truth
-from privsample.simulations.report.page import page, release_sections, release_size
+from privsample.simulations.report.page import page, release_sections
 from privsample.simulations.report.statements import price, small
+from privsample.simulations.report.summary import release_size, summary_section
 
 EPSILON, DELTA, DRAWS = 1.0, 1e-6, 4
 _INTRO = (
-    "Two public data sets that come with scikit-learn stand in for confidential ones: 569 breast tumours, malignant or "
-    "not, and 178 wines of three cultivars. From each, random values were released that show what the records say "
-    "together, while limiting what they give away about any single patient or wine. The pictures show what was "
-    "released, how close it is to the truth, what it costs in privacy, and an attempt to refute that cost."
+    "Two public data sets of scikit-learn stand in for confidential ones: 569 breast tumours, malignant or benign, and "
+    "178 wines of three cultivars. The page shows five private releases computed from them, how close each is to the "
+    "truth, its privacy cost, and a Monte Carlo audit of that cost."
 )
 
 
 def load() -> Data:
-    """Read them from scikit-learn; nothing is fetched."""
+    """Read the data sets from scikit-learn; nothing is downloaded."""
     from sklearn.datasets import load_breast_cancer, load_wine
 
     tumours, wines = load_breast_cancer(), load_wine()
@@ -45,7 +46,7 @@ def load() -> Data:
 
 
 def draw(data: Data) -> list[Release]:
-    """Five releases, each at epsilon 1 and delta 1e-6, from the operating system's entropy."""
+    """Five releases, each at epsilon 1 and delta 1e-6, with randomness from the operating system."""
     n, target = len(data.malignant), DP(epsilon=EPSILON, delta=DELTA)
     share, wines = BetaBernoulli(alpha=6, beta=12), DirichletCategorical(alpha=(2, 2, 2))
     common: dict[str, Any] = {"target": target, "draws": DRAWS}
@@ -88,7 +89,15 @@ def run(folder: Path, *, samples: int = 400_000) -> list[str]:
     releases[0].save(folder / "release.json", force=True)
     found = trials(releases, samples)
     own = release_sections(releases, delta=DELTA)
-    sections = [truth(data, releases), attempts(releases, found), *own, curves(), commands(folder)]
+    summary = summary_section(
+        releases,
+        delta=DELTA,
+        data="breast cancer and wine data of scikit-learn",
+        column="malignant, mean_radius; cultivar",
+        day=datetime.now().astimezone().date(),
+        audits=[trial.verdict for trial in found],
+    )
+    sections = [summary, truth(data, releases), attempts(releases, found), *own, curves(), commands(folder)]
     write_whole(folder / "report.html", page(sections, title="Private samples from real data", intro=_INTRO))
     return _summary(folder, releases, found)
 
@@ -101,15 +110,18 @@ def _csv(columns: dict[str, FloatArray]) -> str:
 def _summary(folder: Path, releases: Sequence[Release], found: Sequence[Trial]) -> list[str]:
     titles = [f"{release.mechanism.title}, {release_size(release)}" for release in releases]
     width = max(len(title) for title in titles)
-    lines = [f"Five private releases at delta = {small(DELTA)}, and what a Monte-Carlo audit of one draw found:", ""]
+    lines = [
+        f"Five private releases at delta = {small(DELTA)}, and the outcome of a Monte Carlo audit of one draw:",
+        "",
+    ]
     for title, release, trial in zip(titles, releases, found, strict=True):
-        lines.append(f"  {title:<{width}}  epsilon {price(release.account, DELTA)}  {trial.words}")
+        lines.append(f"  {title:<{width}}  epsilon {price(release.account, DELTA)}  {trial.outcomes}")
     return [
         *lines,
         "",
-        "  CONSISTENT: the draws do not refute the claim, which is no proof. VIOLATED: they refute it.",
+        "  CONSISTENT: the draws do not refute the claim; this does not prove it. VIOLATED: they refute it.",
         "",
-        f"  {folder / 'report.html'}    pictures and plain words: open it in a browser",
+        f"  {folder / 'report.html'}    report: open it in a browser",
         f"  {folder / 'posterior.nc'}   the diffused draws for ArviZ, with their account",
         f"  {folder / 'release.json'}   the same as JSON; privsample.Release.load reads both",
         "",

@@ -1,4 +1,4 @@
-"""The sections of the demo's page beside those of the releases: the truth, the audits, the curves, the commands."""
+"""Sections of the page of the demo: comparison with the truth, audits, Rényi curves and commands."""
 
 import shlex
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from privsample.mechanisms.draws import one_draw
 from privsample.mechanisms.noise.additive import GaussianMechanism
 from privsample.mechanisms.posterior.conjugate import BetaQuery, PosteriorMechanism
 from privsample.mechanisms.release import Release
-from privsample.simulations.audit.plots import plot_audit
+from privsample.simulations.audit.plots import audit_limits, plot_audit
 from privsample.simulations.audit.verdict import Verdict
 from privsample.simulations.report import figures
+from privsample.simulations.report.content import Part, Picture, Section
 from privsample.simulations.report.figures import Panel
-from privsample.simulations.report.page import Part, Picture, Section
 
 PUBLIC = "The true posterior is shown only because these data are public."
 _COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilon 1 --delta 1e-6 --draws 4"
@@ -28,15 +28,15 @@ _COMMAND = "{program} release {file} --column {column} --n {n} {choice} --epsilo
 
 @frozen_value
 class Trial:
-    """The audit of one mechanism, and of a claim of half its cost, which must be caught."""
+    """The audit of one mechanism, and the audit of half its privacy curve, a false claim, as a control."""
 
     verdict: Verdict
     control: Verdict
 
     @property
-    def words(self) -> str:
-        """All of it in a line."""
-        return f"{self.verdict.outcome}; half the claim, as a control: {self.control.outcome}"
+    def outcomes(self) -> str:
+        """Both outcomes in one line."""
+        return f"{self.verdict.outcome}; control with half of the claim: {self.control.outcome}"
 
 
 @frozen_value
@@ -49,60 +49,62 @@ class Data:
 
 
 def truth(data: Data, releases: Sequence[Release]) -> Section:
-    """Private against true posteriors: possible because the data are public."""
+    """Compare private and true posteriors, which is possible because the data are public."""
     lead = (
-        "Grey: what one would believe with full access to the records (the true posterior). Blue: the distribution "
-        "that the draws come from. Orange: the draws themselves, the only thing that leaves."
+        "Grey: the posterior distribution given all records. Blue: the distribution from which the draws were sampled. "
+        "Orange: the draws, which are all that is released. Panels below each other have the same axis, so that the "
+        "widths of the distributions can be compared."
     )
     pictures = [
         Picture(
             image=figures.densities(panels),
-            alt=f"{words} The true posterior and the draws.",
-            caption=f"{words} {PUBLIC}",
+            alt=f"{caption} The true posterior and the draws.",
+            caption=f"{caption} {PUBLIC}",
         )
-        for words, panels in sheet(data, releases)
+        for caption, panels in sheet(data, releases)
     ]
-    return Section(title="Private draws beside the truth", lead=(lead,), pictures=tuple(pictures))
+    return Section(title="Private and true posterior", lead=(lead,), pictures=tuple(pictures), anchor="truth")
 
 
 def sheet(data: Data, releases: Sequence[Release]) -> list[tuple[str, list[Panel]]]:
-    """The pictures of `truth`: a caption and the panels for each release."""
+    """Return caption and panels of each picture of `truth`; the panels of a picture share their axis."""
     diffused, concentrated, query, count, wines = releases
     n, malignant = len(data.malignant), data.malignant.sum()
     axis, noise, model = "share of malignant tumours", count.mechanism, BetaBernoulli(alpha=6, beta=12)
     assert isinstance(noise, GaussianMechanism)
     assert isinstance(query.mechanism, BetaQuery)
     low, high = ends = query.mechanism.bounds
-    real, mine = _laws(diffused, malignant)
-    stronger = _laws(concentrated, malignant)[1]
-    noisy = belief(model, n, float(count["statistic"][0]), noise.noise_std)
-    mean, blurred = _laws(query, ((data.radius - low) / (high - low)).sum())
+    real, diffuse = _posteriors(diffused, malignant)
+    concentrate = _posteriors(concentrated, malignant)[1]
+    noisy = count_posterior(model, n, float(count["statistic"][0]), noise.noise_std)
+    mean, private_mean = _posteriors(query, ((data.radius - low) / (high - low)).sum())
+    three = (
+        f"{n} tumours, prior Beta(6, 12). From top to bottom: a posterior in which every record has a smaller "
+        "weight; a posterior with a stronger prior; and the posterior given a count with Gaussian noise, where the "
+        "orange line is the noisy share."
+    )
     return [
         (
-            "Every patient counts less (diffused).",
-            [_panel(axis, real, mine, diffused["theta"])],
+            three,
+            [
+                _panel(axis, real, diffuse, diffused["theta"], title="diffused posterior"),
+                _panel(axis, real, concentrate, concentrated["theta"], title="concentrated posterior"),
+                _panel(axis, real, noisy, count["statistic"] / n, title="posterior given a noisy count"),
+            ],
         ),
         (
-            "The prior counts more (concentrated).",
-            [_panel(axis, real, stronger, concentrated["theta"])],
-        ),
-        (
-            f"A bounded column's mean; the bounds, {low:g} and {high:g}, were declared beforehand.",
-            [_panel("mean radius of the tumours", mean, blurred, query["rho"], ends)],
-        ),
-        (
-            "For comparison, the classical way: a noisy count, at the same cost. Blue: what may be believed given it.",
-            [_panel(axis, real, noisy, count["statistic"] / n, mine="belief given the noisy count")],
-        ),
-        (
-            "Three shares at once: the cultivars of 178 wines.",
+            f"{len(data.cultivar)} wines, prior Dirichlet(2, 2, 2): the shares of three cultivars, released together.",
             _categories("share of cultivar", wines, data.cultivar),
+        ),
+        (
+            f"The mean radius, from a column with the bounds {low:g} and {high:g}, which were chosen without the data.",
+            [_panel("mean radius of the tumours", mean, private_mean, query["rho"], ends=ends)],
         ),
     ]
 
 
-def belief(model: BetaBernoulli, n: int, noisy: float, noise_std: float) -> Beta:
-    """The posterior of the share given a count with Gaussian noise: the Beta of its exact mean and variance."""
+def count_posterior(model: BetaBernoulli, n: int, noisy: float, noise_std: float) -> Beta:
+    """Return the posterior of the share given a count with Gaussian noise, as a Beta with its exact two moments."""
     counts = np.arange(n + 1)
     weight = stats.betabinom.pmf(counts, n, model.alpha, model.beta) * stats.norm.pdf(noisy, counts, noise_std)
     weight /= weight.sum()
@@ -114,86 +116,87 @@ def belief(model: BetaBernoulli, n: int, noisy: float, noise_std: float) -> Beta
     return Beta(a=mean * size, b=(1 - mean) * size)
 
 
-def _laws(release: Release, statistic: Any) -> tuple[Any, Any]:
-    """The true posterior of the public data, and the distribution that the mechanism draws from."""
+def _posteriors(release: Release, statistic: Any) -> tuple[Any, Any]:
+    """Return the posterior given the public data, and the distribution from which the mechanism draws."""
     mechanism = release.mechanism
     assert isinstance(mechanism, PosteriorMechanism)
     model, (data_weight, prior_weight) = mechanism.model, mechanism._weights
     counts = np.asarray(statistic, dtype=np.float64)
-    blurred = model.posterior(counts, mechanism.n, data_weight=data_weight, prior_weight=prior_weight)
-    return model.posterior(counts, mechanism.n), blurred
+    private = model.posterior(counts, mechanism.n, data_weight=data_weight, prior_weight=prior_weight)
+    return model.posterior(counts, mechanism.n), private
 
 
 def _panel(
     axis: str,
     real: PosteriorDistribution,
-    distribution: PosteriorDistribution,
+    private: PosteriorDistribution,
     draws: FloatArray,
+    *,
     ends: tuple[float, float] = (0.0, 1.0),
-    mine: str = "distribution of the draws",
+    title: str = "",
 ) -> Panel:
-    return Panel(axis=axis, distributions=(("true posterior", real), (mine, distribution)), draws=draws, ends=ends)
+    named = (("true posterior", real), ("private posterior", private))
+    return Panel(axis=axis, distributions=named, draws=draws, ends=ends, title=title)
 
 
 def _categories(axis: str, release: Release, codes: FloatArray) -> list[Panel]:
-    """A panel for each category: its share alone is a Beta."""
+    """Return a panel for each category; the marginal distribution of its share is a Beta."""
     draws = release["theta"]
-    distributions = _laws(release, np.bincount(codes.astype(np.int64), minlength=draws.shape[1]))
+    distributions = _posteriors(release, np.bincount(codes.astype(np.int64), minlength=draws.shape[1]))
     shares = [[Beta(a=a, b=sum(distribution.alpha) - a) for a in distribution.alpha] for distribution in distributions]
-    return [_panel(f"{axis} {k}", shares[0][k], shares[1][k], draws[:, k]) for k in range(draws.shape[1])]
+    return [_panel(axis, shares[0][k], shares[1][k], draws[:, k], title=f"cultivar {k}") for k in range(draws.shape[1])]
 
 
 def attempts(releases: Sequence[Release], found: Sequence[Trial]) -> Section:
     """The audits in pictures, with a control for each."""
-    pictures = []
-    for release, trial in zip(releases, found, strict=True):
-        svg = plot_audit(one_draw(release.mechanism).accountant, trial.verdict)
-        caption = f"{release.mechanism.title}. {trial.words}. The two: {trial.verdict.pair}."
-        alt = f"Claimed curve and the audit's intervals. {trial.words}."
+    pictures, accounts = [], [one_draw(release.mechanism).accountant for release in releases]
+    limits = audit_limits(accounts, [trial.verdict for trial in found])
+    for release, account, trial in zip(releases, accounts, found, strict=True):
+        svg = plot_audit(account, trial.verdict, limits=limits)
+        caption = f"{release.mechanism.title}. {trial.outcomes}. Neighbouring datasets: {trial.verdict.pair}."
+        alt = f"Claimed privacy curve and the confidence intervals of the audit. {trial.outcomes}."
         pictures.append(Picture(image=svg, alt=alt, caption=caption))
     control = found[0].control
     lead = (
-        "For each mechanism, two datasets were made up that differ in one record, where that record shows most, and "
-        f"{control.samples:,} single draws were taken from each as evidence. How well do the draws tell which dataset "
-        "they came from? A bar wholly above the blue line would refute the claim. VIOLATED means that the draws refute "
-        "the claim; CONSISTENT means only that they do not."
+        "Each mechanism was run on two neighbouring datasets, the worst pair that is known for it, with "
+        f"{control.samples:,} single draws from each. The orange intervals contain the probabilities that the draws "
+        "distinguish the two datasets at ε. An interval that lies entirely above the blue curve refutes the claimed "
+        "privacy curve: VIOLATED. CONSISTENT means that no interval does, which does not prove the claim."
     )
     caught = (
-        "No such bar is no proof that a claim is true. To show that the test can fail, half of each claim was put to "
-        "it as well (grey line): a claim that is false."
+        "As a control, half of each claimed curve (grey) was tested too. This claim is false, and a test with enough "
+        "power refutes it."
     )
     full = Part(heading="Two verdicts in full", bullets=(found[0].verdict.statement, control.statement), folded=True)
-    return Section(
-        title="An attempt to refute each claim", lead=(lead, caught), pictures=tuple(pictures), parts=(full,)
-    )
+    return Section(title="Audits", lead=(lead, caught), pictures=tuple(pictures), parts=(full,), anchor="audits")
 
 
 def curves() -> Section:
     """Figures 5.1 and 5.2 of the thesis."""
     caption = (
-        "Beta(6, 12) prior, 100 records. Dashed: the order from which on the curve is infinite. "
-        "Redrawn from Geumlek's thesis (2020), Figure {figure}."
+        "Beta(6, 12) prior, n = 100. The dashed lines mark the order from which on the divergence is infinite. "
+        "Geumlek (2020), Figure {figure}."
     )
     first = Picture(
         image=figures.renyi_curves("diffused"),
         alt="Rényi divergence against order for six data weights, each rising along a dashed vertical line.",
-        caption="Diffused: every record counts r. " + caption.format(figure="5.1"),
+        caption="Diffused posterior with data weight r. " + caption.format(figure="5.1"),
     )
     second = Picture(
         image=figures.renyi_curves("concentrated"),
         alt="Rényi divergence against order for six prior weights, each rising along a dashed vertical line.",
-        caption="Concentrated: the prior counts 1/m times. " + caption.format(figure="5.2"),
+        caption="Concentrated posterior with prior weight 1/m. " + caption.format(figure="5.2"),
     )
     lead = (
-        "Behind every epsilon stands a curve: how far apart the posteriors of two neighbouring datasets can be, "
-        "measured by the Rényi divergence at each order. Lower is more private. Each curve ends at a finite order, "
-        "which grows as the data count less or the prior counts more."
+        "The Rényi curve of a mechanism is the largest Rényi divergence, at each order, between its output "
+        "distributions on neighbouring datasets. Lower curves are more private. Each curve is finite up to an order "
+        "limit, which is larger for a smaller weight of the data or a stronger prior."
     )
-    return Section(title="Where the numbers come from", lead=(lead,), pictures=(first, second))
+    return Section(title="Rényi curves", lead=(lead,), pictures=(first, second), anchor="renyi")
 
 
 def program(name: str = "privsample") -> str:
-    """How to start a program of the demo's environment from here: `make demo` does not put it on the PATH."""
+    """Return the command that starts a program of the environment, which need not be on the PATH."""
     local = Path(".venv/bin") / name
     if local.exists():
         return str(local)
@@ -201,7 +204,7 @@ def program(name: str = "privsample") -> str:
 
 
 def commands(folder: Path) -> Section:
-    """The same from the command line."""
+    """Return a section with command lines that make these releases."""
     cancer, wine = folder / "breast-cancer.csv", folder / "wine.csv"
     share, wines = "--model beta-bernoulli --prior 6,12", "--model dirichlet-categorical --prior 2,2,2"
     rows = (
@@ -216,8 +219,9 @@ def commands(folder: Path) -> Section:
         for k, (file, column, n, choice) in enumerate(rows, 1)
     ]
     return Section(
-        title="To do it yourself",
-        lead=("Such releases from the command line; every run draws anew.",),
+        title="Commands",
+        lead=("These commands make such releases. Every run draws new values.",),
+        anchor="commands",
         parts=(
             Part(code="\n\n".join(lines)),
             Part(

@@ -1,4 +1,4 @@
-"""Diffusion mechanisms: Theorem 8's error against the Gaussian mechanism's, and a hierarchy of tiers as one path.
+"""Diffusion mechanisms: the error of Theorem 8 relative to Gaussian noise, and several noise levels on one path.
 
 Source: Balle, Barthe, Gaboardi and Geumlek 2019, section 5.
 """
@@ -21,6 +21,7 @@ from privsample.simulations.experiments.findings import (
     in_words,
     largest_at,
 )
+from privsample.simulations.experiments.labels import label_lines
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 DIMENSIONS = np.unique(np.round(np.geomspace(1.0, 1000.0, 25)))
@@ -153,17 +154,17 @@ def _of_theorem_8(columns: Columns) -> Statement:
     most = {excess: float(share.max()) for excess, share in shares.items()}
     held = [excess for excess in EXCESSES if most[excess] <= 1 + 1e-9]
     broken = [excess for excess in EXCESSES if excess not in held]
-    words = f"it is never above 1 with {in_words([f'{excess:g}' for excess in held])} times that θ" if held else ""
-    words += "".join(f" and reaches {most[excess]:.3g} with {excess:g} times" for excess in broken)
+    words = f"it is never above 1 for θR² = {in_words([f'{4 * excess:g}dρ²' for excess in held])}" if held else ""
+    words += "".join(f" and reaches {most[excess]:.3g} for {4 * excess:g}dρ²" for excess in broken)
     last = float(shares[1.0][-1])
     equal = "equals Theorem 8's 1/(1 + dΔ²/(2ϵR²))" if gap < 1e-9 else f"differs from Theorem 8's by up to {gap:.1g}"
     return Statement(
-        "Worst-case squared error of the optimal Ornstein-Uhlenbeck mechanism as a share of that of Gaussian noise at "
+        "Worst-case squared error of the optimal Ornstein-Uhlenbeck mechanism, divided by that of Gaussian noise at "
         f"the same zCDP rate ϵ: {end:.3g} in {shown['x'][-1]:g} dimensions at ϵ = {SHOWN_RATES[1]:g}. At every point "
-        f"it {equal}, which Gaussian noise attains too by optimal postprocessing. The means of {RUNS // 10} to {RUNS} "
-        f"releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: for a fixed θ "
-        f"the theorem bounds the share by 1 at any time where θR² is at most 4dρ²; {words}. With θR² = 4dρ² it "
-        f"falls to {last:.1g}; the theorem's limit is 0.",
+        f"it {equal}, which Gaussian noise with optimal postprocessing also attains. The means of {RUNS // 10} to "
+        f"{RUNS} releases (dots) are within {worst:.0%} and {errors:.1f} standard errors of the lines. Right: if θR² "
+        f"is at most 4dρ², the ratio is at most 1 at any time by Theorem 8; {words}. With θR² = 4dρ² it falls to "
+        f"{last:.1g}; its limit is 0.",
         (
             Finding("share at the end", end),
             Finding("log share at the last time", float(np.log(last))),
@@ -188,14 +189,14 @@ def _plot_errors(figure: Any, left: Sequence[Errors], right: Sequence[Errors], t
         axes.set(xlabel=label, ylim=(5e-7, 2))
         axes.legend(loc="lower left" if axes is by_dimension else "lower right")
     by_time.axhline(1.0, color=GREY, linewidth=1.0)
-    names = {0.5: "half of that θ", 1.0: "θR² = 4dρ²", 2.0: "twice that θ"}
+    names = {0.5: "θR² = 2dρ²", 1.0: "θR² = 4dρ²", 2.0: "θR² = 8dρ²"}
     for (excess, (grid, share)), colour, dashes in zip(times.items(), COLOURS, ("-", "--", ":"), strict=True):
         label = names[excess]
         by_time.semilogx(grid, share, color=colour, linestyle=dashes, label=label)
-    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ; allowed: θR² ≤ 4dρ²")
+    by_time.set(xlabel="time t", ylim=(0, None), title="fixed θ and ρ; Theorem 8 needs θR² ≤ 4dρ²")
     by_time.legend(loc="lower left")
-    by_dimension.set(ylabel="squared error over that of Gaussian noise", title="sensitivity Δ = 1, radius R = 1")
-    by_rate.set(title="lines: exact; dots: means of releases")
+    by_dimension.set(ylabel="squared error / that of Gaussian noise", title="sensitivity Δ = 1, radius R = 1")
+    by_rate.set(title="lines: exact; dots: means of simulations")
 
 
 def path(rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -248,9 +249,9 @@ def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatAr
         above.axhline(truth, color=colour, linewidth=0.8, linestyle=":")
         above.semilogx(times, column, color=colour, linewidth=0.9, label=f"coordinate {k + 1}")
         above.semilogx(times[level], column[level], "o", color=colour, markersize=6)
-    above.set(ylabel="value with noise", title="Three coordinates; dots: what is released; dotted: private values")
-    above.legend(loc="upper left", ncols=3)
-    above.set_ylim(top=above.get_ylim()[1] + 2.5)
+    above.set(ylabel="value with noise", title="dots: released values; dotted lines: private values")
+    above.set_xlim(0.22, 22)
+    label_lines(above, gap=0.09)
     below.semilogx(times, costs, color=GREY)
     below.semilogx(times[level], costs[level], "o", color=GREY, markersize=6)
     for time, cost in zip(times[level], costs[level], strict=True):
@@ -262,14 +263,14 @@ def _plot_path(figure: Any, times: FloatArray, drawn: FloatArray, costs: FloatAr
 
 
 THEOREM_8 = Experiment(
-    name="d-8",
+    name="balle-diffusion-8",
     title="Balle, Barthe, Gaboardi and Geumlek, Theorem 8: Ornstein-Uhlenbeck error beside Gaussian noise's",
     run=_theorem_8,
     size=(11.0, 3.8),
     second=lambda: _theorem_8(seed=108, every=4),
 )
 PATH = Experiment(
-    name="d-path",
+    name="balle-diffusion-path",
     title="A statistic at four noise levels, released as one Brownian path",
     run=_path,
     size=(6.4, 4.8),

@@ -1,8 +1,8 @@
-"""How many times the least variance private estimators of the share of ones have, against the number of records.
+"""Mean squared error of private estimators of a share, relative to the least variance, against the number of records.
 
 Source: Geumlek 2020, Theorems 4 and 5 and Remark 1: 2 for a draw from the posterior of a noisy count and 1 for that
 posterior's mean, 1 + T for a draw at temperature T. Both mechanisms as in the thesis's Figure 4.1: epsilon = 1, the
-tempered posterior held in [0.2, 0.8], hence T = 2 log 4.
+tempered posterior truncated to [0.2, 0.8], hence T = 2 log 4.
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ def mean(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _noisy(n: int, repeats: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Posteriors of counts with Laplace noise, taken to [0, n]; one record moves the count by one."""
+    """Return posteriors of counts with Laplace noise, clipped to [0, n]; one record changes the count by one."""
     noisy = rng.binomial(n, SHARE, repeats) + LaplaceNoise(scale=1 / EPSILON).sample((repeats,), rng)
     held = np.clip(noisy, 0, n)
     return 1 + held, 1 + n - held
 
 
 def tempered(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
-    """One draw each from posteriors to the power 1 / T; what falls outside the bounds is drawn again."""
+    """Return one draw each from tempered posteriors, truncated by rejection."""
     ones = rng.binomial(n, SHARE, repeats)
     theta = np.full(repeats, np.nan)
     while (left := np.flatnonzero(np.isnan(theta))).size:
@@ -53,14 +53,14 @@ def tempered(n: int, repeats: int, rng: np.random.Generator) -> FloatArray:
 
 
 ESTIMATORS: dict[str, tuple[Estimator, float, str]] = {
-    "a draw at temperature T": (tempered, 1 + TEMPERATURE, GREEN),
-    "a draw, noisy count": (draw, 2.0, BLUE),
-    "the mean, noisy count": (mean, 1.0, ORANGE),
+    "tempered draw": (tempered, 1 + TEMPERATURE, GREEN),
+    "posterior draw, noisy count": (draw, 2.0, BLUE),
+    "posterior mean, noisy count": (mean, 1.0, ORANGE),
 }
 
 
 def ratio(estimates: FloatArray, n: int) -> tuple[float, float]:
-    """Mean squared error over SHARE (1 - SHARE) / n, and the standard error of that by the repeats."""
+    """Return the mean squared error divided by SHARE (1 - SHARE) / n, and its Monte Carlo standard error."""
     squares = (estimates - SHARE) ** 2 / (SHARE * (1 - SHARE) / n)
     return float(squares.mean()), float(squares.std(ddof=1) / len(squares) ** 0.5)
 
@@ -92,9 +92,10 @@ def _describe(columns: Columns) -> Statement:
         small.append(f"{part['ratio'][0]:.2f} ± {2 * part['standard_error'][0]:.2f}")
     sentence = (
         f"With {SIZES[-1]:,} records the mean squared error, divided by the least variance of an unbiased estimator "
-        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits are those of the "
-        f"thesis's Theorems 4 and 5 (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of {len(large)} ratios "
-        f"agree with them within two standard errors. With {SIZES[0]} records the ratios are {in_words(small)}."
+        f"without privacy, is {in_words(large)}; ± two standard errors of the simulation. The limits for n → ∞ are "
+        f"those of Theorems 4 and 5 of the thesis (temperature T = {TEMPERATURE:.4g}); {len(large) - off} of "
+        f"{len(large)} ratios agree with them within two standard errors. With {SIZES[0]} records the ratios are "
+        f"{in_words(small)}."
     )
     return Statement(sentence, tuple(findings))
 
@@ -106,11 +107,19 @@ def _plot(figure: Any, parts: list[dict[str, Any]]) -> None:
         axes.axhline(part["limit"], color=colour, linewidth=1.0, linestyle=(0, (4, 3)))
         style = {"fmt": "o-", "markersize": 3.5, "capsize": 2.5, "linewidth": 1.2, "color": colour}
         axes.errorbar(SIZES, part["ratio"], yerr=2 * part["standard_error"], label=part["estimator"], **style)
-    axes.set(xscale="log", ylim=(0, None), xlabel="records n", ylabel="squared error / least variance")
-    axes.set_title(f"Simulated data, share of ones {SHARE:g}, ε = {EPSILON:g}")
+    axes.set(
+        xscale="log",
+        ylim=(0, None),
+        xlabel="number of records n",
+        ylabel="mean squared error /\nleast variance without privacy",
+    )
+    axes.set_title(f"Share of ones {SHARE:g}, uniform prior, ε = {EPSILON:g}")
     axes.minorticks_off()
-    axes.plot([], [], color="black", linewidth=1.0, linestyle=(0, (4, 3)), label="limit in Theorems 4 and 5")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    for part in parts:
+        label = f"{part['estimator']}\n(dashed: limit {part['limit']:.3g})"
+        style = {"fontsize": 9, "va": "bottom", "ha": "right", "color": ESTIMATORS[part["estimator"]][2]}
+        axes.annotate(label, (SIZES[-1], part["limit"]), (0, 7), textcoords="offset points", **style)
+    axes.set_ylim(top=1.2 * max(part["limit"] for part in parts))
 
 
 EXPERIMENT = Experiment(

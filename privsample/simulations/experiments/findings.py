@@ -1,4 +1,4 @@
-"""What a sentence says of its data: its numbers and its comparisons by name, so that each can be tested anew."""
+"""Numbers and comparisons that a sentence states, by name, so that each can be tested on other data."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from scipy import optimize
 from privsample._checks import FloatArray
 from privsample._value import frozen_value
 
-CLEAR = 3.0  # standard errors: a simulated difference that is smaller is not stated
-AGREEMENT = 1e-12  # differences below this are rounding errors and are not told apart
-_EXACT = 1e-9  # a computed difference that is smaller, relative to one, may be rounding
+CLEAR = 3.0  # standard errors; a smaller simulated difference is not stated
+AGREEMENT = 1e-12  # smaller differences are rounding errors and are not distinguished
+_EXACT = 1e-9  # a smaller computed difference can be a rounding error
 Columns = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A number that a sentence states, with the standard error of its simulation: 0 where it is computed.
+    """Number that a sentence states, with its Monte Carlo standard error, 0 if it is computed exactly.
 
-    `compared`: the sentence says that the number is above zero, as of a difference.
+    `compared` is True if the sentence states that the number, a difference, is above zero.
     """
 
     name: str
@@ -31,20 +31,20 @@ class Finding:
 
     @property
     def clear(self) -> bool:
-        """Whether the number is above zero by more than chance or rounding explain."""
+        """True if the number is above zero by more than simulation or rounding errors explain."""
         return self.value > max(CLEAR * self.standard_error, _EXACT)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence about a table, and the findings that it states."""
+    """Sentence about a table, with the findings that it states."""
 
     sentence: str
     findings: tuple[Finding, ...]
 
 
 def compared(name: str, difference: float, standard_error: float = 0.0) -> Finding:
-    """A difference as a finding: a comparison if it is clear, else only a number."""
+    """Return a difference as a finding: a comparison if it is clear, otherwise only a number."""
     found = Finding(name, float(difference), float(standard_error))
     return Finding(name, found.value, found.standard_error, compared=found.clear)
 
@@ -65,20 +65,20 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def select(self, **wanted: Any) -> "Table":
-        """The rows whose columns have these values."""
+        """Return the rows whose columns have these values."""
         kept = np.ones(len(self), dtype=bool)
         for name, entry in wanted.items():
             kept &= self[name] == entry
         return Table(columns={name: self[name][kept] for name in self.columns})
 
     def groups(self, *names: str) -> Iterator[tuple[tuple[Any, ...], "Table"]]:
-        """The rows by what they have in these columns, in order of appearance."""
+        """Yield the rows by their values in these columns, in order of appearance."""
         keys = dict.fromkeys(zip(*(self[name].tolist() for name in names), strict=True))
         for key in keys:
             yield key, self.select(**dict(zip(names, key, strict=True)))
 
     def at(self, x: str, place: float, y: str) -> float:
-        """y in the row where x is `place`. Raises: LookupError, where no row or several have it."""
+        """Return y in the row where x equals `place`. Raises: LookupError, unless there is exactly one."""
         rows = np.flatnonzero(np.isclose(self[x], place, rtol=1e-12, atol=0.0))
         if len(rows) != 1:
             raise LookupError(f"{len(rows)} rows have {x} = {place:g}")
@@ -86,14 +86,14 @@ class Table:
 
 
 def value_at(x: NDArray[Any], y: NDArray[Any], place: float) -> float:
-    """The value of y at the x that is nearest to `place`."""
+    """Return the value of y at the x nearest to `place`."""
     return float(y[np.abs(np.asarray(x, dtype=float) - place).argmin()])
 
 
 def largest_at(function: Callable[[float], float], grid: FloatArray) -> float:
-    """Where a function is largest: between the neighbours of the grid's best point, by Brent's method.
+    """Return the maximizer of a function between the neighbours of the best grid point, by Brent's method.
 
-    The best point itself is returned where nothing between its neighbours is better, as at an end.
+    Returns the best grid point itself if no point between its neighbours is better.
     """
     points = np.unique(grid)
     values = [function(float(x)) for x in points]
@@ -106,10 +106,10 @@ def largest_at(function: Callable[[float], float], grid: FloatArray) -> float:
 
 
 def agreement(difference: float) -> str:
-    """How closely numbers agree, in words that rounding errors do not change."""
+    """Describe how closely numbers agree; rounding errors do not change the text."""
     return f"within {max(difference, AGREEMENT):.0e}".replace("e-0", "e-")
 
 
 def in_words(names: Sequence[str]) -> str:
-    """Names as a list in a sentence: a, b and c."""
+    """Join names to a list in a sentence: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

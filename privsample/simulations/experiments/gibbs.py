@@ -33,11 +33,15 @@ def _entries() -> tuple[int, ...]:
     return tuple(flights().entries.tolist())
 
 
-@cache
 def noisy_chain(seed: int = SEED) -> tuple[Chain, PrivateGibbsHMM]:
-    """A chain from noisy histograms; its states rise by delays."""
+    """Return a chain from noisy histograms, with states in the order of their share of late flights."""
+    return _noisy_chain(seed, SWEEPS)
+
+
+@cache
+def _noisy_chain(seed: int, sweeps: int) -> tuple[Chain, PrivateGibbsHMM]:
     made = PrivateGibbsHMM.calibrate(
-        states=STATES, categories=CATEGORIES, entries=_entries(), target=DP(epsilon=EPSILON), sweeps=SWEEPS
+        states=STATES, categories=CATEGORIES, entries=_entries(), target=DP(epsilon=EPSILON), sweeps=sweeps
     )
     release = made.release(flights().codes, rng=np.random.default_rng(seed))
     return by_delay(Chain(**release.draws)), made
@@ -75,8 +79,8 @@ def _assignments(seed: int = SEED) -> Result:
         "late_in_the_state": late(chain)[states].tolist(),
         "late_in_the_records": late_by_day().tolist(),
     }
-    panels = [("most frequent state of each day over the later half of the sweeps", states)]
-    words = "share of flights an hour late or cancelled that the private chain gives to each state"
+    panels = [(f"hidden Markov model with {STATES} states, ε = {EPSILON:g}: most frequent state of each day", states)]
+    words = "flights an hour late or cancelled, by the private estimate of each state"
     shares = late(chain).tolist()
     return Result(
         columns=columns,
@@ -105,10 +109,12 @@ def _of_assignments(columns: Columns) -> Statement:
         for k, (below, above) in enumerate(pairwise(kinds))
     ]
     return Statement(
-        f"States of the {len(state)} days of 2013, from daily histograms of flights with discrete Laplace noise, "
-        f"ε = {EPSILON:g} in all; late means an hour late or cancelled. The chain finds: {words}. Of the {len(worst)} "
+        f"A hidden Markov model with {STATES} states, fitted to daily histograms of the flights of 2013 with discrete "
+        f"Laplace noise, total ε = {EPSILON:g}, assigns one state to each of {len(state)} days. Late flights are an "
+        f"hour late or cancelled: {words}. Of the {len(worst)} "
         f"days with the largest share of late flights, {hit:.0%} are in state {len(kinds)}, which holds {share:.0%} of "
-        "all days. In the thesis, on war logs, the states follow the course of the war.",
+        "all days. The thesis uses war logs, where the states follow the "
+        "course of the war.",
         (
             *rises,
             compared("worst days in the last state - share of it", hit - share, (0.25 / len(worst)) ** 0.5),
@@ -174,15 +180,15 @@ def _of_bars(columns: Columns) -> Statement:
     side = ("more" if most > usual else "fewer") + " than" if gap.compared else "no clear difference from"
     other = (
         f"that of no other feature by more than {others[next_name][0]:.3f} ({next_name} {others[next_name][2]}): the "
-        "timetable fixes the others, and the states are states of delay"
+        "timetable determines the others, so the states distinguish delays"
         if more.compared
         else f"that of {next_name} {others[next_name][2]} by {others[next_name][0]:.3f}"
     )
     return Statement(
         f"On days in state {number}, {most:.1%} of the flights are an hour late or cancelled, {side} the {usual:.1%} "
         "of all days. The share of a category of delay differs from that of all days by up to "
-        f"{apart['delay'][0]:.3f}, {other}. Of the thesis's two states one is where things go well, the other where "
-        "they go badly.",
+        f"{apart['delay'][0]:.3f}, {other}. In the thesis one of two states also collects the favourable records and "
+        "the other the unfavourable ones.",
         (gap, more),
     )
 
@@ -215,8 +221,11 @@ def _tempered(seed: int = 47) -> Result:
         for k, (often, last) in enumerate(found)
     ]
     often, last = found[0]
-    panels = [(f"one release: most frequent state of the last {made.kept} sweeps", often), ("its last sweep", last)]
-    words = "share of flights an hour late or cancelled in the records of the days of each state, upper panel"
+    panels = [
+        (f"one release at ε = {EPSILON:g}: most frequent state of the last {made.kept} sweeps", often),
+        ("the same release: states in the last sweep", last),
+    ]
+    words = "flights an hour late or cancelled in the records, on the days of each state (upper panel)"
     shares = [float(late_by_day()[often == k].mean()) if (often == k).any() else 0.0 for k in range(STATES)]
     return Result(
         columns=stacked(parts),
@@ -241,15 +250,15 @@ def _of_tempered(columns: Columns) -> Statement:
     often, last = alike.mean(axis=0)
     temperature = float(releases[0]["temperature"][0])
     return Statement(
-        f"{TEMPERED_SWEEPS} tempered sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature T = "
-        f"{temperature:.0f}. Over {len(releases)} releases the last sweep agrees with the states from noisy "
+        f"{TEMPERED_SWEEPS} tempered Gibbs sweeps at ε = {EPSILON:g} and δ = {DELTA:g} need the temperature T = "
+        f"{temperature:.0f}. In {len(releases)} releases the last sweep agrees with the states from noisy "
         f"histograms (Figure 4.3) on {last:.0%} of the days, and the most frequent state of the last "
         f"{max(TEMPERED_SWEEPS // 2, 1)} sweeps on {often:.0%} ({alike[:, 0].min():.0%} to {alike[:, 0].max():.0%}): "
         f"{verdict}. That is {beside} the {chance.mean():.0%} of states assigned at random in the same proportions. "
         f"The last sweep changes its state {changes[:, 1].mean():.0f} times in the year, the most frequent state "
         f"{changes[:, 0].mean():.0f} times{', fewer' if fewer.compared else ''}. In the thesis the last of 200 "
-        "sweeps is noisier than the average of 100, but the ε stated there pays for one converged draw, the ε here "
-        "for every update.",
+        "sweeps is noisier than the average of 100. The ε stated there accounts for one draw of a converged chain; the "
+        "ε here accounts for every update.",
         (Finding("temperature", temperature), better, worse, above, fewer),
     )
 
@@ -265,7 +274,7 @@ def _over_releases(name: str, values: NDArray[Any]) -> Finding:
 
 
 ASSIGNMENTS = Experiment(
-    name="t-4.3",
+    name="geumlek-4.3",
     title="Like thesis Figure 4.3: states of days, from noisy histograms",
     run=_assignments,
     size=(7.2, 3.6),
@@ -273,7 +282,7 @@ ASSIGNMENTS = Experiment(
     second=lambda: _assignments(seed=143),
 )
 FIRST = Experiment(
-    name="t-4.4",
+    name="geumlek-4.4",
     title="Like thesis Figure 4.4: what the state with fewest delays emits",
     run=lambda: _bars(0),
     size=(7.8, 2.8),
@@ -281,7 +290,7 @@ FIRST = Experiment(
     second=lambda: _bars(0, seed=143),
 )
 WORST = Experiment(
-    name="t-4.5",
+    name="geumlek-4.5",
     title="Like thesis Figure 4.5: what the state with most delays emits",
     run=lambda: _bars(STATES - 1),
     size=(7.8, 2.8),
@@ -289,7 +298,7 @@ WORST = Experiment(
     second=lambda: _bars(STATES - 1, seed=143),
 )
 TEMPERED = Experiment(
-    name="t-4.7",
+    name="geumlek-4.7",
     title="Like thesis Figure 4.7: states of days, from tempered sweeps",
     run=_tempered,
     size=(7.2, 6.0),

@@ -75,17 +75,19 @@ def _describe(columns: Columns) -> Statement:
         return f"{each['plain'][at] - each[way][at]:.4f} ± {2 * each[f'{way}_standard_error'][at]:.4f}"
 
     return Statement(
-        f"Without privacy the chain of {states} states gives a flight on days left out the log likelihood "
-        f"{chain['plain'][0]:.3f} nats, naive Bayes {bayes['plain'][0]:.3f}. Privacy costs the chain "
+        f"Without privacy the held-out log likelihood per flight is {chain['plain'][0]:.3f} nats for a hidden Markov "
+        f"model with {states} states and {bayes['plain'][0]:.3f} for naive Bayes. Privacy reduces that of the hidden "
+        "Markov model by "
         f"{loss(chain, 'noisy', 0)} nats at ε = {low:g} and {loss(chain, 'noisy', -1)} at ε = {high:g} from noisy "
         f"histograms, {loss(chain, 'tempered', 0)} and {loss(chain, 'tempered', -1)} from {SWEEPS['tempered']} "
-        "tempered sweeps (probabilities held above 1/(10 K), K categories); it costs naive Bayes "
+        "tempered sweeps (probabilities truncated at 1/(10 K), K categories), and that of naive Bayes by "
         f"{loss(bayes, 'noisy', 0)} at ε = {low:g} from noisy counts. ± 2 standard errors over {SPLITS} splits. At "
         f"{better} of {len(findings) // 2} points noisy histograms are better than tempered sweeps by more than "
         f"{CLEAR:g} standard errors"
         + (f", at {worse} worse" if worse else "")
         + (f", at {rest} there is no clear difference" if rest else "")
-        + ". The thesis says: better for naive Bayes, and for chains where data are many, above all at small ε.",
+        + ". According to the thesis noisy histograms are better for naive Bayes, and for hidden Markov models with "
+        "many records, especially at small ε.",
         tuple(found for found in findings if found.compared),
     )
 
@@ -132,7 +134,7 @@ def _tested(
 
 
 LIKELIHOOD = Experiment(
-    name="t-4.6",
+    name="geumlek-4.6",
     title="Like thesis Figure 4.6: held-out likelihood against epsilon",
     run=_run,
     size=(7.8, 3.9),

@@ -12,13 +12,13 @@ _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _LEAST_LOSS = 1e-5  # nats a flight: the lower edge of the picture
 SKY = "#56B4E9"  # with the others of `figures`
-_STATES = ("#d9e6f2", "#74a9d6", "#08306b")  # light to dark: told apart in print too
+_STATES = ("#d9e6f2", "#74a9d6", "#08306b")  # light to dark: distinguishable in print too
 
 
 def calendars(
     figure: Any, panels: Sequence[tuple[str, NDArray[np.int64]]], shares: Sequence[float], words: str
 ) -> None:
-    """One month a row, one day a square, coloured by its state, from 0; what `shares` are of the states, in words."""
+    """Plot a calendar, one row for each month, coloured by state; `words` is the title of the legend with `shares`."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
@@ -51,26 +51,26 @@ def calendars(
         Patch(color=colour, label=f"state {k + 1}: {share:.1%} late")
         for k, (colour, share) in enumerate(zip(_STATES, shares, strict=False))
     ]
-    figure.legend(handles=keys, loc="outside lower center", ncols=states, title=words, title_fontsize=9)
+    figure.legend(handles=keys, loc="outside upper center", ncols=states, title=words, title_fontsize=9)
 
 
 def bars(
     figure: Any, columns: Mapping[str, Sequence[Any]], apart: Mapping[str, tuple[float, float, str]], state: int
 ) -> None:
-    """Shares of delays in a state beside those of all days; and of each feature the largest difference of a share."""
+    """Plot shares of delays in a state and on all days, and the largest difference of a share by feature."""
     left, right = figure.subplots(1, 2)
     at = np.nonzero(np.array(columns["feature"]) == "delay")[0].tolist()
     places = np.arange(len(at))
     left.barh(places - 0.2, [columns["state"][k] for k in at], height=0.4, color=BLUE, label=f"state {state + 1}")
     left.barh(places + 0.2, [columns["all_days"][k] for k in at], height=0.4, color=GREY, label="all days")
     left.set_yticks(places, [columns["category"][k] for k in at])
-    left.set(title="delay of departure", xlabel="share of flights")
+    left.set(title=f"delay of departure on days in state {state + 1}", xlabel="share of flights")
     left.legend(loc="lower right")
     values = [value for value, _, _ in apart.values()]
     shown = right.barh(np.arange(len(apart)), values, height=0.6, color=BLUE)
     right.bar_label(shown, [f"{value:.3f}" for value in values], padding=4, fontsize=9)
     right.set_yticks(np.arange(len(apart)), [f"{name}: {category}" for name, (_, _, category) in apart.items()])
-    right.set(title="largest difference by feature", xlabel="difference of a share from that of all days")
+    right.set(title="largest difference, by feature", xlabel="difference from the share of all days")
     right.set_xlim(0, 1.2 * max(values))
     for axes in (left, right):
         axes.invert_yaxis()
@@ -81,8 +81,8 @@ def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Map
     """What privacy costs in held-out log likelihood, against epsilon: noisy histograms and tempered sweeps."""
     styles = {
         "noisy": (ORANGE, "o-", "noisy histograms"),
-        "tempered": (BLUE, "s--", "tempered sweeps, probabilities held above 1/(10 K)"),
-        "tempered_100": (SKY, "^:", "tempered sweeps, above 1/(100 K)"),
+        "tempered": (BLUE, "s--", "tempered sweeps, probabilities truncated at 1/(10 K)"),
+        "tempered_100": (SKY, "^:", "tempered sweeps, truncated at 1/(100 K)"),
     }
     for axes, (title, curves) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
         for name, (colour, style, label) in styles.items():
@@ -93,13 +93,11 @@ def likelihoods(figure: Any, epsilons: Sequence[float], panels: Mapping[str, Map
         axes.set(xscale="log", yscale="log", title=title, xlabel="ε, nats", ylim=(_LEAST_LOSS, 2.0))
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    figure.axes[0].set_ylabel("log likelihood of a flight that\nprivacy costs on days left out, nats")
-    words = (
-        "K: number of categories of a feature. Bars: ± 2 standard errors over splits. Lower edge: no loss was measured."
-    )
+    figure.axes[0].set_ylabel("loss of held-out log likelihood\nper flight, nats")
+    words = "K: number of categories of a feature. Bars: ± 2 standard errors. Lower edge: no loss was measured."
     figure.legend(
         *figure.axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
+        loc="outside upper center",
         ncols=3,
         title=words,
         title_fontsize=8,

@@ -1,4 +1,4 @@
-"""Papernot and Steinke's Figure 1 redrawn: a hyperparameter tuned without privacy reveals eight outliers.
+"""Figure 1 of Papernot and Steinke (2022): a hyperparameter tuned without privacy reveals eight outliers.
 
 Source: Papernot and Steinke 2022, section 2: a linear support vector machine in the plane minimises |w|^2 plus alpha
 times the mean hinge loss, and alpha is chosen by accuracy on the training set, with and without eight outliers. The
@@ -138,7 +138,7 @@ def _findings(table: Table) -> list[Finding]:
 
 
 def _plot(figure: Any, found: list[FloatArray]) -> None:
-    """Mean accuracy with the middle 80 % of the data sets, the distribution of the tuned alpha, right guesses."""
+    """Plot mean accuracy with the central 80 % of data sets, the distribution of the tuned alpha, correct guesses."""
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 2))
     chosen = [tuned(curves) for curves in found]
     for name, curves, shares, colour, style in zip(NAMES, found, chosen, (BLUE, ORANGE), ("-", "--"), strict=True):
@@ -150,12 +150,12 @@ def _plot(figure: Any, found: list[FloatArray]) -> None:
     bottom.plot(ALPHAS, mean, color=GREEN)
     bottom.fill_between(ALPHAS, mean - 2 * error, mean + 2 * error, color=GREEN, alpha=0.2, linewidth=0)
     bottom.axhline(0.5, color=GREY, linestyle=":", label="chance")
-    top.set(ylabel="training accuracy:\nmean, middle 80 %", title="Training accuracy by hinge weight α")
+    top.set(ylabel="training accuracy:\nmean, central 80 %", title="Training accuracy by hinge weight α")
     middle.set(ylabel="probability", title="Distribution of the tuned α, ties broken at random", ylim=(0, None))
     bottom.set(
-        ylabel="right guesses",
-        xlabel="hinge weight α; in the lowest panel, border of the guess",
-        title="Share of right guesses, ± 2 standard errors",
+        ylabel="correct guesses",
+        xlabel="hinge weight α, or threshold of the guess",
+        title="Share of correct guesses, ± 2 standard errors",
         ylim=(0.4, 1.0),
     )
     top.legend(loc="lower right")
@@ -164,7 +164,7 @@ def _plot(figure: Any, found: list[FloatArray]) -> None:
 
 
 FIGURE_1 = Experiment(
-    name="h-1",
+    name="papernot-1",
     title="Papernot and Steinke, Figure 1: a tuned hyperparameter reveals whether outliers were in the data",
     run=leak,
     size=(4.8, 6.6),

@@ -1,4 +1,4 @@
-"""What random steps after a release gain: a kernel's steps, and the noisy steps of a training run.
+"""Privacy amplification by a Markov kernel after a release, and by the noisy steps of a training run.
 
 Source: Balle, Barthe, Gaboardi and Geumlek 2019, Theorems 1 and 5; ours: docs/notes/kernels.md, contraction.md.
 """
@@ -104,8 +104,8 @@ def _of_mixing(columns: Columns) -> Statement:
     return Statement(
         f"Randomized response over {STATES} values with log odds {LOG_ODDS:g} costs ε = {alone:.3g} at δ = "
         f"{DELTA:g}. Followed by {last:g} steps of a lazy walk on a ring it costs {exact[-1]:.3g}, computed from its "
-        "output distributions. Bounds that know the walk and only the cost of the randomized response: ours give "
-        f"{bound[-1]:.3g}, Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
+        "output distributions. From the contraction coefficients of the walk alone, our bound gives "
+        f"{bound[-1]:.3g} and Theorem 1 as printed {printed[-1]:.3g}. From step {before:g} to {last:g} each step "
         f"multiplies the exact ε by {factors[1]:.3f}, our bound by {factors[2]:.3f}, Theorem 1's by {factors[3]:.3f} "
         f"and Dobrushin's coefficient by {factors[0]:.3f}; the second eigenvalue of the walk is {second:.3f}.",
         (
@@ -126,14 +126,22 @@ def _plot_mixing(figure: Any, found: Mixing) -> None:
     left.semilogy(found.steps, found.doeblin, color=ORANGE, linestyle="--", label="Doeblin")
     left.semilogy(found.steps, found.dobrushin, color=BLUE, label="Dobrushin")
     left.set(
-        xlabel="steps", ylabel="coefficient of the walk", ylim=(3e-4, 1.5), title=f"lazy walk on a ring of {STATES}"
+        xlabel="steps",
+        ylabel="contraction coefficient",
+        ylim=(3e-4, 1.5),
+        title=f"lazy random walk on a ring of {STATES} values",
     )
     left.legend(loc="lower left")
-    right.axhline(found.alone, color=GREY, linewidth=1.0, label="no step of the walk")
+    right.axhline(found.alone, color=GREY, linewidth=1.0, label="randomized response alone")
     right.semilogy(found.steps, found.printed, color=ORANGE, linestyle="--", label="Theorem 1 as printed")
-    right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bound, from the coefficients")
-    right.semilogy(found.steps, found.exact, color=BLUE, label="exact, from the output distributions")
-    right.set(xlabel="steps", ylabel="ε at δ = 10⁻⁶", ylim=(3e-4, 6), title="randomized response, then the walk")
+    right.semilogy(found.steps, found.bound, "o", color=GREEN, markersize=4, label="our bound from the coefficients")
+    right.semilogy(found.steps, found.exact, color=BLUE, label="exact")
+    right.set(
+        xlabel="steps",
+        ylabel="ε at δ = 10⁻⁶",
+        ylim=(3e-4, 6),
+        title=f"randomized response (log odds {LOG_ODDS:g}), then the walk",
+    )
     right.legend(loc="lower left")
 
 
@@ -172,12 +180,12 @@ def _of_iteration(columns: Columns) -> Statement:
     fall = [(at(f"{curve}_{strong}", last) / at(f"{curve}_{strong}", before)) ** 0.1 for curve in ("ours", "theorem_5")]
     slow = at(f"ours_{convex}", before) / at(f"ours_{convex}", last)
     return Statement(
-        "Rényi divergence of a record that is used some noisy gradient steps before the end: Theorem 5 as printed over "
-        f"our bound. For a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further step and "
-        f"{less[convex, last]:.3g} after {last:g}; for a {strong}-strongly convex loss {less[strong, 1.0]:.3g} and "
-        f"{less[strong, last]:.3g}. For strongly convex losses the paper promises an exponential decrease: from step "
-        f"{before:g} to {last:g} each step multiplies our bound by {fall[0]:.3f} and Theorem 5's by {fall[1]:.3f}. For "
-        f"the convex loss these ten steps together divide our bound by {slow:.2f}.",
+        "Bounds on the Rényi divergence for a record that is used some noisy gradient steps before the end. Theorem 5 "
+        f"as printed, divided by our bound: for a convex loss the ratio is {less[convex, 1.0]:.3g} after 1 further "
+        f"step and {less[convex, last]:.3g} after {last:g}; for a {strong}-strongly convex loss "
+        f"{less[strong, 1.0]:.3g} and {less[strong, last]:.3g}. For strongly convex losses the paper proves an "
+        f"exponential decrease: from step {before:g} to {last:g} each step multiplies our bound by {fall[0]:.3f} and "
+        f"Theorem 5's by {fall[1]:.3f}. For the convex loss these ten steps together divide our bound by {slow:.2f}.",
         (
             *(Finding(f"ratio {kind}, {step:g}", ratio) for (kind, step), ratio in less.items()),
             *(compared(f"ratio {kind}, {step:g}, - 1", ratio - 1) for (kind, step), ratio in less.items()),
@@ -191,23 +199,25 @@ def _of_iteration(columns: Columns) -> Statement:
 def _plot_iteration(figure: Any, after: FloatArray, curves: dict[float, tuple[FloatArray, FloatArray]]) -> None:
     first = 2 * LIPSCHITZ**2 / NOISE_STD**2
     for axes, (convexity, (ours, printed)) in zip(figure.subplots(1, 2), curves.items(), strict=True):
-        axes.axhline(first, color=GREY, linewidth=1.0, label="no further step")
+        axes.axhline(first, color=GREY, linewidth=1.0, label="without further steps")
         axes.semilogy(after, printed, color=ORANGE, linestyle="--", label="Theorem 5 as printed")
         axes.semilogy(after, ours, color=BLUE, label="our bound")
         title = f"{convexity:g}-strongly convex loss" if convexity else "convex loss"
-        axes.set(xlabel="noisy steps after the record's own", ylabel="Rényi divergence / order, nats", title=title)
+        axes.set(
+            xlabel="noisy gradient steps after the record is used", ylabel="Rényi divergence / order, nats", title=title
+        )
         axes.legend()
 
 
 DECAY = Experiment(
-    name="d-mixing",
+    name="balle-diffusion-mixing",
     title="How a kernel's steps after randomized response gain privacy",
     run=_mixing,
     size=(8.8, 3.6),
     second=lambda: _mixing(np.array([1.0, 10.0, 48.0, 60.0])),
 )
 ITERATION = Experiment(
-    name="d-iteration",
+    name="balle-diffusion-iteration",
     title="Amplification by iteration: ours beside Theorem 5 and beside none",
     run=_iteration,
     size=(8.8, 3.6),

@@ -134,7 +134,7 @@ def gaussian(setting: Setting, epsilon: float) -> Mixture:
 
 
 def gaussian_as_printed(setting: Setting, epsilon: float) -> Mixture:
-    """The baseline at the cost that the thesis states, order / noise_std^2: twice too dear."""
+    """The Gaussian baseline with the Rényi divergence of the thesis, order / noise_std^2, which is twice too large."""
     return _plug_in(setting, (setting.order / epsilon) ** 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Thesis Figures 5.3 and 5.4 redrawn: how far what is released lies from the true posterior, against its cost.
+"""Thesis Figures 5.3 and 5.4: relative entropy between true posterior and released distribution, against ε.
 
 Source: Geumlek 2020, section 5.4.1. Exact: closed forms for our mechanisms, quadrature for the noisy ones.
 """
@@ -52,7 +52,7 @@ def _run(order: float, points: FloatArray | None = None) -> Result:
 
 
 def least_entropies(setting: Setting) -> dict[str, float]:
-    """What the relative entropies of our two mechanisms tend to as epsilon grows, where the order limit binds.
+    """Return the limits of the relative entropies of our two mechanisms as epsilon grows, if the order limit binds.
 
     The order limit 1 + alpha / (m r) of a Beta posterior exceeds the order for every epsilon; r and m tend to where the
     two are equal.
@@ -75,12 +75,12 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
     ends = [float(special.ndtr(-count / noise_std)) for count in (ONES, setting.n - ONES)]
     last = float(parts["Gaussian noise"]["relative_entropy"][-1])
     start = (
-        f"Relative entropy of the released distribution from the true posterior at order {setting.order:g}. At ε = "
-        f"{epsilons[0]:g} it is {first['diffused']:.3g} nats for the diffused posterior, {first['concentrated']:.3g} "
-        f"for the concentrated one, {first['Gaussian noise']:.3g} for the posterior of a count with Gaussian noise "
-        f"and {first['noise-aware']:.3g} for the noise-aware posterior. Of the noisy counts {ends[0]:.0%} are then "
-        f"taken to 0 and {ends[1]:.0%} to {setting.n}, the two modes that the thesis reports; it also says that the "
-        "concentrated posterior is heavily penalised as ε falls"
+        f"Relative entropy KL(true posterior ‖ released distribution), for mechanisms with Rényi divergence ε at order "
+        f"{setting.order:g}. At ε = {epsilons[0]:g} it is {first['diffused']:.3g} nats for the diffused posterior, "
+        f"{first['concentrated']:.3g} for the concentrated one, {first['Gaussian noise']:.3g} for the posterior of a "
+        f"count with Gaussian noise and {first['noise-aware']:.3g} for the noise-aware posterior. There, {ends[0]:.0%} "
+        f"of the noisy counts are clipped to 0 and {ends[1]:.0%} to {setting.n}, the two modes that the thesis "
+        "reports. It also reports a large relative entropy of the concentrated posterior for small ε"
     )
     findings = [Finding(f"{name} at the start", apart) for name, apart in first.items()]
     findings += [Finding("taken to 0", ends[0]), Finding("taken to n", ends[1])]
@@ -97,9 +97,9 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
         findings += [Finding("direct", setting.direct), Finding("Gaussian noise at the end", last)]
         findings.append(compared("Gaussian noise at the end - ours", 1e3 * (last - reached)))
         return Statement(
-            f"{start}. From ε = {setting.direct:.3g} on the posterior itself is private enough: our two mechanisms "
-            f"then draw from it, and their relative entropy is {reached:.1g}. Gaussian noise still leaves {last:.1g} "
-            f"nats at ε = {epsilons[-1]:g}.",
+            f"{start}. A draw from the true posterior has ε = {setting.direct:.3g}. From this ε on the diffused and "
+            f"the concentrated posterior are the true posterior, and their relative entropy is {reached:.1g}. With "
+            f"Gaussian noise it is still {last:.1g} nats at ε = {epsilons[-1]:g}.",
             tuple(findings),
         )
     least = least_entropies(setting)
@@ -117,26 +117,26 @@ def _describe(setting: Setting, columns: Columns) -> Statement:
 def _plot(figure: Any, setting: Setting, points: FloatArray, values: dict[str, FloatArray]) -> None:
     axes = figure.subplots()
     lines(axes, points, {name: np.where(apart > _FLOOR / 10, apart, _FLOOR / 10) for name, apart in values.items()})
-    mark(axes, setting.direct, "from here on the\nposterior itself\ncan be released")
+    mark(axes, setting.direct, "from here on a draw\nfrom the true posterior\nhas at most this ε")
     axes.set(
         yscale="log",
         ylim=(_FLOOR, 100),
         xlabel=f"ε at order {setting.order:g}, nats",
         ylabel="relative entropy KL(true ‖ released), nats",
     )
-    axes.set_title(f"{ONES} ones in {setting.n} records, prior Beta({setting.alpha:g}, {setting.beta:g})")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=1)
+    axes.set_title(f"{ONES} ones in n = {setting.n} records, prior Beta({setting.alpha:g}, {setting.beta:g})")
+    axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.87), fontsize=8)
 
 
 FIGURE_3 = Experiment(
-    name="t-5.3",
+    name="geumlek-5.3",
     title="Thesis Figure 5.3: relative entropy against cost at order 2",
     run=lambda: _run(2.0),
     size=(5.6, 5.0),
     second=lambda: _run(2.0, np.geomspace(1e-3, 10.0, 17)),
 )
 FIGURE_4 = Experiment(
-    name="t-5.4",
+    name="geumlek-5.4",
     title="Thesis Figure 5.4: relative entropy against cost at order 15",
     run=lambda: _run(15.0),
     size=(5.6, 5.0),

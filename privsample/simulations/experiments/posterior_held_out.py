@@ -1,4 +1,4 @@
-"""Thesis Figures 5.5 to 5.8 redrawn: how well a released draw predicts new records, against its cost.
+"""Thesis Figures 5.5 to 5.8: log loss of a released draw on new records, against ε.
 
 Source: Geumlek 2020, sections 5.4.1 and 5.6: n records and n new ones, mean and standard deviation of the new ones'
 negative log likelihood. The thesis runs 10,000 repeats; here both are exact, as if over infinitely many.
@@ -31,7 +31,7 @@ _AT = 0.1  # the cost at which the sentence compares
 
 @frozen_value
 class Column:
-    """One prior and one population: for each mechanism the means and deviations, each of the shape of the epsilons."""
+    """One prior and one population: means and standard deviations by mechanism, each of the shape of the epsilons."""
 
     setting: Setting
     rho: float
@@ -40,7 +40,7 @@ class Column:
 
 
 def columns(setting: Setting, rhos: Sequence[float], epsilons: FloatArray) -> tuple[Column, ...]:
-    """One column for each share of ones in the population; a mechanism's distribution is made once for all."""
+    """Return one column for each share of ones in the population."""
     made = {TRUE: distributions.true} | MADE
     scores = {
         name: np.array(
@@ -97,23 +97,27 @@ def _describe(setting: Setting, table: Columns) -> Statement:
         start, limit = float(parts["concentrated"]["mean"][0]), _score(setting, rho, theta)
         shown = ", ".join(f"{name} {nats:+.2g}" for name, nats in excess.items())
         words.append(f"with ρ = {rho:.2g}, {shown}" + (f" (best: {first})" if ahead.compared else ""))
-        limits.append(f"{start:.1f} against {limit:.1f} nats for ρ = {rho:.2g}")
+        limits.append(f"{start:.1f} and {limit:.1f} nats for ρ = {rho:.2g}")
         findings += [Finding(f"{name} at rho = {rho:.2g}", nats) for name, nats in excess.items()]
         findings += [ahead, Finding(f"start, rho = {rho:.2g}", start), Finding(f"limit, rho = {rho:.2g}", limit)]
     negative = any(found.value < 0 for found in findings)
     return Statement(
-        f"{setting.n} records and {setting.n} new ones are drawn with the share ρ of ones; a draw θ is released at the "
-        f"cost ε = {at:.2g} at order {setting.order:g}. Its loss −log Pr(new records | θ) exceeds that of a draw from "
-        f"the true posterior, in nats on average, by: {'; '.join(words)}. "
-        + ("A negative number means that the draw predicts better than the true posterior's. " if negative else "")
-        + f"As ε falls the concentrated posterior tends to the prior's mean, {theta:.2g}, and no further, as the "
-        f"thesis says: its loss at ε = {least:g} against the loss of that point is {in_words(limits)}.",
+        f"{setting.n} records and {setting.n} new records have the share ρ of ones. One draw θ is released with Rényi "
+        f"divergence ε = {at:.2g} at order {setting.order:g}. The mean of its loss −log Pr(new records | θ), minus "
+        f"that of a draw from the true posterior, in nats: {'; '.join(words)}. "
+        + (
+            "If the difference is negative, the draw predicts better than one from the true posterior. "
+            if negative
+            else ""
+        )
+        + f"As ε decreases, the concentrated posterior tends to the mean of the prior, {theta:.2g}, as the thesis "
+        f"says: its loss at ε = {least:g} and the loss of that point are {in_words(limits)}.",
         tuple(findings),
     )
 
 
 def _score(setting: Setting, rho: float, theta: float) -> float:
-    """What one fixed parameter scores on average."""
+    """Return the mean loss of a fixed parameter."""
     return float(-setting.n * (rho * np.log(theta) + (1 - rho) * np.log1p(-theta)))
 
 
@@ -123,23 +127,31 @@ def _plot(figure: Any, epsilons: FloatArray, found: Sequence[Column]) -> None:
         lines(above, epsilons, column.means)
         lines(below, epsilons, column.deviations)
         for axes in (above, below):
-            mark(axes, column.setting.direct, "the posterior itself" if axes is above else "")
+            mark(
+                axes,
+                column.setting.direct,
+                "from here on a draw from\nthe true posterior has at most this ε" if axes is above else "",
+            )
         above.set_title(_title(column))
         below.set_xlabel(f"ε at order {column.setting.order:g}, nats")
-    grid[0, 0].set_ylabel("mean loss on new records\n−log Pr(new | θ), nats")
+    grid[0, 0].set_ylabel("mean loss on n new records\n−log Pr(new | θ), nats")
     grid[1, 0].set_ylabel("standard deviation\nof the loss, nats")
     handles = grid[0, 0].get_legend_handles_labels()
     figure.get_layout_engine().set(wspace=0.09)
-    figure.legend(*handles, loc="outside lower center", ncols=1 if len(found) == 1 else 3)
+    if len(found) == 1:
+        grid[1, 0].legend(*handles, loc="upper right", fontsize=8.5)
+    else:
+        figure.legend(*handles, loc="outside upper center", ncols=3)
 
 
 def _title(column: Column) -> str:
-    return f"share of ones ρ = {column.rho:.2g}\nprior Beta({column.setting.alpha:g}, {column.setting.beta:g})"
+    setting = column.setting
+    return f"true share of ones {column.rho:.2g}, n = {setting.n}\nprior Beta({setting.alpha:g}, {setting.beta:g})"
 
 
 def _figure(number: int, what: str, setting: Setting, rhos: Sequence[float]) -> Experiment:
     return Experiment(
-        name=f"t-5.{number}",
+        name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: held-out log likelihood against cost, {what}",
         run=lambda: _run(setting, rhos),
         size=(5.6, 6.4) if len(rhos) == 1 else (10.4, 5.6),

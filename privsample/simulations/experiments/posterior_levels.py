@@ -1,4 +1,4 @@
-"""Thesis Figures 5.1 and 5.2 redrawn: the Rényi levels that diffused and concentrated posteriors reach.
+"""Thesis Figures 5.1 and 5.2: Rényi curves of diffused and concentrated posteriors.
 
 Source: Geumlek 2020, section 5.4.1: Beta(6, 12) prior (natural parameter (6, 18)), n = 100, six data weights r or prior
 weights 1/m. The thesis takes the largest divergence by its Corollary 16. As printed, that corollary has n where a
@@ -94,13 +94,13 @@ def _describe(kind: Kind, columns: Columns) -> Statement:
         f"as little as {low:.2f} times the largest divergence ({symbol} = {lowest:.3g}), so that it is no upper bound, "
         "and "
         if short.compared
-        else "never less than the largest divergence, and "
+        else "never less than the largest divergence and "
     )
     return Statement(
-        f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. From {words} {symbol} = 1 to {farthest:g} the "
-        f"Rényi divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the order from which on it is "
-        f"infinite rises from {near:g} to {far:g}: the vertical asymptote, the thesis's primary observation, stays. "
-        f"The thesis's Corollary 16, as printed, gives {verdict}up to {high:.2f} times as order 1 is approached.",
+        f"Beta({ALPHA:g}, {BETA:g}) prior, {N} records. From {words} {symbol} = 1 to {farthest:g} the largest Rényi "
+        f"divergence at order 2 falls from {start:.3g} to {end:.2g} nats, and the order limit, from which on the "
+        f"divergence is infinite, rises from {near:g} to {far:g}. The vertical asymptote is the main observation of "
+        f"the thesis. Its Corollary 16, as printed, gives {verdict}up to {high:.2f} times near order 1.",
         (
             Finding("at order 2, most", start),
             Finding("at order 2, least", end),
@@ -120,24 +120,28 @@ def _plot(figure: Any, kind: Kind, parts: list[dict[str, Any]]) -> None:
     left, right = figure.subplots(1, 2)
     for part, colour in zip(parts, colormaps["viridis"](np.linspace(0.0, 0.88, len(parts))), strict=True):
         orders, limit = part["order"], part["order_limit"]
-        # The last stretch is steeper than the eye can tell from the asymptote.
+        # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         left.plot(np.append(orders, limit), np.append(part["ours"], 10.0), color=colour, label=part["curve"])
         left.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
         right.plot(orders, part["corollary_16"] / part["ours"], color=colour)
     right.axhline(1.0, color="black", linewidth=1.0)
-    left.set(ylim=(0, 1.6), ylabel="largest Rényi divergence, nats", title="dashed: infinite from this order on")
-    right.set(ylabel="ratio to the largest divergence", title="Corollary 16 as printed; below 1: no bound")
+    left.set(
+        ylim=(0, 1.6),
+        ylabel="largest Rényi divergence, nats",
+        title=f"Beta({ALPHA:g}, {BETA:g}) prior, n = {N}; dashed: order limit",
+    )
+    right.set(ylabel="ratio to the largest divergence", title="Corollary 16 as printed: below 1 it is no bound")
     for axes in (left, right):
         axes.set(xscale="log", xlim=(1.0, 75), xlabel="order α")
         axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
         axes.minorticks_off()
     name = "data weight r" if kind == "diffused" else "prior weight 1/m"
-    figure.legend(loc="outside lower center", ncols=len(parts), title=name, columnspacing=1.2, handlelength=1.4)
+    figure.legend(loc="outside upper center", ncols=len(parts), title=name, columnspacing=1.2, handlelength=1.4)
 
 
 def _figure(number: int, kind: Kind) -> Experiment:
     return Experiment(
-        name=f"t-5.{number}",
+        name=f"geumlek-5.{number}",
         title=f"Thesis Figure 5.{number}: Rényi levels of the {kind} posterior",
         run=lambda: _levels(kind),
         size=(8.6, 3.9),

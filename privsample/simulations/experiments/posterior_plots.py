@@ -1,4 +1,4 @@
-"""How the mechanisms of thesis section 5.4 are told apart in its figures, and the axes that these share."""
+"""Styles of the mechanisms of section 5.4 of the thesis, and the axes that its figures share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ _LABELS = {
     "diffused": "diffused posterior (Algorithm 2)",
     "concentrated": "concentrated posterior (Algorithm 3)",
     "Gaussian noise": "posterior of a count with Gaussian noise",
-    "Gaussian, cost as printed": "the same at the cost that the thesis states",
+    "Gaussian, cost as printed": "the same, with ε as stated in the thesis",
     "noise-aware": "noise-aware posterior, discrete Gaussian",
 }
 _LINES: dict[str, dict[str, Any]] = {
@@ -37,7 +37,7 @@ _LINES: dict[str, dict[str, Any]] = {
 
 
 def lines(axes: Any, x: FloatArray, values: Mapping[str, FloatArray]) -> None:
-    """One line a mechanism against epsilon, on a logarithmic axis."""
+    """Plot one line for each mechanism against epsilon, on a logarithmic axis."""
     for name, y in values.items():
         axes.plot(x, y, label=_LABELS[name], **_LINES[name])
     axes.set_xscale("log")
@@ -46,11 +46,11 @@ def lines(axes: Any, x: FloatArray, values: Mapping[str, FloatArray]) -> None:
     axes.minorticks_off()
 
 
-def mark(axes: Any, direct: float, words: str = "") -> None:
-    """Where the posterior itself is private enough, if it ever is."""
+def mark(axes: Any, direct: float, label: str = "") -> None:
+    """Mark the epsilon of a draw from the true posterior, if it is finite."""
     if np.isfinite(direct):
         axes.axvline(direct, color=GREY, linewidth=0.9, linestyle=":")
         axes.annotate(
-            words, (direct, 0.97), (4, 0), xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
+            label, (direct, 0.97), (4, 0), xycoords=("data", "axes fraction"), textcoords="offset points", va="top",
             fontsize=8, color=GREY,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The figures of thesis chapter 7 redrawn: what hiding profiles costs beside hiding every observation.
+"""Figures of thesis chapter 7: profile-based privacy compared with local privacy.
 
 Source: Geumlek 2020, section 7.6, Figures 7.2-7.8. The table of profiles behind Figures 7.3
 and 7.4 is lost in our copy: three profiles of our own stand in for it.
@@ -19,7 +19,7 @@ from privsample.simulations.experiments.base import Experiment, Result, stacked
 from privsample.simulations.experiments.findings import Columns, Finding, Statement, Table, compared, value_at
 from privsample.simulations.experiments.profiles_plots import Curves
 
-# Symbols 0 and 1 tell the profiles apart, 2 and 3 hardly: a stand-in for thesis Table 7.1. Each symbol lies 0.15 from
+# Symbols 0 and 1 distinguish the profiles, 2 and 3 hardly, in place of thesis Table 7.1. Each symbol lies 0.15 from
 # one quarter in some profile, so that the four curves of the baseline fall together as in Figure 7.3.
 STAND_IN = {"P1": (0.40, 0.12, 0.10, 0.38), "P2": (0.27, 0.23, 0.10, 0.40), "P3": (0.11, 0.40, 0.12, 0.37)}
 MARK = 0.2  # the privacy level that the thesis marks
@@ -35,7 +35,7 @@ _SECOND = np.sort(np.append(np.geomspace(0.03, 4.0, 17), MARK))  # a second grid
 
 
 def couplet(epsilon: float = 1.0, first: float = 0.05, points: int = 96) -> Curves:
-    """Figure 7.2: the flip that two Bernoulli profiles need against how far apart they are, beside Warner's."""
+    """Compute Figure 7.2: flipping probability for two Bernoulli profiles against their difference, with Warner's."""
     gaps = np.linspace(0.0, 1.0 - first, points)[1:]
     graphs = [ProfileGraph(profiles={"a": first, "b": first + gap}, edges=[("a", "b")]) for gap in gaps.tolist()]
     columns = [
@@ -170,16 +170,16 @@ def _of_categorical(columns: Columns) -> Statement:
     costs = [value_at(epsilons, values, MARK) for values in ours]
     dearer = epsilons[ours.max(axis=0) > local.max(axis=0) + _SOLVED]
     above = epsilons[epsilons > dearer.max()] if dearer.size else epsilons
-    until = f"up to ε = {above.min():.2g} our worst symbol changes more than the baseline's" if dearer.size else ""
+    until = f"up to ε = {above.min():.2g} the worst symbol of Smooth Categorical changes more" if dearer.size else ""
     telling = compared("informative - other symbols", min(costs[:2]) - max(costs[2:]))
     better = compared("baseline - our worst symbol", max(base) - max(costs))
     return Statement(
         f"Largest change of a symbol's probability over three profiles, at ε = {MARK:g}: local privacy changes all "
-        f"four symbols by {max(base):.3f}, Smooth Categorical the two that tell the profiles apart by {costs[0]:.3f} "
+        f"four symbols by {max(base):.3f}, Smooth Categorical the two that distinguish the profiles by {costs[0]:.3f} "
         f"and {costs[1]:.3f} and the two others by {'only ' if telling.compared else ''}{costs[2]:.3f} and "
-        f"{costs[3]:.3f}. The thesis says that symbols that tell less cost less, and that the baseline is worse"
+        f"{costs[3]:.3f}. According to the thesis less informative symbols change less, and the baseline is worse"
         + (f"; here {until}" if until else "; so it is here at every ε drawn" if better.compared else "")
-        + ". The profiles are ours: the thesis's Table 7.1 is missing from our copy.",
+        + ". The profiles are our own, because Table 7.1 of the thesis was not available.",
         (
             *(Finding(f"symbol {k}", cost) for k, cost in enumerate(costs)),
             Finding("baseline", max(base)),
@@ -234,21 +234,21 @@ def _of_chains(columns: Columns) -> Statement:
 
 
 COUPLET = Experiment(
-    name="t-7.2",
+    name="geumlek-7.2",
     title="Thesis Figure 7.2: the flip that hides which of two Bernoulli profiles it was",
     run=_couplet,
     size=(5.2, 3.4),
     second=lambda: _couplet(points=62),
 )
 CATEGORICAL = Experiment(
-    name="t-7.3",
+    name="geumlek-7.3",
     title="Thesis Figures 7.3 and 7.4: what three categorical profiles cost, symbol by symbol",
     run=_categorical,
     size=(8.8, 4.3),
     second=lambda: _categorical(_SECOND),
 )
 CHAINS = Experiment(
-    name="t-7.5",
+    name="geumlek-7.5",
     title="Thesis Figures 7.5 to 7.8: how far chains of Bernoulli profiles are drawn together",
     run=_chains,
     size=(8.8, 6.6),

@@ -45,13 +45,16 @@ def beside_one(figure: Any, ours: Curves, baseline: Curves) -> None:
     for (colour, dashes), label, values in zip(_SYMBOLS, ours.labels, ours.values.T, strict=True):
         left.plot(ours.x, values, color=colour, linestyle=dashes, label=f"{ours.title}, {label}")
         right.plot(ours.x, one - values, color=colour, linestyle=dashes)
-    left.set(ylabel=ours.along, title="change that a mechanism makes", ylim=(0.0, None))
-    right.set(ylabel="baseline's change less ours", title="advantage over local privacy; below 0: worse")
+    left.set(ylabel=ours.along, title="largest change by each mechanism", ylim=(0.0, None))
+    right.set(
+        ylabel="change by K-ary response −\nchange by Smooth Categorical",
+        title="below 0: Smooth Categorical is worse",
+    )
     for axes in (left, right):
         axes.set(xlabel=ours.across)
         axes.set_xlim(ours.x[0], ours.x[-1])
         _logarithmic(axes)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
 
 
 def spread(figure: Any, panels: Sequence[Curves], mark: float) -> None:

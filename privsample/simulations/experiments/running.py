@@ -1,4 +1,4 @@
-"""Running experiments, several at once where that is asked for."""
+"""Running experiments, optionally in parallel."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from privsample.simulations.experiments.base import Made
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """An experiment that was run: its files, its sentence and how long it took."""
+    """Completed experiment: its files, its sentence and its run time in seconds."""
 
     name: str
     picture: Path
@@ -22,11 +22,11 @@ class Done:
 
 
 def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) -> Iterator[Done]:
-    """Run experiments and write them, in the order of their names, each with its own seed: n_jobs changes no number.
+    """Run experiments in the order of their names and write their files.
 
-    n_jobs: as for joblib, whose backends it goes through; only this process writes.
-    Raises: ValueError, an unknown name; ImportError, without Matplotlib or a package of data, before anything is run;
-    OSError, a file that cannot be written.
+    Each experiment has its own seed, so that results do not depend on `n_jobs`, the number of workers of joblib. Only
+    this process writes. Raises: ValueError, for an unknown name; ImportError, before any run, if Matplotlib or a
+    package of data is missing; OSError, for a file that cannot be written.
     """
     from joblib import Parallel, delayed
 

@@ -1,4 +1,4 @@
-"""Papernot and Steinke's Figures 2, 3, 4 and 8 redrawn: what the best of a random number of runs costs."""
+"""Figures 2, 3, 4 and 8 of Papernot and Steinke (2022): privacy cost of the best of a random number of runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -163,30 +163,30 @@ _PANELS = (
 )
 
 FIGURE_2 = Experiment(
-    name="h-2",
+    name="papernot-2",
     title="Papernot and Steinke, Figure 2: the best of many runs, by how many",
     run=_figure_2,
     size=SIZE,
     second=lambda: _figure_2(data.SECOND_ORDERS),
 )
 FIGURE_3 = Experiment(
-    name="h-3",
-    title="Papernot and Steinke, Figure 3: the best of ten runs, by law",
+    name="papernot-3",
+    title="Papernot and Steinke, Figure 3: the best of ten runs, by distribution of their number",
     run=_figure_3,
     size=SIZE,
     second=lambda: _figure_3(data.SECOND_ORDERS),
 )
 FIGURE_4 = Experiment(
-    name="h-4",
+    name="papernot-4",
     title="Papernot and Steinke, Figure 4: what a number of runs costs",
     run=_figure_4,
     size=SIZE,
     second=lambda: _figure_4(data.SECOND_MEANS),
 )
 FIGURE_8 = Experiment(
-    name="h-8",
+    name="papernot-8",
     title="Papernot and Steinke, Figure 8: drawing again until an output is good enough",
     run=_figure_8,
-    size=(8.8, 4.4),
+    size=(8.8, 3.8),
     second=lambda: _figure_8(data.SECOND_EXAMPLE_ORDERS),
 )

@@ -117,7 +117,7 @@ def figure_2(orders: FloatArray) -> list[Curve]:
 
 
 def figure_3(orders: FloatArray) -> list[Curve]:
-    """Rényi curves by law, ten runs on average."""
+    """Return Rényi curves by distribution of the number of runs, with ten runs on average."""
     curves = []
     for label, family in FAMILIES.items():
         distribution = family(MEAN)

@@ -48,9 +48,9 @@ def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequen
         axes.set(**setting)
         handles = _handles(curves, colours)
         if len(panels) > 1:
-            axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=1)
+            axes.legend(handles=handles, loc="upper center")
         else:
-            figure.legend(handles=handles, loc="outside lower left", ncols=2)
+            figure.legend(handles=handles, loc="outside upper left", ncols=2)
 
 
 def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
@@ -61,8 +61,8 @@ def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
     entries = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
     if shared:
         entries += [
-            Line2D([], [], color=_BLACK, label="ours, Gaussian base", **_LINES["ours"]),
-            Line2D([], [], color=_BLACK, label="as printed, any base", **_LINES["printed"]),
+            Line2D([], [], color=_BLACK, label="our account, runs with Gaussian noise", **_LINES["ours"]),
+            Line2D([], [], color=_BLACK, label="bound of the paper, any 0.1-zCDP runs", **_LINES["printed"]),
         ]
     else:
         whose = {curve.label: curve.whose for curve in curves}

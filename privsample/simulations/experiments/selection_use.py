@@ -1,4 +1,4 @@
-"""Papernot and Steinke's Figures 5, 6 and 7 redrawn: utility of the best run against its privacy cost."""
+"""Figures 5, 6 and 7 of Papernot and Steinke (2022): utility of the best run against its privacy cost."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def _of_6(columns: Columns) -> Statement:
         f"One run in a hundred is good. With {data.MEANS[-1]:g} runs on average the released run is good with "
         f"probability {in_words([f'{chance:.3f} for {label}' for label, chance in last.items()])}; the paper says that "
         f"smaller η do worse here and Poisson does best, and these "
-        f"values {'agree' if agrees else 'do not agree'}. At equal ε the order is another one: the probability is "
+        f"values {'agree' if agrees else 'do not agree'}. At equal ε the order differs: the probability is "
         f"highest, {_BY['printed']}, for {_leaders(table, 'printed', y)}; {_BY['ours']}, it is highest for "
         f"{_leaders(table, 'ours', y)}."
     )
@@ -139,7 +139,7 @@ def ahead(columns: Columns, whose: str) -> dict[str, list[float]]:
 
 
 def _ahead(columns: Columns, whose: str) -> str:
-    """The same in words."""
+    """Describe the result of `ahead` in a sentence."""
     found = ahead(columns, whose)
     steps = float(data.BUDGETS[1] - data.BUDGETS[0])
 
@@ -220,21 +220,21 @@ def digits(runs: int | None = None, steps: int = 20, seed: int = 20220407) -> Fl
 
 
 FIGURE_5 = Experiment(
-    name="h-5",
+    name="papernot-5",
     title="Papernot and Steinke, Figure 5: expected quantile at equal ε",
     run=_figure_5,
     size=SIZE,
     second=lambda: _figure_5(data.SECOND_MEANS),
 )
 FIGURE_6 = Experiment(
-    name="h-6",
+    name="papernot-6",
     title="Papernot and Steinke, Figure 6: probability of a good run at equal ε",
     run=_figure_6,
     size=SIZE,
     second=lambda: _figure_6(data.SECOND_MEANS),
 )
 FIGURE_7 = Experiment(
-    name="h-7",
+    name="papernot-7",
     title="Papernot and Steinke, Figure 7: accuracy of the released run at equal ε",
     run=_figure_7,
     size=SIZE,

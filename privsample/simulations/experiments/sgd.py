@@ -158,8 +158,8 @@ def _plot(figure: Any, tasks: Mapping[str, Scores], epsilons: Sequence[float]) -
         axes.set(xscale="log", title=task, xlabel="ε at δ = 10⁻⁵, nats")
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
-    panels[0].set_ylabel("test accuracy: mean, middle 80 % of splits")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    panels[0].set_ylabel("test accuracy: mean,\ncentral 80 % of splits")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 
 
 def _run(first: int = 0) -> Result:

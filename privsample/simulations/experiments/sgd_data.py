@@ -1,4 +1,4 @@
-"""What private gradient descent is tried on: rows scaled by public constants, and splits into training and test."""
+"""Data sets for private gradient descent: rows scaled by public constants, and splits into training and test data."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,4 +1,4 @@
-"""Balle, Barthe and Gaboardi's Table 1 and Figure 1 redrawn: what running on a subsample saves.
+"""Table 1 and Figure 1 of Balle, Barthe and Gaboardi (2018): privacy amplification by subsampling.
 
 The paper gives no parameters of its figure: those here are our own. Source: Balle, Barthe and Gaboardi 2018.
 """
@@ -117,7 +117,10 @@ def _plot(figure: Any, lines: Sequence[Line], title: str, *, log: bool) -> None:
         axes.set_ylim(bottom=0)
     pairs = len(lines) > len(COLOURS)  # solid and not: a column each
     handles = axes.lines[::2] + axes.lines[1::2] if pairs else axes.lines
-    figure.legend(handles=handles, loc="outside lower left", ncols=1 + pairs)
+    if pairs or log:
+        figure.legend(handles=handles, loc="outside upper left", ncols=1 + pairs)
+    else:
+        axes.legend(loc="upper right")
 
 
 RESPONSE, AT = "randomized response", 0.5  # AT: the epsilon at which sentences compare
@@ -133,10 +136,10 @@ def _of_profiles(columns: Columns) -> Statement:
     start, end = curves[RESPONSE].at("epsilon", 0.0, "delta"), curves["Gaussian"].at("epsilon", last, "delta")
     sentence = (
         f"Three mechanisms with the same δ at ε = 0 ({start:g}) have different "
-        f"privacy profiles: at ε = {AT:g} δ is {at}. It is zero from ε = {ends[RESPONSE]:.3f} on for {RESPONSE} and "
-        f"from ε = {ends['Laplace']:.3f} on for Laplace noise; for Gaussian noise it is still "
-        f"{end:.1e} at ε = {last:g}. As the paper says, a profile exists "
-        "for mechanisms with and without a pure guarantee."
+        f"privacy curves (privacy profiles): at ε = {AT:g} δ is {at}. It is zero from ε = {ends[RESPONSE]:.3f} on for "
+        f"{RESPONSE} and from ε = {ends['Laplace']:.3f} on for Laplace noise; for Gaussian noise it is still "
+        f"{end:.1e} at ε = {last:g}. The curve exists "
+        "for mechanisms with and without a pure guarantee, as the paper says."
     )
     return Statement(
         sentence,
@@ -165,7 +168,7 @@ def _profiles(points: int = POINTS, level: float = 0.25) -> Result:
         Line(label="Laplace", epsilon=epsilon, delta=printed.laplace(theta)(epsilon), colour=ORANGE, dashes=_DASHED),
         Line(label="Gaussian", epsilon=epsilon, delta=printed.gauss(mu)(epsilon), colour=GREEN),
     ]
-    return result(lines, _of_profiles, title=f"Privacy profiles with δ(0) = {level:g}", log=False)
+    return result(lines, _of_profiles, title=f"Privacy curves δ(ε) with δ(0) = {level:g}", log=False)
 
 
 def _of_comparison(columns: Columns) -> Statement:
@@ -173,7 +176,7 @@ def _of_comparison(columns: Columns) -> Statement:
     findings: list[Finding] = []
     at_zero: tuple[float, ...] = ()
     for m in SIZES:
-        once, repeated = (table.select(curve=f"{m} {how} replacement") for how in _HOW)
+        once, repeated = (table.select(curve=f"m = {m} {how} replacement") for how in _HOW)
         at_zero = tuple(one.at("epsilon", 0.0, "delta") for one in (once, repeated))
         higher = repeated["delta"] > once["delta"]
         first = int(np.argmax(higher))
@@ -189,8 +192,8 @@ def _of_comparison(columns: Columns) -> Statement:
         "Sampling with replacement includes a given record in fewer samples, but may include it more than once. At ε = "
         f"0 it has the smaller δ ({at_zero[1]:.3f} instead of "
         f"{at_zero[0]:.3f} without replacement, {SIZES[-1]} of {N} records); above ε = "
-        f"{in_words(crossings)} records it has the larger one. The paper compares both in its figure only. Our account "
-        f"agrees with its Theorems 9 and 10 {agreement(off)}."
+        f"{in_words(crossings)} records it has the larger one. Our account agrees with "
+        f"Theorems 9 and 10 of the paper {agreement(off)}."
     )
     findings += [Finding(f"{how} replacement at 0", delta) for how, delta in zip(_HOW, at_zero, strict=True)]
     return Statement(sentence, (*findings, Finding("apart from the paper", off)))
@@ -204,14 +207,14 @@ def _comparison(noise: Noise, most: float, points: int = POINTS) -> Result:
         epsilon = _squares(most, points, _crossing(once, repeated, most, points))
         lines += [
             Line(
-                label=f"{m} without replacement",
+                label=f"m = {m} without replacement",
                 epsilon=epsilon,
                 delta=once.delta(epsilon),
                 colour=colour,
                 printed=printed.once(noise.group(1), m / N)(epsilon),
             ),
             Line(
-                label=f"{m} with replacement",
+                label=f"m = {m} with replacement",
                 epsilon=epsilon,
                 delta=repeated.delta(epsilon),
                 colour=colour,
@@ -222,7 +225,7 @@ def _comparison(noise: Noise, most: float, points: int = POINTS) -> Result:
     return result(
         lines,
         _of_comparison,
-        title=f"{noise.title}\non m of {N} records",
+        title=f"{noise.title}\non a sample of m of n = {N} records",
         **noise.columns,
     )
 
@@ -243,7 +246,7 @@ def _crossing(once: Accountant, repeated: Accountant, most: float, points: int) 
 def _of_copies(columns: Columns) -> Statement:
     table, ends, factors = Table(columns=columns), [], []
     for m in SIZES:
-        whole, alone = (table.select(curve=label) for label in (f"{m} draws", f"{m} draws, repeats ignored"))
+        whole, alone = (table.select(curve=label) for label in (f"m = {m}", f"m = {m}, repeats ignored"))
         ends.append(float(alone["epsilon"][alone["delta"] > AGREEMENT].max()))
         factors.append(whole.at("epsilon", 0.0, "delta") / alone.at("epsilon", 0.0, "delta"))
     sentence = (
@@ -264,7 +267,7 @@ def _of_copies(columns: Columns) -> Statement:
 
 
 def _copies(points: int = POINTS) -> Result:
-    """Figure 1d: what it costs that a record may be drawn more than once."""
+    """Compute Figure 1d: the privacy cost of repeated records in draws with replacement."""
     ends = [float(np.log1p(printed.touched(N, m) * np.expm1(LAPLACE.theta))) for m in SIZES]
     epsilon = _squares(MOST, points, *ends, *(end * (1 - 1e-6) for end in ends))
     lines = []
@@ -272,18 +275,18 @@ def _copies(points: int = POINTS) -> Result:
         whole = LAPLACE.sampled(WithReplacement(n=N, m=m)).delta(epsilon)
         alone = printed.once(LAPLACE.group(1), printed.touched(N, m))(epsilon)
         lines += [
-            Line(label=f"{m} draws", epsilon=epsilon, delta=whole, colour=colour),
-            Line(label=f"{m} draws, repeats ignored", epsilon=epsilon, delta=alone, colour=colour, dashes=_DOTTED),
+            Line(label=f"m = {m}", epsilon=epsilon, delta=whole, colour=colour),
+            Line(label=f"m = {m}, repeats ignored", epsilon=epsilon, delta=alone, colour=colour, dashes=_DOTTED),
         ]
     return result(
         lines,
         _of_copies,
-        title=f"{LAPLACE.title}\non m draws from {N} records",
+        title=f"{LAPLACE.title}\non m draws with replacement from n = {N} records",
         **LAPLACE.columns,
     )
 
 
-_BOXES = ("white box", "black box, our account", "black box, the paper's bound")
+_BOXES = ("Laplace noise known", "only its privacy curve known: our account", "only its privacy curve known: the paper")
 
 
 def _of_boxes(columns: Columns) -> Statement:
@@ -295,10 +298,10 @@ def _of_boxes(columns: Columns) -> Statement:
 
     (paper, ours), (paper_0, ours_0) = factors(AT), factors(0.0)
     sentence = (
-        f"If only the privacy profile of the noise is used (black box), not that it is Laplace noise (white box), δ "
-        f"at ε = {AT:g} is {paper:.2f} times as large by the paper's bound, and {ours:.2f} times by our account, which "
-        f"also uses the ε at which the profile becomes zero. At ε = 0 the factors are {paper_0:.3f} and {ours_0:.3f}. "
-        "This is the effect that the caption in the paper mentions."
+        f"If only the privacy curve of the noise is known (black box), and not that it is Laplace noise (white box), δ "
+        f"at ε = {AT:g} is {paper:.2f} times as large by the bound of the paper and {ours:.2f} times by our account, "
+        f"which also uses the ε from which on the curve is zero. At ε = 0 the factors are {paper_0:.3f} and "
+        f"{ours_0:.3f}. This is the effect that the caption in the paper mentions."
     )
     return Statement(
         sentence,
@@ -324,42 +327,42 @@ def _boxes(points: int = POINTS, m: int = 20) -> Result:
             Line(label=_BOXES[2], epsilon=epsilon, delta=paper, colour=GREY, dashes=_DASHED),
         ],
         _of_boxes,
-        title=f"{LAPLACE.title}\non {m} draws from {N} records",
+        title=f"{LAPLACE.title}\non {m} draws with replacement from n = {N} records",
         m=m,
         **LAPLACE.columns,
     )
 
 
 PROFILES = Experiment(
-    name="s-1a",
+    name="balle-1a",
     title="Balle, Barthe and Gaboardi, Figure 1a: profiles with one δ at ε = 0",
     run=_profiles,
     size=SIZE,
     second=lambda: _profiles(SECOND),
 )
 GAUSS_SAMPLED = Experiment(
-    name="s-1b",
+    name="balle-1b",
     title="Balle, Barthe and Gaboardi, Figure 1b: Gaussian noise on samples with and without replacement",
     run=lambda: _comparison(GAUSS, 2.5),
     size=SIZE,
     second=lambda: _comparison(GAUSS, 2.5, SECOND),
 )
 LAPLACE_SAMPLED = Experiment(
-    name="s-1c",
+    name="balle-1c",
     title="Balle, Barthe and Gaboardi, Figure 1c: Laplace noise on samples with and without replacement",
     run=lambda: _comparison(LAPLACE, MOST),
     size=SIZE,
     second=lambda: _comparison(LAPLACE, MOST, SECOND),
 )
 COPIES = Experiment(
-    name="s-1d",
+    name="balle-1d",
     title="Balle, Barthe and Gaboardi, Figure 1d: the cost of drawing a record more than once",
     run=_copies,
     size=SIZE,
     second=lambda: _copies(SECOND),
 )
 BOXES = Experiment(
-    name="s-1e",
+    name="balle-1e",
     title="Balle, Barthe and Gaboardi, Figure 1e: groups of a known mechanism and of a black box",
     run=_boxes,
     size=SIZE,

@@ -1,4 +1,4 @@
-"""Balle, Barthe and Gaboardi's bounds to the letter, and what the randomized membership mechanism truly costs.
+"""Bounds of Balle, Barthe and Gaboardi (2018) as printed, and the exact cost of the randomized membership mechanism.
 
 Source: Balle, Barthe and Gaboardi 2018, Theorems 3, 4, 8-11 and 14, section 2 (group profiles), Lemma 12.
 """

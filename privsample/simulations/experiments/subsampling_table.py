@@ -1,4 +1,4 @@
-"""Balle, Barthe and Gaboardi's Table 1 in numbers: what one noise costs on the samples of each row.
+"""Table 1 of Balle, Barthe and Gaboardi (2018) in numbers: privacy cost of Gaussian noise on each kind of sample.
 
 Source: Balle, Barthe and Gaboardi 2018, Table 1, Theorem 13, and Theorem 14, which has no row there.
 """
@@ -42,7 +42,7 @@ class Row:
         return float(brentq(lambda e: float(np.log(self.bound(np.array(e)) / DELTA)), 0.0, 30.0, xtol=1e-13))
 
     def gap(self, points: int = POINTS) -> float:
-        """The most by which the bound exceeds what the membership mechanism costs; NaN where it is not tight."""
+        """Return the largest excess of the bound over the cost of the membership mechanism; NaN if it is not tight."""
         if self.membership is None:
             return float("nan")
         truth = printed.membership(self.membership, SMALL_N, SMALL_M, HONEST)
@@ -140,17 +140,17 @@ def _table(points: int = POINTS) -> Result:
 def _plot(figure: Any, made: list[Row], paper: list[float], ours: list[float], whole: float) -> None:
     axes = figure.subplots()
     places = np.arange(len(made))[::-1]
-    axes.plot(paper, places, "o", markersize=10, markerfacecolor="none", color=ORANGE, label="as printed")
-    axes.plot(ours, places, "o", markersize=5, color=BLUE, label="ours")
-    axes.axvline(whole, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1, label="no sampling")
+    axes.plot(paper, places, "o", markersize=10, markerfacecolor="none", color=ORANGE, label="as printed in the paper")
+    axes.plot(ours, places, "o", markersize=5, color=BLUE, label="our account")
+    axes.axvline(whole, color=GREY, linestyle=(0, (4, 2)), linewidth=1.2, zorder=1, label="without sampling")
     axes.set_yticks(places, [f"{row.words.replace(', ', chr(10))}\n(Theorem {row.theorem})" for row in made])
     axes.set(xlim=(0, 1.08 * max(paper)), ylim=(-0.6, len(made) - 0.4), xlabel="ε at δ = 10⁻⁶, nats")
-    axes.set_title(f"Gaussian noise (Δ/σ = 1) on {M} of {N} records")
-    figure.legend(loc="outside lower right", ncols=3)
+    axes.set_title(f"Gaussian noise (Δ/σ = 1) on {M} of n = {N} records")
+    figure.legend(loc="outside upper right", ncols=3)
 
 
 TABLE = Experiment(
-    name="s-table-1",
+    name="balle-table-1",
     title="Balle, Barthe and Gaboardi, Table 1: one noise on the samples of each row",
     run=_table,
     size=(5.2, 4.4),

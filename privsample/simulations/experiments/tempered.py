@@ -1,8 +1,8 @@
-"""Thesis Figures 4.1 and 4.2 redrawn: one draw at a temperature beside noise on the statistic.
+"""Thesis Figures 4.1 and 4.2: a draw from a tempered posterior compared with noise on the statistic.
 
-Source: Geumlek 2020, section 4.3. Its noise goes on both counts, Laplace of scale 2/epsilon; with n public one count is
-enough, at 1/epsilon. Where the thesis repeats, the expectation over the noise is summed or integrated here; noise on
-both counts of Figure 4.2 alone is simulated.
+Source: Geumlek 2020, section 4.3. It adds Laplace noise of scale 2/epsilon to both counts; if n is public, noise of
+scale 1/epsilon on one count is sufficient. Where the thesis simulates, expectations over the noise are summed or
+integrated here, except for the noise on both counts in Figure 4.2.
 """
 
 from collections.abc import Mapping
@@ -27,22 +27,24 @@ SHARE, LOW_2, EPSILON_2 = 0.1, 0.05, 0.1  # of Figure 4.2
 DELTA = 1e-6
 SIZES = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 REPEATS = 100_000  # of noise on both counts
-_LOST, _LEFT_OUT = -30.0, 1e-20  # log probability of noise, and probability of a count, that are left out
+_LOST, _LEFT_OUT = -30.0, 1e-20  # omitted: noise of smaller log probability, and counts of smaller probability
 _PANELS = np.append(0.0, np.geomspace(0.01, 40.0, 24))  # of a quadrature over Laplace noise, in scales
 
 
 def posteriors(points: int = POINTS, seed: int = 41) -> Result:
-    """Figure 4.1: epsilon 1, true share 0.3, truncation 0.2, 20 observations of which 6 are ones; 30 noisy counts."""
+    """Compute Figure 4.1: epsilon 1, 6 ones in 20 records, truncation 0.2, and 30 realizations of the noise."""
     rng, x = np.random.default_rng(seed), (np.arange(points) + 0.5) / points
     made = TemperedPosterior.calibrate(model=MODEL, n=N, truncation=LOW, target=DP(epsilon=EPSILON))
     noise = DiscreteLaplaceNoise(scale=1 / EPSILON)
     one = np.clip(ONES + noise.sample((30,), rng), 0, N)
     both = np.maximum(np.array([[ONES], [N - ONES]]) + rng.laplace(0, 2 / EPSILON, (2, 30)), 0.0)
-    heated = ONES / made.temperature, (N - ONES) / made.temperature
-    inside = np.diff(special.betainc(1 + heated[0], 1 + heated[1], [LOW, 1 - LOW]))
+    tempered = ONES / made.temperature, (N - ONES) / made.temperature
+    inside = np.diff(special.betainc(1 + tempered[0], 1 + tempered[1], [LOW, 1 - LOW]))
     curves = {
         "posterior": stats.beta.pdf(x, 1 + ONES, 1 + N - ONES),
-        "tempered": np.where((x >= LOW) & (x <= 1 - LOW), stats.beta.pdf(x, 1 + heated[0], 1 + heated[1]) / inside, 0),
+        "tempered": np.where(
+            (x >= LOW) & (x <= 1 - LOW), stats.beta.pdf(x, 1 + tempered[0], 1 + tempered[1]) / inside, 0
+        ),
         "both counts, average": _average_of_both(x),
         "one count, average": _average_of_one(x, noise),
     }
@@ -58,7 +60,7 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
 
 
 def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
-    """The density of a draw from the posterior of one noisy count, over the noise."""
+    """Return the density of a posterior draw given one noisy count, averaged over the noise."""
     reach = np.ceil(noise.reach(_LOST))
     shifts = np.arange(-reach, reach + 1)
     counts = np.clip(ONES + shifts, 0, N)[:, None]
@@ -66,7 +68,7 @@ def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
 
 
 def _average_of_both(x: FloatArray) -> FloatArray:
-    """The density of a draw from the posterior of two noisy counts, over the noise."""
+    """Return the density of a posterior draw given two noisy counts, averaged over the noise."""
     (s, p), (f, q) = (_noisy_count(count, 2 / EPSILON) for count in (ONES, N - ONES))
     log_norm = special.betaln(1 + s[:, None], 1 + f)
     ones, zeros = np.exp(np.outer(s, np.log(x))), np.exp(np.outer(f, np.log1p(-x)))
@@ -74,7 +76,7 @@ def _average_of_both(x: FloatArray) -> FloatArray:
 
 
 def _noisy_count(count: float, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and masses of max(count + Laplace(scale), 0): Gauss-Legendre in panels, and what is taken to zero."""
+    """Return nodes and weights of a quadrature over max(count + Laplace(scale), 0), including the atom at 0."""
     nodes, masses = np.polynomial.legendre.leggauss(6)
     above = scale * _PANELS
     panels = np.concatenate([-np.minimum(above, count)[::-1], above[1:]])
@@ -95,11 +97,13 @@ def _of_posteriors(columns: Columns) -> Statement:
     wider = compared("both counts - tempered", both - tempered)
     order = "wider than the tempered draw" if wider.compared else "no wider than the tempered draw"
     return Statement(
-        f"At ε = {EPSILON:g} and {ONES} ones in {N} records, a draw held in [{LOW:g}, {1 - LOW:g}] needs the "
-        f"temperature T = {temperature:.4f} (the thesis prints 2.7). The standard deviation of one released draw is "
+        f"With {ONES} ones in {N} records and ε = {EPSILON:g}, a draw from the posterior truncated to [{LOW:g}, "
+        f"{1 - LOW:g}] needs the temperature T = {temperature:.4f} (2.7 in the thesis): the likelihood is raised to "
+        "the power 1/T. The standard deviation of one released draw is "
         f"{tempered:.3f} for the tempered posterior, {both:.3f} for the posterior of both noisy counts as in the "
-        f"thesis ({order}), and {one:.3f} for the posterior of one noisy count, which is enough where n is public; "
-        f"without privacy it is {kept:.3f}. These numbers include the noise; the orange curves are 30 examples of it.",
+        f"thesis ({order}), and {one:.3f} for the posterior of one noisy count, which is sufficient if n is public; "
+        f"without privacy it is {kept:.3f}. The standard deviations include the variation of the noise; the orange "
+        "curves show the posteriors for 30 realizations of the noise.",
         (
             Finding("temperature", temperature),
             Finding("posterior", kept),
@@ -113,7 +117,7 @@ def _of_posteriors(columns: Columns) -> Statement:
 
 
 def _deviation(x: FloatArray, density: FloatArray) -> float:
-    """The standard deviation of a distribution from its density on an even grid."""
+    """Return the standard deviation of a distribution from its density on a regular grid."""
     mass = density / density.sum()
     return float(np.sqrt(mass @ x**2 - (mass @ x) ** 2))
 
@@ -124,7 +128,7 @@ def _plot_posteriors(figure: Any, x: FloatArray, curves: Mapping[str, FloatArray
         axes.fill_between(
             x, curves["posterior"], color=GREY, alpha=0.35, linewidth=0, label="posterior without privacy"
         )
-        axes.axvline(ONES / N, color=GREY, linewidth=1, linestyle=":", label="true share of ones, 0.3")
+        axes.axvline(ONES / N, color=GREY, linewidth=1, linestyle=":", label=f"share of ones, {ONES / N:g}")
         axes.set(xlabel="share of ones", xlim=(0, 1))
         axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "0.2", "0.4", "0.6", "0.8", "1"])
     grid[0].plot(x, curves["tempered"], color=BLUE, label="distribution of one released draw")
@@ -132,18 +136,21 @@ def _plot_posteriors(figure: Any, x: FloatArray, curves: Mapping[str, FloatArray
         drawn = [y for name, y in curves.items() if name.startswith(f"{way}, draw")]
         for k, density in enumerate(drawn):
             axes.plot(
-                x, density, color=ORANGE, linewidth=0.7, alpha=0.35, label="" if k else "posteriors of 30 noisy counts"
+                x, density, color=ORANGE, linewidth=0.7, alpha=0.35, label="" if k else "posteriors of noisy counts"
             )
         axes.plot(x, curves[f"{way}, average"], color=BLUE)
-    grid[0].set(title="tempered posterior", ylabel="density", ylim=(0, None))
+    grid[0].set(title=f"tempered, truncated to [{LOW:g}, {1 - LOW:g}]", ylabel="density", ylim=(0, None))
     grid[1].set(title="Laplace noise on both counts (thesis)")
     grid[2].set(title="discrete Laplace noise on one count")
+    title = f"uniform prior, {ONES} ones in n = {N} records, ε = {EPSILON:g}"
     keys = {label: line for axes in grid[:2] for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(keys.values(), keys.keys(), loc="outside lower center", ncols=4)
+    figure.legend(
+        keys.values(), keys.keys(), loc="outside upper left", ncols=4, title=title, alignment="left", columnspacing=1.2
+    )
 
 
 def error_of_beta(a: FloatArray, b: FloatArray, low: float = 0.0) -> FloatArray:
-    """E|theta - SHARE| of Beta(a, b) held in [low, 1 - low], elementwise."""
+    """Return E|theta - SHARE| of Beta(a, b) truncated to [low, 1 - low], elementwise."""
     edges = [low, SHARE, 1 - low]
     mass = np.array([special.betainc(a, b, edge) for edge in edges])
     first = a / (a + b) * np.array([special.betainc(a + 1, b, edge) for edge in edges])
@@ -153,7 +160,7 @@ def error_of_beta(a: FloatArray, b: FloatArray, low: float = 0.0) -> FloatArray:
 
 
 def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, seed: int = 42) -> Result:
-    """Figure 4.2: E|draw - share| against the number of records; share 0.1, truncation 0.05, epsilon 0.1."""
+    """Compute Figure 4.2: E|draw - share| against the number of records; share 0.1, truncation 0.05, epsilon 0.1."""
     rng = np.random.default_rng(seed)
     pure = TemperedPosterior.calibrate(model=MODEL, n=1, truncation=LOW_2, target=DP(epsilon=EPSILON_2)).temperature
     rows = [_errors_at(n, pure, repeats or REPEATS, rng) for n in sizes or SIZES]
@@ -162,7 +169,7 @@ def errors(sizes: tuple[int, ...] | None = None, repeats: int | None = None, see
 
 
 def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> dict[str, float]:
-    """Of each way the mean absolute error of a draw from n records: summed over data and noise, but for `both`."""
+    """Return the mean absolute error of a draw by each method: exact sums over data and noise, simulated for `both`."""
     every = np.arange(n + 1.0)
     distribution = stats.binom.pmf(every, n, SHARE)
     counts, mass = every[distribution > _LEFT_OUT], distribution[distribution > _LEFT_OUT]
@@ -202,18 +209,18 @@ def _of_errors(columns: Columns) -> Statement:
     better = [f"{n:g}" for n, found in zip(sizes, ahead, strict=True) if found.compared]
     worse = [f"{n:g}" for n, found in zip(sizes, behind, strict=True) if found.compared]
     unclear = [f"{n:g}" for n in sizes if f"{n:g}" not in better + worse]
-    verdict = f"better with {in_words(better)} records" if better else "better with none of these numbers of records"
-    verdict += f" and worse with {in_words(worse)}" if worse else ""
-    verdict += f"; with {in_words(unclear)} the simulation cannot tell" if unclear else ""
+    verdict = f"smaller with {in_words(better)} records" if better else "smaller for none of these numbers of records"
+    verdict += f" and larger with {in_words(worse)}" if worse else ""
+    verdict += f"; with {in_words(unclear)} the simulation shows no clear difference" if unclear else ""
     last = {name: float(column[-1]) for name, column in rows.items()}
     return Statement(
-        "Mean absolute error of one released draw: the thesis says that the tempered draw is better than its noise "
-        f"on both counts only at about 10 records. Here it is {verdict}. With {last['records']:g} records and ε = "
-        f"{EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, {last['one']:.4f} with noise on one "
-        f"count, {last['both']:.4f} with noise on both, and {last['tempered']:.4f} at the fixed temperature "
-        f"{last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to "
-        f"{last['temperature_at_delta']:.1f} and the error to {last['approximate']:.4f}. The error on both counts is "
-        f"a mean of {REPEATS:,} simulations, the others are computed.",
+        "Mean absolute error of one released draw. According to the thesis a tempered draw has a smaller error than a "
+        f"posterior draw from two noisy counts only for about 10 records. Here its error is {verdict}. With "
+        f"{last['records']:g} records and ε = {EPSILON_2:g} the error is {last['posterior']:.4f} without privacy, "
+        f"{last['one']:.4f} with noise on one count, {last['both']:.4f} with noise on both, and {last['tempered']:.4f} "
+        f"at the fixed temperature {last['temperature']:.1f}. Allowing δ = {DELTA:g} lowers the temperature to "
+        f"{last['temperature_at_delta']:.1f} and the error to {last['approximate']:.4f}. The error with noise on both "
+        f"counts is the mean of {REPEATS:,} simulations; the other errors are computed exactly.",
         (
             *(found for found in ahead + behind if found.compared),
             *(Finding(f"{name} at the end", last[name]) for name in ("posterior", "one", "tempered", "approximate")),
@@ -228,8 +235,8 @@ def _plot_errors(figure: Any, columns: Mapping[str, list[float]]) -> None:
         "posterior": (GREY, ":", "posterior without privacy"),
         "both": (ORANGE, "--", "Laplace noise on both counts (thesis)"),
         "one": (ORANGE, "-", "discrete Laplace noise on one count"),
-        "tempered": (BLUE, "--", f"tempered, T = {columns['temperature'][0]:.1f}, δ = 0 (thesis)"),
-        "approximate": (BLUE, "-", "tempered, T lowered at δ = 10⁻⁶"),
+        "tempered": (BLUE, "--", f"tempered, δ = 0: temperature {columns['temperature'][0]:.1f} (thesis)"),
+        "approximate": (BLUE, "-", "tempered, δ = 10⁻⁶"),
     }
     axes = figure.subplots()
     for name, (colour, dashes, label) in styles.items():
@@ -239,22 +246,22 @@ def _plot_errors(figure: Any, columns: Mapping[str, list[float]]) -> None:
     axes.set_xticks([10, 100, 1000, 10_000], ["10", "100", "1000", "10,000"])
     axes.minorticks_off()
     axes.set(
-        xlabel="number of records",
+        xlabel="number of records n",
         ylabel="mean absolute error of one draw",
-        title=f"true share {SHARE:g}, ε = {EPSILON_2:g}; the draw's own scatter included",
+        title=f"uniform prior, true share of ones {SHARE:g}, ε = {EPSILON_2:g}",
     )
-    figure.legend(loc="outside lower center", ncols=1)
+    axes.legend(loc="lower left")
 
 
 POSTERIORS = Experiment(
-    name="t-4.1",
-    title="Thesis Figure 4.1: a tempered posterior beside posteriors from noisy counts",
+    name="geumlek-4.1",
+    title="Thesis Figure 4.1: a tempered posterior and posteriors from noisy counts",
     run=posteriors,
     size=(9.6, 3.5),
     second=lambda: posteriors(5 * POINTS // 2, seed=141),
 )
 ERRORS = Experiment(
-    name="t-4.2",
+    name="geumlek-4.2",
     title="Thesis Figure 4.2: error of private draws against the number of records",
     run=errors,
     size=(5.2, 5.2),

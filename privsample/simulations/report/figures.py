@@ -1,4 +1,4 @@
-"""Figures as SVG: of public parameters and of releases. Equal input gives equal bytes."""
+"""Figures as SVG of public parameters and releases. Equal input gives equal bytes."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ from privsample.mechanisms.posterior.conjugate import (
 )
 from privsample.mechanisms.release import Release
 
-# Blue, orange, green, grey: told apart by readers with any colour vision (Okabe and Ito 2008), and in print.
+# Blue, orange, green, grey: distinguishable with any colour vision (Okabe and Ito 2008), and in print.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#767676"
 MOST = 12  # coordinates of a draw that are shown
-_MANY = 60  # draws beyond which single ticks cannot be told apart
+_MANY = 60  # draws above which single ticks overlap
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLE = {
     "font.size": 10,
@@ -48,7 +48,9 @@ _STYLE = {
 
 @contextmanager
 def styled(*, maths: bool = False) -> Iterator[Any]:
-    """Matplotlib's Figure class, in our style whatever the user's own; `maths`: labels may hold formulas.
+    """Yield Matplotlib's Figure class with the style of the reports; the user's settings do not apply.
+
+    `maths`: dollar signs in labels delimit formulas.
 
     Raises: ImportError.
     """
@@ -66,7 +68,7 @@ def styled(*, maths: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io.BytesIO]]:
-    """Axes, one below the other, and the file that the figure is written to at the end."""
+    """Yield axes, one below the other, and the file to which the figure is written at the end."""
     file = io.BytesIO()
     with styled() as figure_class:
         empty = figure_class(figsize=(4.3, height), layout="constrained")
@@ -76,19 +78,19 @@ def figure(panels: int = 1, height: float = 3.1) -> Iterator[tuple[list[Any], io
 
 
 def renyi_curves(kind: Literal["diffused", "concentrated"]) -> bytes:
-    """Thesis Figures 5.1 and 5.2 redrawn: Beta(6, 12) prior, n = 100, six data weights r or prior weights 1/m."""
+    """Figures 5.1 and 5.2 of the thesis: Beta(6, 12) prior, n = 100, six data weights r or prior weights 1/m."""
     with figure(height=3.5) as ((axes,), file):
         plot_renyi(axes, renyi_data(kind))
     return file.getvalue()
 
 
 def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, float]]) -> None:
-    """The curves of `renyi_data`, each with its asymptote; the legend above the axes."""
+    """Plot the curves of `renyi_data`, each with its asymptote; the legend is above the axes."""
     from matplotlib import colormaps
 
     for curve, colour in zip(curves, colormaps["viridis"](np.linspace(0.0, 0.88, len(curves))), strict=True):
         label, orders, values, limit = curve
-        # The last stretch is steeper than the eye can tell from the asymptote.
+        # The end of the curve cannot be distinguished from the asymptote and is drawn as a line.
         axes.plot(np.append(orders, limit), np.append(values, 10.0), color=colour, label=label)
         axes.axvline(limit, color=colour, linewidth=1, linestyle=(0, (3, 3)))
     axes.set(xscale="log", xlim=(1.0, 75), ylim=(0, 1.6), xlabel="order α", ylabel="Rényi divergence ε(α), nats")
@@ -98,7 +100,7 @@ def plot_renyi(axes: Any, curves: Sequence[tuple[str, FloatArray, FloatArray, fl
 
 
 def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, FloatArray, FloatArray, float]]:
-    """The curves of `renyi_curves`: label, orders, divergences, and the order from which on they are infinite."""
+    """Return label, orders, divergences and order limit of each curve; from the order limit on it is infinite."""
     model, curves = BetaBernoulli(alpha=6, beta=12), []
     for share in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
         made: PosteriorMechanism
@@ -112,19 +114,21 @@ def renyi_data(kind: Literal["diffused", "concentrated"]) -> list[tuple[str, Flo
     return curves
 
 
-def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) -> bytes:
-    """delta against epsilon, log scale: the exact curve where one is known, beside the bound from the Rényi curve."""
-    least = max(min(1e-10, delta / 1e4), 1e-20) if delta > 0 else 1e-10
+def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float, last: float | None = None) -> bytes:
+    """The privacy curves: the exact curve if it is known, and the upper bound from the Rényi curve.
+
+    `last` is the end of the epsilon axis, for pictures that share it; by default the axis ends behind the curves.
+    """
+    least = _least_delta(delta)
     with figure(height=3.3) as ((axes,), file):
         for (label, account), colour in zip(accounts, (BLUE, ORANGE, GREEN, GREY), strict=False):
             top = account.epsilon(least)
             if not np.isfinite(top):
                 continue
-            known = account.kind("delta") == "exact"
-            if known:
+            if account.kind("delta") == "exact":
                 axes.plot(*cost_curve(account, float(top), least), color=colour, label=f"{label}, exact")
             if account.infinity_mass == 0.0:
-                name = f"{label}, {'by' if known else 'bound by'} Rényi curve"
+                name = f"{label}, upper bound from the Rényi curve"
                 axes.plot(*by_renyi(account, least), color=colour, linestyle=(0, (4, 2)), label=name)
             if delta >= least:
                 _mark(axes, account, delta, colour)
@@ -134,35 +138,49 @@ def privacy_curves(accounts: Sequence[tuple[str, Accountant]], *, delta: float) 
         powers = range(0, int(np.floor(np.log10(least))) - 1, -2)
         axes.set_yticks([10.0**k for k in powers], ["1", *(f"10{str(k).translate(_RAISED)}" for k in powers[1:])])
         axes.minorticks_off()
-        axes.set_xlim(0.0, axes.get_xlim()[1] * 1.08)
+        axes.set_xlim(0.0, last or axes.get_xlim()[1] * 1.08)
         if axes.get_legend_handles_labels()[0]:
             axes.figure.legend(loc="outside upper left", ncols=1)
     return file.getvalue()
 
 
+def _least_delta(delta: float) -> float:
+    """Return the smallest delta that is drawn: four powers of ten below the stated one, at most 1e-10."""
+    return max(min(1e-10, delta / 1e4), 1e-20) if delta > 0 else 1e-10
+
+
+def last_epsilon(account: Accountant, delta: float) -> float:
+    """Return an epsilon behind which the curves of the account need not be drawn; inf if a curve has no end."""
+    least = _least_delta(delta)
+    exact = float(account.epsilon(least))
+    if account.infinity_mass > 0.0 or not np.isfinite(exact):
+        return exact
+    return 1.08 * max(exact, float(by_renyi(account, least)[0].max()))
+
+
 def cost_curve(account: Accountant, top: float, least: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the privacy curve up to the epsilon `top`, kept on the logarithmic axis."""
+    """Return points (epsilon, delta) of the privacy curve up to `top`, delta bounded below for the log axis."""
     grid = np.linspace(0.0, top, 30)
     return grid, np.maximum(account.delta(grid), least / 10)
 
 
 def mark(account: Accountant, delta: float) -> tuple[float, str]:
-    """Where the dot of an account stands, and what is written beside it: the epsilon shown everywhere."""
+    """Return the position of the dot of an account, and its label: the epsilon of the privacy statement."""
     return float(account.epsilon(delta)), f"ε = {shown_epsilon(account, delta):.4g}"
 
 
 def _mark(axes: Any, account: Accountant, delta: float, colour: str) -> None:
-    """A dot with its epsilon; the leftmost curve has room below it, the others above."""
-    epsilon, words = mark(account, delta)
+    """Plot a dot with its epsilon; the label of the leftmost curve is below it, those of the others above."""
+    epsilon, label = mark(account, delta)
     low = colour == BLUE
     axes.plot([epsilon], [delta], "o", color=colour, markersize=6, clip_on=False)
     place: dict[str, Any] = {"ha": "right", "va": "top"} if low else {"ha": "left", "va": "bottom"}
     shift = (-6, -6) if low else (7, 5)
-    axes.annotate(words, (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
+    axes.annotate(label, (epsilon, delta), shift, textcoords="offset points", color=colour, **place)
 
 
 def by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]:
-    """Points (epsilon, delta) of the conversion, from a table of the curve that is fine enough for a picture."""
+    """Return points (epsilon, delta) converted from a table of the Rényi curve that is fine enough for a picture."""
     top = 12.0 if np.isinf(account.order_limit) else np.log(account.order_limit - 1)
     x = np.append(np.linspace(-8.0, top, 400, endpoint=False), top - np.logspace(-2, -9, 30))
     x.sort()
@@ -177,17 +195,18 @@ def by_renyi(account: Accountant, least: float) -> tuple[FloatArray, FloatArray]
 class Panel:
     """Densities of distributions on one axis, with draws as ticks below.
 
-    `ends` are the axis values of the distributions' 0 and 1: the unit of a column that a query has scaled.
+    `ends` are the values on the axis of 0 and 1 of the distributions: the bounds of a column that a query has scaled.
     """
 
     axis: str
     distributions: tuple[tuple[str, PosteriorDistribution], ...]
     draws: FloatArray
     ends: tuple[float, float] = (0.0, 1.0)
+    title: str = ""
 
 
 def densities(panels: Sequence[Panel]) -> bytes:
-    """Laws beside each other, one panel below the other on one scale; the first distribution filled."""
+    """Distributions, one panel below the other with one range of the axis; the first distribution is filled."""
     ranges = np.array(
         [
             distribution.quantile(np.array([1e-4, 1 - 1e-4]))
@@ -196,7 +215,7 @@ def densities(panels: Sequence[Panel]) -> bytes:
         ]
     )
     grid = np.linspace(ranges.min(), ranges.max(), 400)
-    with figure(len(panels), 1.6 + 1.3 * len(panels)) as (all_axes, file):
+    with figure(len(panels), 1.6 + (1.55 if panels[0].title else 1.3) * len(panels)) as (all_axes, file):
         for axes, panel in zip(all_axes, panels, strict=True):
             low, high = panel.ends
             for at, (label, distribution) in enumerate(panel.distributions):
@@ -207,7 +226,7 @@ def densities(panels: Sequence[Panel]) -> bytes:
                 else:
                     axes.plot(scaled, density, color=(BLUE, GREEN)[at % 2 - 1], label=label)
             _ticks(axes, low + (high - low) * panel.draws, label="released draws")
-            axes.set(xlabel=panel.axis, yticks=[])
+            axes.set(xlabel=panel.axis, yticks=[], title=panel.title)
             axes.set_ylim(bottom=0)
             axes.spines["left"].set_visible(False)
         handles = all_axes[0].get_legend_handles_labels()
@@ -216,7 +235,7 @@ def densities(panels: Sequence[Panel]) -> bytes:
 
 
 def _ticks(axes: Any, draws: FloatArray, label: str) -> None:
-    """Draws as short vertical lines standing on the axis."""
+    """Plot draws as short vertical lines at the bottom of the axes."""
     axes.plot(
         draws,
         np.full(len(draws), 0.06),
@@ -231,22 +250,33 @@ def _ticks(axes: Any, draws: FloatArray, label: str) -> None:
 
 
 def drawn(release: Release) -> NDArray[Any]:
-    """The array that was drawn; where there are several, the real ones side by side, (draws, coordinates)."""
+    """Return the array of draws; if a release has several, the real-valued ones as (draws, coordinates)."""
     arrays = list(release.draws.values())
     if len(arrays) == 1:
         return arrays[0]
     return np.column_stack([array.reshape(len(array), -1) for array in arrays if array.dtype.kind == "f"])
 
 
-def released(release: Release) -> bytes:
-    """The released draws and nothing else: ticks, or where there are many their middle half and nine tenths."""
+def common_limits(releases: Sequence[Release]) -> tuple[float, float]:
+    """Return limits of an axis that holds the draws of all these releases, with a margin of 12 %."""
+    ends = []
+    for release in releases:
+        low, high = scale(release)
+        draws = low + (high - low) * drawn(release)
+        ends += [draws.min(), draws.max()]
+    margin = 0.12 * (max(ends) - min(ends)) or 0.5
+    return float(min(ends) - margin), float(max(ends) + margin)
+
+
+def released(release: Release, limits: tuple[float, float] | None = None) -> bytes:
+    """The released draws: one tick each, or for many draws the median, the central 50 % and the central 90 %."""
     draws = drawn(release)
     if draws.dtype.kind == "i":
         return _counts(draws.ravel())
     low, high = scale(release)
     rows = low + (high - low) * draws.reshape(len(draws), -1)
     shown, name = min(rows.shape[1], MOST), release.mechanism.quantity
-    with figure(height=1.1 + 0.36 * shown) as ((axes,), file):
+    with figure(height=max(1.1 + 0.36 * shown, 2.2)) as ((axes,), file):
         for row in range(shown):
             if many(release):
                 ends = np.quantile(rows[:, row], [0.05, 0.25, 0.5, 0.75, 0.95])
@@ -262,16 +292,18 @@ def released(release: Release) -> bytes:
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.margins(x=0.12)
+        if limits is not None:
+            axes.set_xlim(*limits)
     return file.getvalue()
 
 
 def scale(release: Release) -> tuple[float, float]:
-    """What 0 and 1 of a draw stand for: the bounds of a column that a query has scaled, else themselves."""
+    """Return the values that 0 and 1 of a draw represent: the bounds of a column that a query has scaled."""
     return release.mechanism.bounds if isinstance(release.mechanism, BetaQuery) else (0.0, 1.0)
 
 
 def many(release: Release) -> bool:
-    """Whether the draws are too many for single ticks."""
+    """True if there are too many draws for single ticks."""
     return max(len(draws) for draws in release.draws.values()) > _MANY
 
 

@@ -1,8 +1,8 @@
-"""The report: one self-contained HTML page, made from releases and from nothing else. Equal releases, equal bytes."""
+"""The report: one self-contained HTML page, made from releases only. Equal input gives equal bytes."""
 
-import base64
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date
 from itertools import groupby
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from privsample._checks import deltas
 from privsample._repr import code_repr
-from privsample._value import frozen_value
 from privsample.accounting.base import Accountant
 from privsample.mechanisms.base import Mechanism
 from privsample.mechanisms.draws import one_draw
@@ -18,82 +17,59 @@ from privsample.mechanisms.notes import refuse_notes
 from privsample.mechanisms.release import Release
 from privsample.relations import Relation
 from privsample.simulations.report import figures
+from privsample.simulations.report.content import Part, Picture, Section
 from privsample.simulations.report.statements import cost, price, rounded_up, small
+from privsample.simulations.report.summary import AuditOutcome, release_size, summary_section
 
-_PNG = b"\x89PNG"
-_WIDE = 600
 _MOST_NUMBERS = 12  # draws of one coordinate
 
 
-@frozen_value
-class Picture:
-    """A figure, SVG or PNG, with words for those who do not see it and a caption for those who do."""
+def render(
+    releases: Sequence[Release],
+    *,
+    delta: float = 1e-6,
+    data: str = "",
+    column: str = "",
+    day: date | None = None,
+    audits: Sequence[AuditOutcome | None] = (),
+) -> str:
+    """An HTML page about releases: a summary, what was released, the privacy cost and the privacy statement.
 
-    image: bytes
-    alt: str
-    caption: str = ""
+    Parameters
+    ----------
+    releases : sequence of Release
+        The releases, at least one.
+    delta : float, default 1e-6
+        The delta at which epsilon is stated, in [0, 1).
+    data, column : str, default ""
+        Name of the data set and of its column or columns, for the summary.
+    day : date or None, default None
+        Date of the release, for the summary. Without it, equal releases give equal bytes on every day.
+    audits : sequence of (Verdict or None), default ()
+        The audit of each release, in their order; None or nothing for a release that was not audited.
 
-    @property
-    def source(self) -> str:
-        """The figure as it stands in the page."""
-        kind = "svg+xml" if self.width is None else "png"
-        return f"data:image/{kind};base64,{base64.b64encode(self.image).decode('ascii')}"
+    Returns
+    -------
+    str
+        The page; it contains no script and loads nothing.
 
-    @property
-    def width(self) -> int | None:
-        """Of a PNG, at two of its pixels to one of the page's; an SVG takes what there is."""
-        return int.from_bytes(self.image[16:20], "big") // 2 if self.image.startswith(_PNG) else None
-
-    @property
-    def wide(self) -> bool:
-        """Whether a phone shows it legibly only a part at a time."""
-        return self.width is not None and self.width > _WIDE
-
-
-@frozen_value
-class Part:
-    """A piece of a section; what is empty does not show."""
-
-    heading: str = ""
-    paragraphs: tuple[str, ...] = ()
-    bullets: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    quote: str = ""
-    code: str = ""
-    folded: bool = False  # behind its heading until it is opened
-    data: bool = False  # rows of numbers: they scroll by themselves where they are too wide
-
-
-@frozen_value
-class Section:
-    """A titled card: a sentence or two, then pictures, then the rest.
-
-    Where there is a group, a heading stands above the first of it, the contents lead to it by its anchor, and the rest
-    stands beside the pictures where there is room.
-    """
-
-    title: str
-    lead: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    parts: tuple[Part, ...] = ()
-    group: str = ""
-    anchor: str = ""
-
-
-def render(releases: Sequence[Release], *, delta: float = 1e-6) -> str:
-    """One HTML page about these releases: what was released, what it costs, what is taken for granted, how to redo it.
-
-    Raises: PrivateContent, curator's notes; TypeError, anything else that is not a Release; ValueError, no release.
+    Raises
+    ------
+    PrivateContent
+        If notes for the curator are among the releases.
+    TypeError, ValueError
+        If `releases` is empty or contains anything other than a Release, or if there are more audits than releases.
     """
     members = _only_releases(releases)
+    if len(audits) > len(members):
+        raise ValueError(f"audits must have at most one entry for each of {len(members)} releases, got {len(audits)}")
+    about = summary_section(members, delta=float(deltas(delta)), data=data, column=column, day=day, audits=audits)
     return page(
-        release_sections(members, delta=delta),
-        title="A private release" if len(members) == 1 else f"{len(members)} private releases",
+        [about, *release_sections(members, delta=delta)],
+        title="Private release" if len(members) == 1 else f"{len(members)} private releases",
         intro=(
-            "The numbers on this page were computed from confidential records, and then blurred by chance on purpose. "
-            "Whoever sees them learns about the records as a whole; what they give away about any single record is "
-            "limited. This page says by how much, and what that rests on."
+            "The values on this page were computed from confidential records with added randomness. They describe the "
+            "records as a whole. The privacy parameters ε and δ bound what the values reveal about a single record."
         ),
     )
 
@@ -117,7 +93,8 @@ def page(sections: Iterable[Section], *, title: str, intro: str) -> str:
         lstrip_blocks=True,
     )
     groups = [(group, list(inside)) for group, inside in groupby(members, key=lambda member: member.group)]
-    return environment.get_template("page.html.j2").render(groups=groups, title=title, intro=intro)
+    listed = sum(bool(member.anchor) for member in members) > 1
+    return environment.get_template("page.html.j2").render(groups=groups, title=title, intro=intro, listed=listed)
 
 
 def _only_releases(releases: Any) -> list[Release]:
@@ -137,95 +114,106 @@ def _only_releases(releases: Any) -> list[Release]:
 def release_sections(releases: Sequence[Release], *, delta: float = 1e-6) -> list[Section]:
     """A section for each release, and one for what they cost together. Raises: as `render`."""
     members, delta = _only_releases(releases), float(deltas(delta))
+    value_limits, curve_limit = _value_limits(members), _curve_limit(members, delta)
     return [
-        *(_section(member, delta, at == 0) for at, member in enumerate(members)),
+        *(
+            _section(release, delta, at, limits, curve_limit)
+            for at, (release, limits) in enumerate(zip(members, value_limits, strict=True))
+        ),
         *_combined_cost(members, delta),
     ]
 
 
-def _section(release: Release, delta: float, first: bool) -> Section:
+def _value_limits(releases: Sequence[Release]) -> list[tuple[float, float] | None]:
+    """Limits of the axis of each release: releases of the same quantity share an axis, so that widths compare."""
+    shared: dict[Any, list[Release]] = {}
+    keys = [(release.mechanism.quantity, figures.scale(release)) for release in releases]
+    for key, release in zip(keys, releases, strict=True):
+        if key[0] != "statistic" and figures.drawn(release).dtype.kind == "f":
+            shared.setdefault(key, []).append(release)
+    found = {key: figures.common_limits(members) for key, members in shared.items() if len(members) > 1}
+    return [found.get(key) for key in keys]
+
+
+def _curve_limit(releases: Sequence[Release], delta: float) -> float | None:
+    """The end of the epsilon axis that all privacy curves of a page share."""
+    ends = [figures.last_epsilon(release.account, delta) for release in releases]
+    finite = [end for end in ends if np.isfinite(end)]
+    return max(finite) if len(finite) > 1 else None
+
+
+def _section(
+    release: Release,
+    delta: float,
+    at: int,
+    limits: tuple[float, float] | None,
+    curve_limit: float | None,
+) -> Section:
     account, mechanism = release.account, release.mechanism
-    scale = (
-        ("Smaller epsilon, better protection: at 0 the release says nothing about any single record.",) if first else ()
-    )
-    limits = sorted(assumption.value for assumption in account.assumptions)
+    scale = ("At epsilon = 0 the release would reveal nothing about any single record.",) if at == 0 else ()
     return Section(
         title=f"{mechanism.title}: {release_size(release)}",
         lead=(mechanism.description,),
-        pictures=_pictures(release, delta),
+        pictures=_pictures(release, delta, limits, curve_limit),
         parts=(
-            Part(heading="What was released", rows=_numbers(release)),
-            Part(heading="What it costs", paragraphs=(*cost(account, delta), *scale)),
-            Part(
-                heading="What is taken for granted",
-                bullets=(
-                    f"Two datasets count as neighbours when {account.relation.description}.",
-                    *(_sentence(x) for x in limits),
-                ),
-            ),
+            Part(heading="Privacy statement, to publish with the release", quote=_powers(release.statement(delta))),
+            Part(heading="How to read epsilon", paragraphs=(*cost(account, delta), *scale)),
             Part(heading="The numbers", rows=_facts(release, delta), folded=True),
-            Part(heading="Privacy statement, to publish beside the release", quote=_powers(release.statement(delta))),
-            Part(heading="To do the same again", code=_code(mechanism, delta), folded=True),
+            Part(heading="Code that repeats the release", code=_code(mechanism, delta), folded=True),
         ),
+        anchor=f"release-{at + 1}",
     )
 
 
-def release_size(release: Release) -> str:
-    """How many draws."""
-    draws = figures.drawn(release)
-    if draws.dtype.kind == "i":
-        return f"{draws.size:,} answers"
-    return f"{len(draws):,} {'draw' if len(draws) == 1 else 'draws'}"
-
-
 def _powers(text: str) -> str:
-    """Powers of ten as everywhere on the page: 1e-6."""
+    """Write powers of ten as everywhere on the page: 1e-6, not 1e-06."""
     return re.sub(r"(?<=\de[-+])0+(?=\d)", "", text)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
-
-
-def _pictures(release: Release, delta: float) -> tuple[Picture, ...]:
+def _pictures(
+    release: Release, delta: float, limits: tuple[float, float] | None, curve_limit: float | None
+) -> tuple[Picture, ...]:
     account, single = release.account, one_draw(release.mechanism).accountant
     accounts: list[tuple[str, Accountant]] = [("one draw", single)]
     draws = getattr(release.mechanism, "draws", 1)
     if draws > 1:
         accounts.append((f"all {draws} draws", account))
     shown = Picture(
-        image=figures.released(release),
+        image=figures.released(release, limits),
         alt="The released draws on a line.",
         caption=_caption(release),
+        rows=_numbers(release),
     )
+    if account.infinity_mass > 0.0:
+        return (shown,)
     curve = Picture(
-        image=figures.privacy_curves(accounts, delta=delta),
-        alt="The failure probability delta falling as epsilon grows, on a logarithmic scale.",
+        image=figures.privacy_curves(accounts, delta=delta, last=curve_limit),
+        alt="The privacy curve: delta decreases as epsilon grows; logarithmic scale.",
         caption=(
-            "What it costs: each epsilon (across) holds but for a failure probability delta (up). "
-            f"Lower and further left is more private; the dots mark delta = {small(delta)}."
+            "The privacy curve δ(ε), also called privacy profile: the release is (ε, δ)-differentially private at each "
+            f"point of the curve. Lower curves are more private. The dots mark δ = {small(delta)}."
         ),
     )
-    return (shown, curve) if account.infinity_mass == 0.0 else (shown,)
+    return shown, curve
 
 
 def _hidden_coordinates(release: Release) -> int:
-    """Coordinates of a draw for which the page has no room."""
+    """Return the number of coordinates of a draw that the page does not show."""
     draws = figures.drawn(release)
     return 0 if draws.dtype.kind == "i" else max(0, draws[0].size - figures.MOST)
 
 
 def _caption(release: Release) -> str:
     more = _hidden_coordinates(release)
-    rest = f" Only the first {figures.MOST} of {figures.MOST + more:,} are shown; the file holds all." if more else ""
+    rest = f" Only the first {figures.MOST} of {figures.MOST + more:,} are shown; the file has all." if more else ""
     if figures.many(release) and "answers" not in release.draws:
-        return f"The released draws: median (dot), middle half (thick), nine in ten (thin).{rest}"
+        return f"The released draws: median (dot), central 50 % (thick line) and central 90 % (thin line).{rest}"
     whole = not rest and len(release.draws) == 1
-    return "Everything that was released, and nothing else." if whole else f"What was released.{rest}"
+    return "Everything that was released, and nothing else." if whole else f"The released values.{rest}"
 
 
 def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
-    """The draws, as many as a reader can take in; the file holds all of them."""
+    """Return the first draws of the first coordinates; the file of the release has all of them."""
     draws, label = figures.drawn(release), release.mechanism.quantity
     low, high = figures.scale(release)
     flat = draws.reshape(len(draws), -1)
@@ -235,7 +223,7 @@ def _numbers(release: Release) -> tuple[tuple[str, ...], ...]:
         further = f" and {len(values) - _MOST_NUMBERS:,} more" if len(values) > _MOST_NUMBERS else ""
         title = label if flat.shape[1] == 1 else f"{label} {column}"
         if (low, high) != (0.0, 1.0):
-            title = f"{title}, in the column's unit"
+            title = f"{title}, in the unit of the column"
         rows.append((title, ", ".join(values[:_MOST_NUMBERS]) + further))
     if more := _hidden_coordinates(release):
         rows.append((f"and {more:,} more", "in the file of the release"))
@@ -249,13 +237,13 @@ def _facts(release: Release, delta: float) -> tuple[tuple[str, ...], ...]:
     account = release.account
     levels = sorted({delta, 1e-5, 1e-9} - {0.0}, reverse=True)
     rows = [(f"epsilon at delta = {small(level)}", price(account, level)) for level in levels]
-    rows.append(("epsilon with no failure at all", rounded_up(account.pure_epsilon)))
+    rows.append(("epsilon at delta = 0", rounded_up(account.pure_epsilon)))
     if np.isfinite(account.zcdp):
         rows.append(("zCDP: rho", rounded_up(account.zcdp)))
     if np.isfinite(account.order_limit):
         rows.append(("Rényi curve finite below order", f"{account.order_limit:.4g}"))
-    rows.append(("these numbers are", {"exact": "exact", "upper bound": "upper bounds"}[account.kind("epsilon")]))
-    rows.append(("they rest on", account.source))
+    rows.append(("kind of these numbers", {"exact": "exact", "upper bound": "upper bounds"}[account.kind("epsilon")]))
+    rows.append(("source", account.source))
     return tuple(rows)
 
 
@@ -271,14 +259,14 @@ def _combined_cost(releases: list[Release], delta: float) -> list[Section]:
         total = sum(release.account for release in members)
         assert isinstance(total, Accountant)
         named = [(f"{release.mechanism.title}, {release_size(release)}", release.account) for release in members]
-        rows = [(label, price(account, delta)) for label, account in [*named, ("all of them", total)]]
-        columns = (f"neighbours: {relation.description}", f"epsilon at delta = {small(delta)}")
+        rows = [(label, price(account, delta)) for label, account in [*named, ("all together", total)]]
+        columns = (f"neighbouring datasets: {relation.description}", f"epsilon at delta = {small(delta)}")
         parts.append(Part(columns=columns, rows=tuple(rows)))
     lead = (
-        "Costs add up. Where several of these releases were drawn from the same records, someone who sees all of them "
-        "can learn more than from any one; this is what they cost together."
+        "If several of these releases were computed from the same records, an observer of all of them can learn more "
+        "than an observer of one. This table shows the privacy cost of their composition."
     )
-    return [Section(title="What they cost together", lead=(lead,), parts=tuple(parts))]
+    return [Section(title="Privacy cost of all releases together", lead=(lead,), parts=tuple(parts), anchor="together")]
 
 
 def _code(mechanism: Mechanism, delta: float) -> str:
