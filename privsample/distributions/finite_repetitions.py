@@ -167,7 +167,7 @@ class TruncatedRepetitions(_FiniteSupport):
     maximum: int
 
     def __post_init__(self) -> None:
-        distribution = check_repetition_distribution(self.distribution)
+        distribution = check_repetition_distribution(self.distribution, "distribution")
         set_fields(self, maximum=int(min(_checked_maximum(self.maximum), distribution.maximum)))
         if not np.exp(self.log_kept) >= _LEAST_KEPT:
             raise ValueError(

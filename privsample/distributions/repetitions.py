@@ -215,11 +215,11 @@ class RepetitionDistribution(ABC):
         """
 
 
-def check_repetition_distribution(runs: Any, name: str = "runs") -> RepetitionDistribution:
+def check_repetition_distribution(repetitions: Any, name: str = "repetitions") -> RepetitionDistribution:
     """The distribution, if it is one. Raises: TypeError; for a fixed number with the reason why it is refused."""
-    if isinstance(runs, RepetitionDistribution):
-        return runs
-    raise TypeError(_FIXED.format(name, repr(runs)))
+    if isinstance(repetitions, RepetitionDistribution):
+        return repetitions
+    raise TypeError(_FIXED.format(name, repr(repetitions)))
 
 
 @frozen_value

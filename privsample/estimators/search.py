@@ -87,7 +87,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     param_distributions : dict or list of dict
         Search space, as for RandomizedSearchCV: parameter names mapped to lists or to distributions with `rvs`. Each
         candidate is drawn independently; lists are sampled uniformly with replacement.
-    runs : RepetitionDistribution
+    repetitions : RepetitionDistribution
         Distribution of the number of runs, such as `TruncatedNegativeBinomial.logarithmic(mean=10)`.
     scoring : str or callable, optional
         Score, as in scikit-learn; None uses the default of the estimator. With `score_noise`: "accuracy",
@@ -157,7 +157,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self,
         estimator: Any,
         param_distributions: Any,
-        runs: RepetitionDistribution,
+        repetitions: RepetitionDistribution,
         *,
         scoring: Any = None,
         validation: tuple[Any, Any] | None = None,
@@ -171,7 +171,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
-        self.runs = runs
+        self.repetitions = repetitions
         self.scoring = scoring
         self.validation = validation
         self.score_noise = score_noise
@@ -265,7 +265,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, plan: SearchPlan, X: Any, y: Any, source: np.random.Generator, rng: np.random.Generator | None
     ) -> RankedRun:
         """Return the first of the best runs. All candidates are drawn before any is trained."""
-        count = plan.runs.sample
+        count = plan.repetitions.sample
         candidates = draw_with_entropy_check(
             source, lambda: [draw_candidate(plan.space, source) for _ in range(count(source))]
         )

@@ -52,7 +52,7 @@ class SearchPlan:
     estimator: Any
     training_account: TrainingAccount
     space: Space
-    runs: RepetitionDistribution
+    repetitions: RepetitionDistribution
     scorer: Scorer
     folds: Folds | None
     mechanism: GaussianMechanism | LaplaceMechanism | None
@@ -89,7 +89,7 @@ def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
     noise = _checked_noise(search)
     check_independent(search.estimator)
     space = search_space(search.param_distributions, search.estimator)
-    runs = check_repetition_distribution(search.runs)
+    repetitions = check_repetition_distribution(search.repetitions)
     folds = None if noise is None else fixed_folds(_splitter(search.cv), n)
     sizes = [n] if folds is None else [len(train) for train, _ in folds]
     wanted = dict.fromkeys([*sizes, n] if search.refit else sizes)
@@ -100,14 +100,14 @@ def plan_search(search: Any, n: int, features: int | None = None) -> SearchPlan:
         base, weight = cross_validation_account(folds, n, costs, noise), float(score_weights(folds, n).max())
         mechanism = noise.mechanism(weight, ReplaceOne(n=n))
         scorer = record_scorer(search.scoring, search.estimator, noise.bounds)
-    account: Accountant = SelectionAccountant(base=base, repetitions=runs)
+    account: Accountant = SelectionAccountant(base=base, repetitions=repetitions)
     if search.refit:
         account += costs[n] if folds is None else to_full_dataset(costs[n], n)
     return SearchPlan(
         estimator=search.estimator,
         training_account=search.training_account,
         space=space,
-        runs=runs,
+        repetitions=repetitions,
         scorer=scorer,
         folds=folds,
         mechanism=mechanism,

@@ -50,11 +50,11 @@ def quality(model, X, y):
     return model.quality
 
 
-def search(space=None, runs=RUNS, estimator=None, **options):
+def search(space=None, repetitions=RUNS, estimator=None, **options):
     """Scored on public data."""
     options = {"validation": PUBLIC, "scoring": quality} | options
     space = {"quality": [0.1, 0.9]} if space is None else space
-    return ps.PrivateSearchCV(Constant() if estimator is None else estimator, space, runs, **options)
+    return ps.PrivateSearchCV(Constant() if estimator is None else estimator, space, repetitions, **options)
 
 
 def private(space=None, **options):

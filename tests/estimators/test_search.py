@@ -112,7 +112,7 @@ def test_forked_workers_do_not_share_a_global_state(monkeypatch):
 
 def test_no_run_is_an_outcome(monkeypatch):
     distribution = ps.Poisson(mean=1e-9)
-    for made in (search(runs=distribution), private(runs=distribution, refit=True)):
+    for made in (search(repetitions=distribution), private(repetitions=distribution, refit=True)):
         found = made.fit(X, Y)
         assert found.best_params_ is None
         assert np.isnan(found.best_score_)
@@ -126,7 +126,7 @@ def test_failures_rank_last_and_stay_silent(rng):
     distribution = ps.Poisson(mean=60)
     found = search({"quality": [-1.0, 0.2]}, distribution).fit(X, Y, rng=rng)
     assert found.best_params_ == {"quality": 0.2}
-    found = private({"quality": [-1.0, 0.2]}, runs=distribution, refit=True).fit(X, Y, rng=rng)
+    found = private({"quality": [-1.0, 0.2]}, repetitions=distribution, refit=True).fit(X, Y, rng=rng)
     assert found.best_params_ == {"quality": 0.2}
     found = search({"quality": [-1.0, -2.0]}, distribution, refit=True).fit(X, Y, rng=rng)
     assert found.best_params_ is found.best_estimator_ is None
@@ -177,7 +177,7 @@ def test_a_ledger_pays_before_the_first_run(tmp_path, monkeypatch):
     ledger = ps.Ledger(tmp_path / "l", budget=ps.DP(epsilon=1, delta=1e-6), relation=RECORDS, dataset="d")
     seen = []
     monkeypatch.setattr(Constant, "fit", lambda self, X, y: seen.append(len(ledger.history())))
-    search(ledger=ledger, runs=ps.TruncatedNegativeBinomial.from_mean(mean=4, eta=1)).fit(X, Y)
+    search(ledger=ledger, repetitions=ps.TruncatedNegativeBinomial.from_mean(mean=4, eta=1)).fit(X, Y)
     assert set(seen) == {1}
 
 
@@ -186,7 +186,7 @@ def test_nothing_tells_the_number_of_runs(rng, capfd, recwarn):
     kept = []
     for distribution in (one, many):
         with parallel_config(verbose=50):  # joblib would print how many tasks are done
-            found = private(runs=distribution, n_jobs=1).fit(X, Y, rng=rng)
+            found = private(repetitions=distribution, n_jobs=1).fit(X, Y, rng=rng)
         kept.append({name for name in vars(found) if name.endswith("_")})
     assert kept[0] == kept[1] == {"best_params_", "best_score_", "scorer_", "accountant_", "n_features_in_"}
     assert capfd.readouterr() == ("", "")
@@ -205,17 +205,17 @@ class Wordy(Constant):
 
 def test_threads_are_silent_too(recwarn):
     with parallel_config(backend="threading"):
-        search(estimator=Wordy(), runs=ps.Poisson(mean=30), n_jobs=4).fit(X, Y)
+        search(estimator=Wordy(), repetitions=ps.Poisson(mean=30), n_jobs=4).fit(X, Y)
     assert not recwarn.list
 
 
 def test_every_fit_draws_from_its_own_generator(rng):
     noise = []
     for _ in range(3):
-        found = search(runs=ps.Poisson(mean=20)).fit(X, Y, rng=rng)
+        found = search(repetitions=ps.Poisson(mean=20)).fit(X, Y, rng=rng)
         noise.append(found.best_estimator_.noise_)
     assert len(set(noise)) == 3
-    assert search(runs=ps.Poisson(mean=20)).fit(X, Y).best_estimator_.noise_ is None
+    assert search(repetitions=ps.Poisson(mean=20)).fit(X, Y).best_estimator_.noise_ is None
 
 
 def test_same_generator_same_search():
@@ -234,7 +234,7 @@ def test_the_score_shown_is_noisy(rng):
 def test_clone_parameters_and_tags():
     made = private(refit=True, n_jobs=2)
     copy = clone(made)
-    assert copy.runs == RUNS
+    assert copy.repetitions == RUNS
     assert copy.score_noise == NOISE
     assert copy.get_params()["estimator__quality"] == 0.5
     assert copy.set_params(estimator__epsilon=0.2).accountant_for(N) != made.accountant_for(N)
@@ -283,7 +283,7 @@ def test_takes_one_column(rng):
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_runs_in_parallel(backend, rng):
     with parallel_config(backend=backend, n_jobs=2):
-        found = private(runs=ps.Poisson(mean=8)).fit(X, Y, rng=rng)
+        found = private(repetitions=ps.Poisson(mean=8)).fit(X, Y, rng=rng)
     assert found.best_params_ is not None
 
 
@@ -298,8 +298,8 @@ from tests.estimators.learners import X, Y, private
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
         with parallel_config(backend="dask"):
-            found = private(runs=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
-    here = private(runs=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
+            found = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
+    here = private(repetitions=ps.Poisson(mean=8), refit=True).fit(X, Y, rng=np.random.default_rng(3))
     assert found.best_params_ == here.best_params_
     assert found.best_score_ == here.best_score_
     print("done")

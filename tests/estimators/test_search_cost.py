@@ -111,7 +111,7 @@ def test_the_worst_of_all_listed_candidates():
     assert account.epsilon(0) == 0.3
     assert account.rdp(2.0) == ps.PureAccountant(stated_epsilon=0.3).rdp(2.0)
     assert account.relation == RECORDS
-    found = search(space, training_account="worst", runs=ps.Poisson(mean=40)).fit(X, Y)
+    found = search(space, training_account="worst", repetitions=ps.Poisson(mean=40)).fit(X, Y)
     assert found.best_estimator_.epsilon in {0.1, 0.2, 0.3}
     with pytest.raises(ValueError, match="needs lists of values"):
         search({"epsilon": stats.uniform()}, training_account="worst").accountant_for(N)
@@ -169,8 +169,8 @@ class Silent(Constant):
         (search({"colour": [1]}), ValueError, "must name parameters of the estimator, got 'colour'"),
         (search({"random_state": [1]}), ValueError, "must not name 'random_state'"),
         (search({"verbose": [1]}), ValueError, "must not name 'verbose'"),
-        (search(runs=10), TypeError, "a fixed number is refused"),
-        (search(runs=None), TypeError, "runs must be"),
+        (search(repetitions=10), TypeError, "a fixed number is refused"),
+        (search(repetitions=None), TypeError, "repetitions must be"),
         (search(verbose=1), ValueError, "verbose must be 0, got 1"),
         (search(estimator=Constant(verbose=2)), ValueError, "verbose must be 0, got 2"),
         (search(estimator=Constant(random_state=0)), ValueError, "random_state must be None, got 0"),

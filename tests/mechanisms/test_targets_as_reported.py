@@ -200,7 +200,9 @@ def test_estimators(estimator):
 def test_a_search_over_an_estimator_charges_accounts_that_meet_the_estimators_target():
     trained = PrivateSGDClassifier(epsilon=0.7, delta=1e-6, bounds=(-1, 1))
     public = (np.zeros((4, 2)), [0, 1, 0, 1])
-    search = PrivateSearchCV(trained, {"radius": [1.0, 2.0]}, runs=RUNS, validation=public, training_account="worst")
+    search = PrivateSearchCV(
+        trained, {"radius": [1.0, 2.0]}, repetitions=RUNS, validation=public, training_account="worst"
+    )
     target = DP(epsilon=0.7, delta=1e-6)
     base = search.accountant_for(200, features=2).base
     assert len(base.parts) == 2

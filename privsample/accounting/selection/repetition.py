@@ -85,7 +85,7 @@ class SelectionAccountant(ChosenAccountant):
 
     def __post_init__(self) -> None:
         base = check_base(self.base)
-        repetitions = check_repetition_distribution(self.repetitions, "repetitions")
+        repetitions = check_repetition_distribution(self.repetitions)
         set_fields(self, repetitions=repetitions, assumptions=self.assumptions | base.assumptions)
 
     @property

@@ -116,7 +116,7 @@ class RepeatedSelection(Wrapper):
 
     def __post_init__(self) -> None:
         check_mechanism_type(self.base)
-        repetitions = check_repetition_distribution(self.repetitions, "repetitions")
+        repetitions = check_repetition_distribution(self.repetitions)
         set_fields(self, repetitions=repetitions, score=_checked_score(self.score))
 
     @cached
