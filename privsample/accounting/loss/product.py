@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from math import comb, prod
+from math import comb, prod, sqrt
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from privsample.accounting.loss.pair import DiscretePair, LossPair, SmoothPair, 
 
 _ULP = float(np.finfo(np.float64).eps)
 _MOST_CHOICES = 64  # largest number of products of alternatives that are kept separate
-_CONTOUR, _GRID = 3e3, 1e5  # costs of one contour integral and of one grid
+_CONTOUR, _GRID = 3e3, 6e4  # costs of one contour integral and of one grid of few releases
 _DISCRETIZED = 1300  # values of an expensive member's curve that one grid needs
 LEAST_CONTOUR_LOG_DELTA = -150.0  # below this log delta a contour integral may be looser than a Rényi conversion
 
@@ -100,7 +100,8 @@ class ProductPair(LossPair):
             return self._table.curve_cost
         if self.smooth:
             return _CONTOUR
-        return _GRID + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
+        width = 1.0 + sqrt(sum(times for _, times in self.members)) / 3  # the number of grid points grows like this
+        return _GRID * width + _DISCRETIZED * sum(pair.curve_cost for pair, _ in self.members if pair.is_expensive)
 
     @property
     def renyi_cost(self) -> float:
