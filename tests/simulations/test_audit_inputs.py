@@ -53,7 +53,7 @@ class Unknown(Mechanism):
 @pytest.mark.parametrize(
     ("subject", "options", "error", "message"),
     [
-        (Unknown(), {}, TypeError, "worst neighbours of Unknown"),
+        (Unknown(), {}, TypeError, "Unknown defines no worst neighbours"),
         (POSTERIOR, {"rng": 3}, TypeError, "seeded release"),
         (POSTERIOR, {"samples": 0}, ValueError, "samples"),
         (POSTERIOR, {"epsilons": [np.nan]}, ValueError, "epsilon"),
