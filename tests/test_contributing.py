@@ -169,7 +169,7 @@ docs/notes/majority.md.
 
 ```
 
-## What it costs
+## Privacy cost
 
 ```{account} mechanism.accountant
 ```

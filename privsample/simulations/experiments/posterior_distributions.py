@@ -158,10 +158,10 @@ def _plug_in(setting: Setting, noise_std: float) -> Mixture:
 
 
 def noise_aware(setting: Setting, epsilon: float) -> Mixture:
-    """Discrete Gaussian noise of the same cost (equal at whole orders), and the posterior that knows of it.
+    """Noise-aware posterior of a count with discrete Gaussian noise of the same cost (equal at integer orders).
 
-    Its draws hold the noise twice, once as it fell and once as it is believed to have fallen, as a posterior's draws
-    hold the data's own scatter twice: what plug-in draws do not.
+    The variance of its draws contains the variance of the noise twice: that of the noise in the released count, and
+    that of the posterior of this noise. The variance of plug-in draws contains it once.
     """
     noise = DiscreteGaussianNoise(noise_std=(setting.order / (2 * epsilon)) ** 0.5)
     reach = np.ceil(noise.reach(_LOST))
@@ -169,11 +169,11 @@ def noise_aware(setting: Setting, epsilon: float) -> Mixture:
     noisy = np.arange(-reach, setting.n + reach + 1)
     likelihood = noise.log_mass(noisy - counts[:, None])
     prior = stats.betabinom.logpmf(counts, setting.n, setting.alpha, setting.beta)
-    is_envelope = prior[:, None] + likelihood
-    believed = np.exp(is_envelope - special.logsumexp(is_envelope, axis=0))
+    log_joint = prior[:, None] + likelihood
+    posterior = np.exp(log_joint - special.logsumexp(log_joint, axis=0))
     return Mixture(
         amount=noise.noise_std,
         a=setting.alpha + counts,
         b=setting.beta + setting.n - counts,
-        weights=np.exp(likelihood) @ believed.T,
+        weights=np.exp(likelihood) @ posterior.T,
     )
