@@ -164,7 +164,7 @@ def noise_aware(setting: Setting, epsilon: float) -> Mixture:
     that of the posterior of this noise. The variance of plug-in draws contains it once.
     """
     noise = DiscreteGaussianNoise(noise_std=(setting.order / (2 * epsilon)) ** 0.5)
-    reach = np.ceil(noise.reach(_LOST))
+    reach = np.ceil(noise.quantile_bound(_LOST))
     counts = np.arange(setting.n + 1.0)
     noisy = np.arange(-reach, setting.n + reach + 1)
     likelihood = noise.log_mass(noisy - counts[:, None])
