@@ -123,7 +123,7 @@ class GammaShapeShift:
 
 @frozen_value
 class GammaRateShift:
-    """Posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate).
+    """Neighbouring posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate), for n records.
 
     Parameters
     ----------
@@ -157,13 +157,13 @@ class GammaRateShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior parameters to which the data add counts: none, since the range of the shape does not matter."""
+        """The pseudo-counts of the prior whose range an account checks: none, because the shape may be any number > 0."""
         return ()
 
 
 @frozen_value
 class NormalShift:
-    """Two normal posteriors with the same variance and different means.
+    """Neighbouring normal posteriors with the same variance and different means.
 
     Both have precision 1/variance + n/noise_variance; their means differ by reach/noise_variance/precision.
 
@@ -174,7 +174,7 @@ class NormalShift:
     noise_variance : float
         Variance of one record given the mean, finite and > 0.
     reach : float
-        Largest record minus smallest record, finite and > 0.
+        Largest possible record minus smallest possible record, finite and > 0.
 
     Raises
     ------
