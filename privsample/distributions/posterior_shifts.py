@@ -157,7 +157,7 @@ class GammaRateShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The pseudo-counts of the prior whose range an account checks: none, because the shape may be any number > 0."""
+        """The pseudo-counts whose range an account checks: none, because the shape may be any number > 0."""
         return ()
 
 
@@ -200,7 +200,7 @@ class NormalShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add one count at a time: none."""
+        """The pseudo-counts of the prior: none."""
         return ()
 
 

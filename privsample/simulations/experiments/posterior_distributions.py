@@ -1,7 +1,8 @@
 """Output distributions of mechanisms that release the proportion of ones, as mixtures of Beta distributions.
 
-They are given for every number of ones in n records, without Monte Carlo: a posterior of a noisy count is a mixture over
-the noise, computed as a sum for discrete noise and by quadrature for continuous noise. Source: Geumlek 2020, section 5.4.1.
+They are given for every number of ones in n records, without Monte Carlo: a posterior of a noisy count is a mixture
+over the noise, computed as a sum for discrete noise and by quadrature for continuous noise. Source: Geumlek 2020,
+section 5.4.1.
 """
 
 from collections.abc import Callable
