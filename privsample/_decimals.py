@@ -1,9 +1,9 @@
-"""Costs in few decimal digits, rounded to the safe side: expenses up, remaining budgets down."""
+"""Format privacy costs with few significant digits, with directed rounding: costs up, remaining budgets down."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-_KEPT = 15  # decimal digits that every float keeps: 0.1 + 0.2 and 0.3 are the same cost
+_DIGITS = 15  # a float represents 15 significant digits: 0.1 + 0.2 and 0.3 are equal costs
 
 
 def round_up(cost: float, digits: int) -> str:
@@ -11,14 +11,14 @@ def round_up(cost: float, digits: int) -> str:
     return _rounded(cost, digits, ROUND_CEILING)
 
 
-def round_down(left: float, digits: int) -> str:
+def round_down(remaining: float, digits: int) -> str:
     """A remaining budget with `digits` significant digits, rounded down."""
-    return _rounded(left, digits, ROUND_FLOOR)
+    return _rounded(remaining, digits, ROUND_FLOOR)
 
 
 def _rounded(amount: float, digits: int, rounding: str) -> str:
     """A number with `digits` significant digits, rounded in the given direction."""
     if not math.isfinite(amount):
         return "none" if amount > 0 else str(amount)
-    printed = Decimal(f"{float(amount):.{_KEPT}g}")
-    return f"{float(Context(prec=digits, rounding=rounding).plus(printed)) + 0.0:.{digits}g}"
+    decimal = Decimal(f"{float(amount):.{_DIGITS}g}")
+    return f"{float(Context(prec=digits, rounding=rounding).plus(decimal)) + 0.0:.{digits}g}"

@@ -58,7 +58,7 @@ class Relation(ABC):
 def _text(unit: object) -> str:
     """Check that `unit` is a nonempty string."""
     if not isinstance(unit, str) or not unit:
-        raise TypeError(f"unit must be a word for what is protected, got {type(unit).__name__}")
+        raise TypeError(f"unit must be the name of the protected unit, got {type(unit).__name__}")
     return unit
 
 
@@ -81,14 +81,14 @@ class AddRemove(Relation):
     Parameters
     ----------
     unit : str, default "record"
-        The name of what is protected, such as "record" or "household".
+        Name of the protected unit, such as "record" or "household".
     members : int, default 1
         Largest number of units in which two neighbours differ, >= 1; above 1 for groups.
 
     Raises
     ------
     TypeError
-        If `unit` is not a non-empty string, or `members` not a number.
+        If `unit` is not a non-empty string, or `members` is not a number.
     ValueError
         If `members` is not a whole number >= 1.
 
@@ -129,7 +129,7 @@ class ReplaceOne(Relation):
     n : int
         Number of units in either dataset, >= 1.
     unit : str, default "record"
-        The name of what is protected, such as "record" or "household".
+        Name of the protected unit, such as "record" or "household".
     members : int, default 1
         Largest number of units in which two neighbours differ, >= 1; above 1 for groups. Values above `n` become `n`.
 

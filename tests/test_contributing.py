@@ -77,7 +77,7 @@ _ANSWER = Domain(low=0.0, high=1.0, missing=0.0, whole=True)
 class NoisyMajority(Mechanism):
     """The answer, 0 or 1, that most records give; the one that is behind by k records with probability e^(-rate k)/2.
 
-    `release` takes one column of answers; what is missing counts as 0. It draws "majority", shape (draws,).
+    `release` takes one column of answers; what is missing counts as 0. It releases "majority", shape (draws,).
     """
 
     rate: float
@@ -169,7 +169,7 @@ docs/notes/majority.md.
 
 ```
 
-## What it costs
+## Privacy cost
 
 ```{account} mechanism.accountant
 ```

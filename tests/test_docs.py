@@ -44,7 +44,7 @@ def test_each_mechanism_has_a_page_and_each_page_a_place():
 def test_a_page_says_what_it_must_and_its_examples_run(name):
     text = PAGES[name]
     assert text.startswith(f"# {name}\n")
-    assert re.findall("^## (.*)", text, re.MULTILINE) == ["Theorem", "Example", "What it costs"]
+    assert re.findall("^## (.*)", text, re.MULTILINE) == ["Theorem", "Example", "Privacy cost"]
     names, failed = executed(name, text)
     assert not failed, failed
     accounts = re.findall(r"^```{account} (.*)$", text, re.MULTILINE)

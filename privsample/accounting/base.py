@@ -739,15 +739,15 @@ class Parallel(Accountant):
 
 @frozen_value
 class Group(Accountant):
-    """General bound for groups, derived from the curves of any account. `account.group(size)` constructs it if needed.
+    """General bound for groups, from the curves of any account. `account.group(size)` uses it if none is tighter.
 
     Parameters
     ----------
     base : Accountant
         The account of one unit.
     size : int
-        Number of units in which neighbours differ, as a multiple of those of `base`, >= 1. Values above the public
-        number of records are replaced by it.
+        Number of units in which neighbours differ, as a multiple of those of `base`, >= 1. A size above
+        the public number of records is replaced by that number.
     relation : Relation, default base.relation.group(size)
         Relation of the result. It is not validated; use `Accountant.to` for supported conversions.
     assumptions : frozenset of Assumption, default frozenset()
@@ -786,7 +786,7 @@ class Group(Accountant):
 
     @property
     def source(self) -> str:
-        """The theorem on groups, and the source of the base."""
+        """The theorem on group privacy, followed by the source of the base."""
         return f"Mironov 2017, Proposition 11 (group privacy); {self.base.source}"
 
     def _bounds(self) -> PrivacyBounds:
@@ -794,7 +794,7 @@ class Group(Accountant):
         return group(self.base.bounds, self.size)
 
     def for_sizes(self, low: int, high: int) -> Accountant:
-        """The bound for groups of the base's account for these numbers of records."""
+        """The same bound, applied to the base's account for these numbers of records."""
         return replace(self, base=self.base.for_sizes(low, high))
 
 

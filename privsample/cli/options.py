@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from privsample.cli.errors import UsageProblem, nearest
 
-# Options of the commands. The option of a field with the same name has the prefix "mechanism-".
+# Options of the commands. If a field of a mechanism has one of these names, its option has the prefix "mechanism-".
 OWN = frozenset(
     [
         "all",
@@ -66,8 +66,8 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """Parser with one-line errors that does not accept abbreviated options.
 
-    `further` adds options that depend on the command line before it is parsed. `chosen` names the mechanism of these
-    options in references to the help. `unknown` returns a specific message for an unknown option, or None.
+    `further` adds options that depend on the arguments, before these are parsed. `chosen` is the name of the mechanism
+    that messages insert into "see ... --help". `unknown` returns a specific message for an unknown option, or None.
     """
 
     chosen: str = ""
@@ -156,9 +156,9 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def phrase(text: str) -> str:
-    """Parse a nonempty phrase of printable characters."""
+    """Parse a nonempty text of printable characters."""
     if not text.strip() or not text.isprintable():
-        raise argparse.ArgumentTypeError("expected a word or two, such as patient")
+        raise argparse.ArgumentTypeError("expected a short name such as patient")
     return text.strip()
 
 
@@ -168,7 +168,7 @@ _TABLE = "CSV (with a header, also .gz), Parquet, Feather or Arrow file"
 def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
     """Add the options of the data file."""
     parser.add_argument("file", metavar="FILE", help=what)
-    group = parser.add_argument_group("the file")
+    group = parser.add_argument_group("data file")
     group.add_argument("--column", metavar="C", help="name of the column; no other column is read")
     group.add_argument(
         "--columns", type=names, metavar="A,B,C", help="several columns, for a mechanism whose records are rows"
@@ -187,8 +187,8 @@ def add_file(parser: argparse.ArgumentParser, what: str = _TABLE) -> None:
         "--map",
         type=_mapping,
         metavar="WORD=X,...",
-        help="public number for each value of a text column, e.g. yes=1,no=0; unknown= declares the value unknown "
-        "as missing",
+        help="the number for each value of a text column, fixed without looking at the data, e.g. yes=1,no=0; a value "
+        "without a number, as in unknown=, counts as missing",
     )
     group.add_argument(
         "--progress",
@@ -220,7 +220,7 @@ def _mapping(text: str) -> dict[str, float | None]:
         if not sign or not word or word in found:
             raise argparse.ArgumentTypeError(f"expected different words with numbers such as yes=1,no=0, got {text!r}")
         found[word] = number(meaning) if meaning else None
-        if math.isinf(found[word] or 0.0):  # a bound or a mean of the column would become infinite
+        if math.isinf(found[word] or 0.0):  # an infinite record would make bounds and means infinite
             raise argparse.ArgumentTypeError(f"expected finite numbers such as yes=1,no=0, got {part.strip()!r}")
     return found
 

@@ -11,7 +11,7 @@ from privsample.cli.output import Console, item_progress, print_note
 from privsample.cli.parallel import add_jobs, parallel
 
 if TYPE_CHECKING:
-    from privsample.simulations.experiments.running import Done
+    from privsample.simulations.experiments.running import CompletedExperiment
 
 ABOUT = "reproduce published figures, with their numbers and a summary"
 DESCRIPTION = """\
@@ -74,16 +74,18 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _run_experiments(names: Sequence[str], folder: Path, args: Namespace, console: Console) -> "list[Done]":
+def _run_experiments(
+    names: Sequence[str], folder: Path, args: Namespace, console: Console
+) -> "list[CompletedExperiment]":
     """Run the experiments, write their files and print each when it is completed, or all after the progress bar."""
     from privsample.simulations.experiments.running import reproduce
 
-    def print_item(one: "Done") -> None:
+    def print_item(one: "CompletedExperiment") -> None:
         console.paragraph(f"{one.name} ({one.seconds:.1f} s)", one.sentence)
         print(one.picture, one.numbers, sep="\n", flush=True)
 
-    done: list[Done] = []
-    behind_bar: list[Done] = []
+    done: list[CompletedExperiment] = []
+    behind_bar: list[CompletedExperiment] = []
     try:
         with parallel(args), item_progress("experiment", names) as bar:
             for one in reproduce(names, folder):

@@ -9,7 +9,7 @@ from scipy import special
 from privsample._checks import FloatArray, one_of, positive
 from privsample._value import frozen_value, set_fields
 
-LARGEST_DISCRETE = 1e14  # doubles hold every whole number up to 90 times this scale
+LARGEST_DISCRETE = 1e14  # doubles represent every integer up to 90 times this scale
 _ROUNDING = 8 * np.finfo(np.float64).eps
 _TERMS = np.arange(1.0, 10.0)  # of the theta series; the first omitted term is below 1e-21 of the sum
 
@@ -27,7 +27,7 @@ class Noise(ABC):
     @property
     @abstractmethod
     def whole(self) -> bool:
-        """True if the draws are whole numbers."""
+        """True if the draws are integers."""
 
     @property
     @abstractmethod
@@ -51,7 +51,7 @@ class Noise(ABC):
         Returns
         -------
         array
-            Log densities or log probabilities, of the shape of `x`. Discrete noise: -inf at numbers that are not whole.
+            Log densities or log probabilities, of the shape of `x`. Discrete noise: -inf at non-integers.
         """
 
     @abstractmethod
@@ -70,8 +70,8 @@ class Noise(ABC):
         """
 
     @abstractmethod
-    def reach(self, log_probability: float) -> float:
-        """A distance that the absolute noise exceeds with at most the given probability.
+    def quantile_bound(self, log_probability: float) -> float:
+        """Upper bound on a quantile of the absolute noise: it is exceeded with at most the given probability.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class LaplaceNoise(Noise):
         """The exact log tail -t / scale, rounded up."""
         return _up(-np.maximum(t, 0.0) / self.scale)
 
-    def reach(self, log_probability: float) -> float:
+    def quantile_bound(self, log_probability: float) -> float:
         """The exact quantile of the absolute noise."""
         return -self.scale * log_probability
 
@@ -219,7 +219,7 @@ class GaussianNoise(Noise):
         """The exact log tail log 2 Phi(-t / noise_std), rounded up."""
         return _up(np.log(2) + special.log_ndtr(-np.maximum(t, 0.0) / self.noise_std))
 
-    def reach(self, log_probability: float) -> float:
+    def quantile_bound(self, log_probability: float) -> float:
         """An upper bound on the quantile of the absolute noise, by 2 Phi(-t) <= e^(-t^2/2)."""
         return float(self.noise_std * np.sqrt(-2 * log_probability))
 
@@ -230,7 +230,7 @@ class GaussianNoise(Noise):
 
 @frozen_value
 class DiscreteLaplaceNoise(Noise):
-    """Discrete Laplace noise: P(k) proportional to e^(-|k| / scale) on the whole numbers (two-sided geometric).
+    """Discrete Laplace noise: P(k) proportional to e^(-|k| / scale) on the integers (two-sided geometric).
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class DiscreteLaplaceNoise(Noise):
 
     @property
     def whole(self) -> bool:
-        """True: the draws are whole numbers."""
+        """True: the draws are integers."""
         return True
 
     @property
@@ -280,16 +280,16 @@ class DiscreteLaplaceNoise(Noise):
         return float(np.log1p(np.exp(-1 / self.scale)) - np.log(-np.expm1(-1 / self.scale)))
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log probability, elementwise; -inf at numbers that are not whole."""
-        return _on_whole(x, lambda k: -np.abs(k) / self.scale - self.log_normalizer)
+        """Log probability, elementwise; -inf at non-integers."""
+        return _at_integers(x, lambda k: -np.abs(k) / self.scale - self.log_normalizer)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """The exact log tail log(2 q^m / (1 + q)), with m the smallest whole number above t, rounded up."""
+        """The exact log tail log(2 q^m / (1 + q)), with m the smallest integer above t, rounded up."""
         beyond = np.floor(np.maximum(t, 0.0)) + 1
         tail = np.log(2) - beyond / self.scale - np.log1p(np.exp(-1 / self.scale))
         return np.where(np.asarray(t) < 0, 0.0, _up(tail))
 
-    def reach(self, log_probability: float) -> float:
+    def quantile_bound(self, log_probability: float) -> float:
         """An upper bound on the quantile of the absolute noise, by P(|noise| > t) <= 2 q^t."""
         return float(self.scale * (np.log(2) - log_probability))
 
@@ -301,12 +301,12 @@ class DiscreteLaplaceNoise(Noise):
 
 @frozen_value
 class DiscreteGaussianNoise(Noise):
-    """Discrete Gaussian noise: P(k) proportional to e^(-k^2 / (2 noise_std^2)) on the whole numbers.
+    """Discrete Gaussian noise: P(k) proportional to e^(-k^2 / (2 noise_std^2)) on the integers.
 
     Parameters
     ----------
     noise_std : float
-        Standard deviation parameter, in (0, 1e14], in units of the statistic. The standard deviation is smaller.
+        Standard deviation parameter, in (0, 1e14], in units of the statistic. The standard deviation is below it.
 
     Raises
     ------
@@ -336,7 +336,7 @@ class DiscreteGaussianNoise(Noise):
 
     @property
     def whole(self) -> bool:
-        """True: the draws are whole numbers."""
+        """True: the draws are integers."""
         return True
 
     @property
@@ -367,13 +367,13 @@ class DiscreteGaussianNoise(Noise):
         return float(np.log(s) + 0.5 * np.log(2 * np.pi) + np.log1p(waves.sum()))
 
     def log_mass(self, x: FloatArray) -> FloatArray:
-        """Log probability, elementwise; -inf at numbers that are not whole."""
-        return _on_whole(x, lambda k: -0.5 * (k / self.noise_std) ** 2 - self.log_normalizer)
+        """Log probability, elementwise; -inf at non-integers."""
+        return _at_integers(x, lambda k: -0.5 * (k / self.noise_std) ** 2 - self.log_normalizer)
 
     def log_tail(self, t: FloatArray) -> FloatArray:
-        """The smaller of two upper bounds on the log tail, rounded up.
+        """The smaller of two upper bounds on log P(|noise| > t), rounded up.
 
-        One is the Gaussian tail at the previous whole number (Canonne, Kamath and Steinke 2020), the other a geometric
+        One is the Gaussian tail at the largest integer <= t (Canonne, Kamath and Steinke 2020), the other a geometric
         series.
         """
         last, s = np.floor(np.maximum(t, 0.0)), self.noise_std
@@ -382,22 +382,22 @@ class DiscreteGaussianNoise(Noise):
         series = np.log(2) + self.log_mass(last + 1) - ratio
         return np.where(np.asarray(t) < 0, 0.0, _up(np.minimum(normal, series)))
 
-    def reach(self, log_probability: float) -> float:
+    def quantile_bound(self, log_probability: float) -> float:
         """An upper bound on the quantile of the absolute noise, by P(|noise| >= t) <= 2 e^(-t^2 / (2 noise_std^2))."""
         return float(self.noise_std * np.sqrt(2 * (np.log(2) - log_probability)))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        """Rejection from discrete Laplace draws (Canonne, Kamath and Steinke 2020), vectorized."""
+        """Rejection sampling with discrete Laplace proposals (Canonne, Kamath and Steinke 2020), vectorized."""
         size, s = int(np.prod(shape)), self.noise_std
         proposals = DiscreteLaplaceNoise(scale=min(np.floor(s) + 1, LARGEST_DISCRETE))
-        drawn, have = np.empty(size), 0
-        while have < size:
-            some = proposals.sample((2 * (size - have) + 16,), rng)
-            cost = 0.5 * ((np.abs(some) - s * (s / proposals.scale)) / s) ** 2
-            kept = some[rng.standard_exponential(some.shape) > cost][: size - have]
-            drawn[have : have + len(kept)] = kept
-            have += len(kept)
-        return drawn.reshape(shape)
+        accepted, count = np.empty(size), 0
+        while count < size:
+            candidates = proposals.sample((2 * (size - count) + 16,), rng)
+            cost = 0.5 * ((np.abs(candidates) - s * (s / proposals.scale)) / s) ** 2
+            found = candidates[rng.standard_exponential(candidates.shape) > cost][: size - count]
+            accepted[count : count + len(found)] = found
+            count += len(found)
+        return accepted.reshape(shape)
 
 
 _DISTRIBUTIONS: dict[str, Callable[[float], Noise]] = {
@@ -450,8 +450,8 @@ def _up(log_probability: FloatArray) -> FloatArray:
     return np.minimum(log_probability + _ROUNDING * (1.0 - log_probability), 0.0)
 
 
-def _on_whole(x: FloatArray, log_mass: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """The log mass at whole numbers, -inf elsewhere."""
+def _at_integers(x: FloatArray, log_mass: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The log mass at integers, -inf elsewhere."""
     x = np.asarray(x, dtype=np.float64)
     return np.where(x == np.floor(x), log_mass(x), -np.inf)
 

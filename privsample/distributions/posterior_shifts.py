@@ -13,14 +13,14 @@ from privsample._value import frozen_value, set_fields
 
 @frozen_value
 class BetaShift:
-    """Posteriors Beta(a + 1, b) and Beta(a, b + 1): a record moves from one count to another.
+    """Neighbouring posteriors Beta(a + 1, b) and Beta(a, b + 1): one record changes from one category to another.
 
-    All other records are in other categories.
+    No other record is in either category.
 
     Parameters
     ----------
     a, b : float
-        Prior parameters of the two counts, finite and > 0.
+        Parameters of the prior for the two categories, finite and > 0.
 
     Raises
     ------
@@ -42,13 +42,13 @@ class BetaShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add one count at a time."""
+        """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return self.a, self.b
 
 
 @frozen_value
 class BetaShifts:
-    """Posteriors Beta(a + s + 1, b + t) and Beta(a + s, b + t + 1) for every sum s of the other records.
+    """Neighbouring posteriors Beta(a + s + 1, b + t) and Beta(a + s, b + t + 1), for every sum s of the other records.
 
     The other n - 1 records give s + t = n - 1.
 
@@ -82,20 +82,20 @@ class BetaShifts:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add one count at a time."""
+        """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return self.a, self.b
 
 
 @frozen_value
 class GammaShapeShift:
-    """Posteriors Gamma(shape + reach, rate) and Gamma(shape, rate), for any rate.
+    """Neighbouring posteriors Gamma(shape + reach, rate) and Gamma(shape, rate), for any rate.
 
     Parameters
     ----------
     shape : float
         Shape of the prior, finite and > 0. The sum of the records is added to it.
     reach : float
-        Largest record minus smallest record, finite and > 0; the smallest record is 0.
+        Largest possible record, finite and > 0; the smallest possible record is 0.
 
     Raises
     ------
@@ -117,13 +117,13 @@ class GammaShapeShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add one count at a time."""
+        """The pseudo-counts of the prior, to which the posterior adds counts of the data."""
         return (self.shape,)
 
 
 @frozen_value
 class GammaRateShift:
-    """Posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate).
+    """Neighbouring posteriors Gamma(shape + n each, rate + reach) and Gamma(shape + n each, rate), for n records.
 
     Parameters
     ----------
@@ -157,13 +157,13 @@ class GammaRateShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The prior parameters to which the data add counts: none, since the range of the shape does not matter."""
+        """The pseudo-counts whose range an account checks: none, because the shape may be any number > 0."""
         return ()
 
 
 @frozen_value
 class NormalShift:
-    """Two normal posteriors with the same variance and different means.
+    """Neighbouring normal posteriors with the same variance and different means.
 
     Both have precision 1/variance + n/noise_variance; their means differ by reach/noise_variance/precision.
 
@@ -174,7 +174,7 @@ class NormalShift:
     noise_variance : float
         Variance of one record given the mean, finite and > 0.
     reach : float
-        Largest record minus smallest record, finite and > 0.
+        Largest possible record minus smallest possible record, finite and > 0.
 
     Raises
     ------
@@ -200,7 +200,7 @@ class NormalShift:
 
     @property
     def counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add one count at a time: none."""
+        """The pseudo-counts of the prior: none."""
         return ()
 
 

@@ -17,8 +17,8 @@ from privsample.relations import AddRemove, Relation
 
 _TINY = float(np.finfo(np.float64).tiny)
 _ULP = float(np.finfo(np.float64).eps)
-_TOTAL = 1e-9
-_LEAST = -600.0  # log of the smallest tail mass that is resolved
+_MASS_TOLERANCE = 1e-9  # a smaller deficit of the total mass is a rounding error
+_LEAST_LOG_TAIL = -600.0  # log of the smallest tail mass that is resolved
 
 
 def from_pld(
@@ -37,7 +37,8 @@ def from_pld(
     relation : AddRemove, ReplaceOne or ProfileEdge, optional
         Neighbouring relation for which the PLD was computed; a PLD does not record it. None: AddRemove().
     ordered : bool, optional
-        Whether the directions of the relation are kept apart, as in PairAccountant.
+        Whether the relation determines which of two neighbours comes first, as for `PairAccountant`. None: True under
+        AddRemove and False otherwise.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def from_pld(
     TypeError
         If `pld` is not a PrivacyLossDistribution.
     ValueError
-        If `pld` is an optimistic estimate, which is a lower bound, or if its masses do not sum to one.
+        If `pld` is an optimistic estimate, which is a lower bound, or if the sum of its masses is not one.
 
     Notes
     -----
@@ -86,8 +87,8 @@ def _distribution(pmf: Any) -> LossDistribution:
     masses = np.maximum(np.asarray(dense._probs, dtype=np.float64), 0.0)
     losses = (dense._lower_loss + np.arange(len(masses))) * float(dense._discretization)
     infinite = max(float(dense._infinity_mass), 0.0)
-    lacking = 1.0 - infinite - float(masses.sum())  # truncated mass may have any loss, so it is counted as infinite
-    infinite += lacking if lacking > _TOTAL else 0.0
+    missing = 1.0 - infinite - float(masses.sum())  # truncated mass may have any loss, so it is counted as infinite
+    infinite += missing if missing > _MASS_TOLERANCE else 0.0
     masses = remove_excess_mass(masses, infinite)  # rounding errors of compositions by FFT
     used = np.flatnonzero(masses)
     kept = slice(used[0], used[-1] + 1) if used.size else slice(0, 1)
@@ -103,8 +104,8 @@ def to_pld(account: Accountant, *, discretization: float = 1e-4, tail_mass: floa
     Parameters
     ----------
     account : Accountant
-        Any account. Under AddRemove an account with two directions gives an asymmetric PLD. An account with a Rényi
-        curve only is converted at its best orders, which is loose.
+        Any account. Under AddRemove an account with two directions gives an asymmetric PLD. An account with only a
+        Rényi curve is converted by the best order at each epsilon, which is loose.
     discretization : float, default 1e-4
         Grid step in nats, finite and > 0. Only PLDs with equal steps can be composed.
     tail_mass : float in [0, 1), default 1e-15
@@ -159,9 +160,9 @@ def _discretized(pair: LossPair, step: float, tail: float) -> Any:
     """Return the masses of a dominating pair on the grid, rounded up so that the PLD stays pessimistic."""
     with np.errstate(divide="ignore"):
         goal = float(np.log(tail))
-    high, low = (upper_truncation(side, max(goal, _LEAST)) for side in (pair, pair.reverse()))
+    high, low = (upper_truncation(side, max(goal, _LEAST_LOG_TAIL)) for side in (pair, pair.reverse()))
     first, last = int(np.floor(-low / step)), max(int(np.ceil(high / step)), 1)
-    check_memory(last - first, lower="the reach of the losses, or choose a larger discretization")
+    check_memory(last - first, lower="the range of the losses, or choose a larger discretization")
     nodes = np.arange(first, last + 1) * np.float64(step)
     log_p, log_infinite = pair.discretize(nodes)
     masses = np.exp(log_p) * (1.0 + 4 * _ULP * (1.0 + np.abs(np.maximum(log_p, -800.0))))

@@ -23,7 +23,7 @@ def window(copies: FloatArray, noise: Noise, most: float) -> FloatArray | None:
     the range is replaced by the nearest possible count, so that the window is never empty. Returns None for more than
     MAX_COUNTS counts, and for counts that floats do not represent exactly.
     """
-    reach, nearest = noise.reach(np.log(MASS_OUTSIDE / len(copies))), np.clip(copies, 0.0, most)
+    reach, nearest = noise.quantile_bound(np.log(MASS_OUTSIDE / len(copies))), np.clip(copies, 0.0, most)
     low, high = max(np.floor(nearest.min() - reach), 0.0), min(np.ceil(nearest.max() + reach), most)
     return np.arange(low, high + 1) if high - low < MAX_COUNTS and high < 2.0**53 else None
 

@@ -53,10 +53,10 @@ class DrawsWithNotes:
 
 
 class Mechanism(Memo, ABC):
-    """Base class of all mechanisms: a frozen set of public parameters that fixes the privacy cost before data are read.
+    """Base class of all mechanisms: immutable public parameters that determine the privacy cost of a release.
 
-    A subclass is a frozen dataclass of its parameters. It must define `accountant`, `_statistic` and `_draw`. Every
-    other method has a default, whose docstring says when to override it.
+    A subclass is a frozen dataclass of its parameters; the cost does not depend on the data. It must define
+    `accountant`, `_statistic` and `_draw`. Every other method has a default, whose docstring says when to override it.
 
     Attributes
     ----------
@@ -64,9 +64,10 @@ class Mechanism(Memo, ABC):
         Parameters that `calibrate` may choose; the first is the default. If the tuple is empty, `calibrate` only checks
         the target.
     unreachable_advice : str
-        Last words of the error that `calibrate` raises if a mechanism without free parameters misses its target.
+        End of the message of the error that `calibrate` raises if a mechanism without free parameters does not meet the
+        target.
     command : CommandLine
-        The part of the command-line interface that the types of the fields do not determine.
+        Names and help texts of the command-line options that cannot be derived from the fields and their types.
 
     Examples
     --------
@@ -104,20 +105,21 @@ class Mechanism(Memo, ABC):
     def _statistic(self, data: Any) -> Any:
         """Read the data, check their schema, apply the public rule for invalid values, and return what `_draw` needs.
 
-        It is total on the public schema: no record's value can make it fail or change its message. It raises
-        SchemaError for data of another shape, type or public size.
+        It must be defined for all data of the public schema: no value of a record may cause an exception or change the
+        text of one. It raises SchemaError for data of another shape, type or public size.
         """
 
     @abstractmethod
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws | DrawsWithNotes:
-        """Draw from what `_statistic` returned, without changing it; return arrays of shape (draws, ...) by name.
+        """Draw the outputs from the return value of `_statistic`; return arrays of shape (draws, ...) by name.
 
-        All randomness comes from `rng`. The method may fail only if the account covers the failure.
+        All randomness comes from `rng`, and `statistic` must not be changed. An exception is an observable output: the
+        method may raise one only if the account counts it as an output.
         """
 
     @final
     def release(self, data: Any, *, rng: np.random.Generator | None = None) -> Release:
-        """Draw once. No record's value can make the release fail.
+        """Make one release. No value of a record can cause an error.
 
         Parameters
         ----------
@@ -152,7 +154,7 @@ class Mechanism(Memo, ABC):
 
     @final
     def _draw_checked(self, statistic: Any, rng: np.random.Generator) -> DrawsWithNotes:
-        """`_draw`, discarded if the system's entropy source failed; `release` and wrapping mechanisms call it."""
+        """Call `_draw` and discard its result if the system's entropy source failed; for `release` and wrappers."""
         if self._checks_entropy:
             found = self._draw(statistic, rng)
             check_entropy(rng)
@@ -161,7 +163,7 @@ class Mechanism(Memo, ABC):
         return found if isinstance(found, DrawsWithNotes) else DrawsWithNotes(draws=found)
 
     def _check_generator(self, rng: np.random.Generator | None) -> None:
-        """Check the caller's generator, or an optional package, before data are read; the default accepts all."""
+        """Check the caller's generator, or an optional package, before data are read. The default checks nothing."""
 
     @cached
     def _own_account(self) -> Accountant:
@@ -205,9 +207,9 @@ class Mechanism(Memo, ABC):
         return calibrated(cls, cls.free_parameters, target, by=by, given=fields, advice=cls.unreachable_advice)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rules would change in these data. Nothing is drawn and no privacy budget is spent.
+        """Count the values that the public rules would replace. Nothing is drawn and no privacy budget is spent.
 
-        The default only reads the data.
+        The default only checks the form of the data.
 
         Parameters
         ----------
@@ -239,7 +241,7 @@ class Mechanism(Memo, ABC):
 
     @property
     def quantity(self) -> str:
-        """A short label for what one released number is."""
+        """Short label of the released quantity, for axes and tables."""
         return "statistic"
 
     @property
@@ -249,11 +251,11 @@ class Mechanism(Memo, ABC):
 
     @property
     def _dims(self) -> Mapping[str, tuple[str, ...]]:
-        """Draw name -> the names of the axes after the first, as ArviZ names them; draws may be left out."""
+        """Names of the axes after the first, for each array of draws by name, as `dims` in ArviZ; may be partial."""
         return {}
 
     def _coords(self, data: Any) -> Mapping[str, tuple[str, ...]]:
-        """Axis name -> the names of its coordinates, from the fields or from the names of the data's columns.
+        """Names of the coordinates, by name of the axis, from the fields or from the names of the data's columns.
 
         The result is released: it must not depend on any record.
         """
@@ -261,7 +263,7 @@ class Mechanism(Memo, ABC):
         return {}
 
     def for_size(self, size: int) -> "Mechanism":
-        """The same mechanism for another number of records; `Subsampled` runs it on its sample.
+        """The same mechanism for another number of records; `Subsampled` applies the result to a sample.
 
         Parameters
         ----------
@@ -285,7 +287,7 @@ class Mechanism(Memo, ABC):
         )
 
     def code_count(self) -> int:
-        """Number of codes, for a mechanism that releases independent codes of which a neighbour changes one.
+        """Number of codes, for a mechanism that releases independent codes of which each record determines one.
 
         Returns
         -------
@@ -297,15 +299,16 @@ class Mechanism(Memo, ABC):
         TypeError
             By default: the mechanism does not release such codes.
         ValueError
-            If it does for other parameters, but not for these.
+            If the class releases such codes, but not with these parameters.
         """
         raise TypeError(
-            f"a kernel needs codes of which a neighbour changes one, and {type(self).__name__} does not release such "
-            "codes; if it samples records, put the kernel inside: Subsampled(base=MarkovKernel(...), ...)"
+            f"{type(self).__name__} does not release independent codes of which each record determines one, as a "
+            "Markov kernel requires; if it samples records, apply the kernel inside: "
+            "Subsampled(base=MarkovKernel(...), ...)"
         )
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """Pairs of neighbouring datasets that nearly attain the account of one draw, for audits.
+        """Pairs of neighbouring datasets whose privacy curves nearly attain that of the account, for audits.
 
         An audit tests each pair in both directions.
 
@@ -328,8 +331,8 @@ class Mechanism(Memo, ABC):
         """
         del group
         raise TypeError(
-            f"the worst neighbours of {type(self).__name__} are not known to the audit: pass datasets=(first, second) "
-            "or a list of such pairs, as neighbouring_pairs makes them"
+            f"{type(self).__name__} defines no worst neighbours: pass datasets=(first, second), or a list of such "
+            "pairs, for example from neighbouring_pairs"
         )
 
     def worst_neighbours_through(
@@ -359,16 +362,14 @@ class Mechanism(Memo, ABC):
             By default: such pairs are not known for this class.
         """
         del outer, kernels, group
-        raise TypeError(f"the worst neighbours of a kernel after {type(self).__name__} are not known to the audit")
+        raise TypeError(f"{type(self).__name__} defines no worst neighbours for a Markov kernel applied to its codes")
 
     def _many_draws(self, outer: "Mechanism") -> Draw | None:
-        """A function that makes many independent outputs of `outer` from one release, or None.
+        """A function that simulates many independent releases of `outer` in one call, for audits; or None.
 
-        None, the default, means that an audit makes one release for each output.
-
-        `outer` is this mechanism, or a mechanism that post-processes each of its draws separately. The function takes
-        the data as `release` does. Define it only if the outputs have the joint distribution of separate releases of
-        the same data.
+        None, the default, means that an audit calls `release` once for each output. `outer` is this mechanism, or a
+        mechanism that post-processes each of its draws separately. The function takes the data as `release` does. The
+        outputs must have the joint distribution of separate releases of the same data.
         """
         del outer
         return None
@@ -388,7 +389,7 @@ class Mechanism(Memo, ABC):
         TypeError
             By default: such records are not known for this class.
         """
-        raise TypeError(f"the extreme records of {type(self).__name__} are not known to the audit: pass datasets")
+        raise TypeError(f"{type(self).__name__} defines no extreme records: pass datasets=(first, second)")
 
     @classmethod
     def examples(cls) -> "tuple[Example, ...]":
@@ -410,12 +411,12 @@ def readable_class_name(kind: type) -> str:
 
 
 class Wrapper(Mechanism):
-    """Base class of a mechanism around another one, its field `base`, whose data it takes.
+    """Base class of mechanisms that wrap another mechanism, the field `base`, and take the same data.
 
     Attributes
     ----------
     base : Mechanism
-        The inner mechanism. `release` and `validate` take its data.
+        The inner mechanism, whose data `release` and `validate` take.
 
     Examples
     --------
@@ -444,7 +445,7 @@ class Wrapper(Mechanism):
         self.base._check_generator(rng)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the base's public rules would change in these data."""
+        """Count the values that the public rules of the base would replace in these data."""
         return self.base.validate(data)
 
 

@@ -1,4 +1,4 @@
-"""Reading of one column of records. No record's value can make it fail."""
+"""Reading of one column of records. No value of a record can cause an error."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from privsample._data import chunks
 def read_column(data: Any) -> FloatArray:
     """Read one column of records as floats; missing values and values that are not real numbers become NaN.
 
-    True and False become 1 and 0. Mechanisms call it in `_statistic`, because no record's value makes it fail or
-    changes its message. A public rule, such as `Domain.clean`, then replaces NaN and numbers outside the domain.
+    True and False become 1 and 0. Mechanisms call it in `_statistic`, because no value of a record can cause an error
+    or change its message. A public rule, such as `Domain.clean`, then replaces NaN and numbers outside the domain.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _REFUSAL = (
 
 @frozen_value
 class CuratorNotes:
-    """Facts that depend on the data. `text()` shows them to the curator; every writer refuses them.
+    """Facts that depend on the data. `text()` shows them to the curator; they cannot be written to files.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class CuratorNotes:
 
     @property
     def never_written(self) -> bool:
-        """Always True: writers refuse objects with this property."""
+        """Always True: the functions that write files raise an error for objects with this property."""
         return True
 
     def __repr__(self) -> str:

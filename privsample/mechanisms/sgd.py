@@ -36,7 +36,7 @@ class PublicRecords:
     Raises
     ------
     ValueError
-        If the shapes do not fit each other.
+        If the shapes do not match.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class NoisyProjectedSGD(Mechanism):
     The state starts at 0. Each batch makes one step x -> P(x - rate (mean gradient + penalty x + noise)), where P
     projects onto the ball of the loss and the noise is N(0, noise_std^2) in each coordinate. Only the last state is
     released, so the noise of later steps also protects earlier records. `release` takes a pair (rows of shape (n,
-    features), targets of shape (n,)), and draws "coefficients", shape (1, features), and "intercept", shape (1,), if
+    features), targets of shape (n,)), and releases "coefficients", shape (1, features), and "intercept", shape (1,), if
     the loss has one. An entry that is not a finite number counts as 0, a row longer than the loss's `norm` in L2 is
     scaled down to it, and targets are cleaned as the loss documents.
 
@@ -98,7 +98,7 @@ class NoisyProjectedSGD(Mechanism):
     Raises
     ------
     ValueError
-        If a field lies outside its range, or `public` and `public_tail` do not fit each other.
+        If a field lies outside its range, or `public` and `public_tail` do not match.
 
     Notes
     -----
@@ -213,7 +213,7 @@ class NoisyProjectedSGD(Mechanism):
         return draws | {"intercept": state[-1:]} if self.loss.intercept else draws
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         rows, targets = self._statistic(data)
         facts = count_clipped_rows(rows, self.loss.norm) | self.loss.count_problems(targets)
         return CuratorNotes(

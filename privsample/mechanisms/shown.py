@@ -44,7 +44,10 @@ def plot_release(
 def noise_reach(noise: Noise, probability: float) -> float:
     """The least distance that the absolute noise exceeds with at most the remaining probability, rounded up."""
     goal = float(np.log1p(-probability))
-    low, high = -1.0, noise.reach(goal)  # `reach` is an upper bound with a closed form, far from tight
+    low, high = (
+        -1.0,
+        noise.quantile_bound(goal),
+    )  # `quantile_bound` is an upper bound with a closed form, far from tight
     for _ in range(60):
         middle = (low + high) / 2
         within = bool(noise.log_tail(np.array(middle)) <= goal)

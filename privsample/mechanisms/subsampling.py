@@ -55,7 +55,7 @@ class Subsampled(Wrapper):
     TypeError
         If the base is not a mechanism, or does not take records.
     ValueError
-        If base, scheme and relation do not fit each other.
+        If base, scheme and relation do not match.
 
     Notes
     -----

@@ -61,7 +61,7 @@ def check(claim, neighbours, *, tight=False):
             assert claim.rdp(order) <= truth * (1 + 1e-9)
 
 
-def is_envelope(*distributions):
+def joint(*distributions):
     result = np.ones(1)
     for one in distributions:
         result = np.outer(result, one).ravel()
@@ -78,7 +78,7 @@ def test_one_mechanism_on_bits(n, rng):
         return [(x, y) for x, y in pairs if 0 < sum(a != b for a, b in zip(x, y, strict=True)) <= most]
 
     def distributions(most, times=1):
-        return [(is_envelope(*[channel[x]] * times), is_envelope(*[channel[y]] * times)) for x, y in at_distance(most)]
+        return [(joint(*[channel[x]] * times), joint(*[channel[y]] * times)) for x, y in at_distance(most)]
 
     claim = account(distributions(1), ReplaceOne(n=n))
     check(claim, distributions(1), tight=True)
@@ -97,11 +97,11 @@ def test_two_mechanisms_with_opposite_worst_directions(rng):
         claim = account([(first[i], first[j]) for i, j in pairs], ReplaceOne(n=1)) + account(
             [(second[i], second[j]) for i, j in pairs], ReplaceOne(n=1)
         )
-        check(claim, [(is_envelope(first[i], second[i]), is_envelope(first[j], second[j])) for i, j in pairs])
+        check(claim, [(joint(first[i], second[i]), joint(first[j], second[j])) for i, j in pairs])
 
 
 def test_opposite_beta_posteriors():
-    """Beta(2, 20) from Beta(1, 21) with Beta(21, 1) from Beta(20, 2): 0.1786 at epsilon 2, not 0.1286."""
+    """Beta(1, 21) from Beta(2, 20) with Beta(21, 1) from Beta(20, 2): 0.1786 at epsilon 2, not 0.1286."""
     claim = 2 * PosteriorAccountant(model=BetaBernoulli(alpha=1, beta=1), n=20)
     assert claim.delta(2.0) >= 0.1786
 
@@ -110,15 +110,9 @@ def test_parts_fixed_by_position(rng):
     parts = [[distribution(rng) for _ in range(3)] for _ in range(2)]
     claims = [account(itertools.combinations(part, 2), ReplaceOne(n=1)) for part in parts]
     claim = claims[0] | claims[1]
-    neighbours = [
-        (is_envelope(p, same), is_envelope(q, same))
-        for p, q in itertools.combinations(parts[0], 2)
-        for same in parts[1]
-    ]
+    neighbours = [(joint(p, same), joint(q, same)) for p, q in itertools.combinations(parts[0], 2) for same in parts[1]]
     neighbours += [
-        (is_envelope(same, p), is_envelope(same, q))
-        for p, q in itertools.combinations(parts[1], 2)
-        for same in parts[0]
+        (joint(same, p), joint(same, q)) for p, q in itertools.combinations(parts[1], 2) for same in parts[0]
     ]
     check(claim, neighbours, tight=True)
     assert claim.relation == ReplaceOne(n=2)
@@ -144,7 +138,7 @@ def test_parts_decided_by_the_record(n, equal, rng):
 
     def neighbours(sizes, distance):
         return [
-            (is_envelope(first[x[:2]], second[x[2:]]), is_envelope(first[y[:2]], second[y[2:]]))
+            (joint(first[x[:2]], second[x[2:]]), joint(first[y[:2]], second[y[2:]]))
             for x, y in itertools.combinations([x for x in data if sum(x) in sizes], 2)
             if sum(abs(a - b) for a, b in zip(x, y, strict=True)) == distance
         ]

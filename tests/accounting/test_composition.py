@@ -130,7 +130,7 @@ LOW, HIGH = BetaPair(a=1.0, b=20.0, step=1.0), BetaPair(a=20.0, b=1.0, step=1.0)
 
 
 def test_members_that_are_worst_for_opposite_neighbours():
-    """Beta(2,20)||Beta(1,21) with Beta(21,1)||Beta(20,2): 0.1786; 0.1286 if each order is composed separately."""
+    """Beta(1,21)||Beta(2,20) with Beta(21,1)||Beta(20,2): 0.1786; 0.1286 if both sums change in the same direction."""
     truth = max(two_draws(one, other, 2.0) for one in (LOW, HIGH) for other in (LOW, HIGH))
     assert truth == pytest.approx(0.1786, abs=1e-4)
     assert two_draws(LOW, HIGH, 2.0) == pytest.approx(0.1286, abs=1e-4)

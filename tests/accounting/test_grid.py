@@ -59,10 +59,10 @@ def outcomes(pair, times=1):
 
 def brute(*members):
     """Exact delta by enumeration."""
-    is_envelope = [(mp.mpf(1), mp.mpf(1))]
+    joint = [(mp.mpf(1), mp.mpf(1))]
     for pair, times in members:
-        is_envelope = [(p * r, q * s) for p, q in is_envelope for r, s in outcomes(pair, times)]
-    return lambda at: mp.fsum(max(p - mp.exp(at) * q, mp.mpf(0)) for p, q in is_envelope)
+        joint = [(p * r, q * s) for p, q in joint for r, s in outcomes(pair, times)]
+    return lambda at: mp.fsum(max(p - mp.exp(at) * q, mp.mpf(0)) for p, q in joint)
 
 
 def gaussian(mu):

@@ -25,7 +25,7 @@ from privsample import (
     ReplaceOne,
     ZCDPAccountant,
 )
-from tests.accounting.test_brute_force import ORDERS, account, check, distribution, hockey_stick, is_envelope, renyi
+from tests.accounting.test_brute_force import ORDERS, account, check, distribution, hockey_stick, joint, renyi
 
 EPSILONS = np.array([-2.0, -0.3, 0.0, 0.2, 1.0, 3.0])
 
@@ -46,7 +46,7 @@ def test_groups_in_sums_and_of_sums(size, rng):
     """Two releases, each from a chain of its own: both ends of both."""
     chains = [[distribution(rng) for _ in range(size + 1)] for _ in range(2)]
     one, other = (account(list(itertools.pairwise(chain)), AddRemove()) for chain in chains)
-    p, q = (is_envelope(chains[0][end], chains[1][end]) for end in (0, -1))
+    p, q = (joint(chains[0][end], chains[1][end]) for end in (0, -1))
     delta = max(hockey_stick(p, q, 0.5), hockey_stick(q, p, 0.5))
     rdp = [max(renyi(p, q, order), renyi(q, p, order)) for order in ORDERS]
     for claim in (Group(base=one + other, size=size), Group(base=one, size=size) + other.group(size)):
@@ -285,7 +285,7 @@ def test_groups_of_randomized_responses_are_products(categories):
     answers = np.full((2, categories), other)
     answers[0, 0] = answers[1, 1] = true
     group = account.group(3)
-    check(group, [(is_envelope(*[answers[0]] * 3), is_envelope(*[answers[1]] * 3))], tight=True)
+    check(group, [(joint(*[answers[0]] * 3), joint(*[answers[1]] * 3))], tight=True)
     assert group.relation == account.relation.group(3)
     assert account.group(1) == account
     assert account.group(9).epsilon(1e-6) == account.group(4).epsilon(1e-6)

@@ -139,7 +139,7 @@ ERRORS = [
         [*N, "--model", "gamma-poisson", "--prior", "6,12", "--mechanism", "beta-query", "--bounds", "0,1", *LIMIT],
         "invalid choice: 'gamma-poisson' (choose from beta-bernoulli)",
     ),
-    ([*N, *BETA, *DIFFUSED, *LIMIT, "--unit", "a\nb"], "expected a word or two"),
+    ([*N, *BETA, *DIFFUSED, *LIMIT, "--unit", "a\nb"], "expected a short name"),
     ([*N, *BETA, *DIFFUSED, *LIMIT, "--eps", "1"], "unrecognized arguments: --eps"),
 ]
 

@@ -219,16 +219,14 @@ def test_posteriors_are_prior_times_likelihood(model, record, seen):
     assert "clipped" in method
     ends = (-4.0, 6.0) if isinstance(model, NormalKnownVariance) else (1e-4, 9.0)
     grid = np.linspace(*ends, 601)
-    is_envelope = np.array([model.prior.log_density(t) + found(record(float(t), n), n, noise, [seen]) for t in grid])
-    is_envelope = np.exp(is_envelope - is_envelope.max())
-    is_envelope /= np.trapezoid(is_envelope, grid)
-    at = grid[is_envelope > 1e-9 * is_envelope.max()]
-    assert np.exp(distribution.log_density(at)) == pytest.approx(
-        is_envelope[is_envelope > 1e-9 * is_envelope.max()], rel=1e-4
-    )
-    mean = np.trapezoid(grid * is_envelope, grid)
+    joint = np.array([model.prior.log_density(t) + found(record(float(t), n), n, noise, [seen]) for t in grid])
+    joint = np.exp(joint - joint.max())
+    joint /= np.trapezoid(joint, grid)
+    at = grid[joint > 1e-9 * joint.max()]
+    assert np.exp(distribution.log_density(at)) == pytest.approx(joint[joint > 1e-9 * joint.max()], rel=1e-4)
+    mean = np.trapezoid(grid * joint, grid)
     assert distribution.mean == pytest.approx(mean, rel=1e-4, abs=1e-5)
-    assert distribution.variance == pytest.approx(np.trapezoid((grid - mean) ** 2 * is_envelope, grid), rel=1e-4)
+    assert distribution.variance == pytest.approx(np.trapezoid((grid - mean) ** 2 * joint, grid), rel=1e-4)
 
 
 def test_a_tabulated_law_agrees_with_itself():

@@ -158,19 +158,17 @@ def test_a_normal_mean_by_quadrature():
     assert "sum of clipped records" in method
     theta = np.linspace(-12, 12, 200_001)
     prior = stats.norm.pdf(theta, 0.3, 2**0.5)
-    is_envelope = prior * stats.multivariate_normal(cov=20 * np.ones((2, 2)) + 49 * np.eye(2)).pdf(
-        seen - 5 * theta[:, None]
-    )
-    mean = (theta * is_envelope).sum() / is_envelope.sum()
+    joint = prior * stats.multivariate_normal(cov=20 * np.ones((2, 2)) + 49 * np.eye(2)).pdf(seen - 5 * theta[:, None])
+    mean = (theta * joint).sum() / joint.sum()
     assert exact.mean == pytest.approx(mean, rel=1e-8)
-    assert exact.variance == pytest.approx(((theta - mean) ** 2 * is_envelope).sum() / is_envelope.sum(), rel=1e-7)
+    assert exact.variance == pytest.approx(((theta - mean) ** 2 * joint).sum() / joint.sum(), rel=1e-7)
     distribution, _ = model.noise_aware(5, LaplaceNoise(scale=7.0), seen[:1])
     s = np.linspace(-200, 200, 4001)
     likelihood = np.array(
         [np.trapezoid(stats.norm.pdf(s, 5 * t, 20**0.5) * np.exp(-np.abs(11 - s) / 7), s) for t in theta[::200]]
     )
-    is_envelope = prior[::200] * likelihood
-    mean = (theta[::200] * is_envelope).sum() / is_envelope.sum()
+    joint = prior[::200] * likelihood
+    mean = (theta[::200] * joint).sum() / joint.sum()
     assert distribution.mean == pytest.approx(mean, rel=1e-4)
     assert distribution.below(distribution.quantile(GRID)) == pytest.approx(GRID, rel=1e-9)
 

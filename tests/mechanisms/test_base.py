@@ -138,8 +138,8 @@ def test_what_is_not_described_is_said_to_be_unknown():
     assert mechanism.quantity == "statistic"
     assert NoisyMaximum.examples() == ()
     for hook, message in (
-        (mechanism.worst_neighbours, "worst neighbours of NoisyMaximum are not known.*neighbouring_pairs"),
-        (mechanism.code_count, "NoisyMaximum does not release such"),
+        (mechanism.worst_neighbours, "NoisyMaximum defines no worst neighbours.*neighbouring_pairs"),
+        (mechanism.code_count, "NoisyMaximum does not release independent codes"),
         (lambda: Mechanism.for_size(mechanism, 3), "NoisyMaximum does not take records that could be sampled"),
     ):
         with pytest.raises(TypeError, match=message):

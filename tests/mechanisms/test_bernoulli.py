@@ -59,7 +59,7 @@ def test_dimensions_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="dimension must be given"):
         BernoulliSampling(base=total, margin=0.1)
     assert BernoulliSampling(base=total, margin=0.1, dimension=1).release([0.5])["bits"].shape == (1, 1)
-    with pytest.raises(ValueError, match=r"dimension = 2 numbers, it gave \{'sum': \(1,\)\}"):
+    with pytest.raises(ValueError, match=r"dimension = 2 numbers, got \{'sum': \(1,\)\}"):
         BernoulliSampling(base=total, margin=0.1, dimension=2).release([0.5])
 
 
@@ -118,4 +118,4 @@ def test_a_margin_that_a_double_next_to_one_cannot_hold_is_kept(chance, word):
             return np.zeros(shape)
 
     made = BernoulliSampling(base=GaussianMechanism(sensitivity=1, noise_std=1), margin=1e-30)
-    assert made._bernoulli_draws(made._chances({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]
+    assert made._bernoulli_draws(made._probabilities({"statistic": np.array([chance])}), Zeros()).tolist() == [[word]]

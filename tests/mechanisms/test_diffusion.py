@@ -159,7 +159,7 @@ def test_parameters():
     for name, bad in [("time", 0), ("time", np.nan), ("theta", -1), ("rho", np.inf), ("sensitivity", 0)]:
         with pytest.raises(ValueError, match=name):
             OrnsteinUhlenbeck(**{"sensitivity": 1, "theta": 1, "rho": 1, "time": 1} | {name: bad})
-    with pytest.raises(ValueError, match="so long"):
+    with pytest.raises(ValueError, match="must be shorter"):
         OrnsteinUhlenbeck(sensitivity=1, theta=1, rho=1, time=1e4)
     with pytest.raises(ValueError, match="shape"):
         BrownianMotion(sensitivity=1, time=1, shape=(0,))

@@ -67,7 +67,7 @@ def test_notes_stay_with_the_curator(rng):
         Release(mechanism=PLAIN, draws={"notes": notes}, account=PLAIN.accountant)
 
 
-def is_envelope(rows, labels, mechanism):
+def joint(rows, labels, mechanism):
     """Grids and distribution functions of slope and intercept, from the definition in the user's units."""
     slopes = np.linspace(-9, 9, 601) * mechanism.prior_std
     own = np.linspace(-9, 9, 601) * mechanism.intercept_std
@@ -93,9 +93,7 @@ def test_draws_follow_the_posterior_in_the_users_units(factor, accepted, rng, al
     rows, labels = data(rng, 1)
     release = mechanism.release((rows, labels), rng=rng)
     drawn = (release["coefficients"][:, 0], release["intercept"])
-    values = [
-        stats.kstest(factor * x, f).pvalue for x, f in zip(drawn, is_envelope(rows, labels, mechanism), strict=True)
-    ]
+    values = [stats.kstest(factor * x, f).pvalue for x, f in zip(drawn, joint(rows, labels, mechanism), strict=True)]
     assert all(p > alpha for p in values) == accepted
 
 

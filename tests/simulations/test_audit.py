@@ -232,7 +232,7 @@ def test_a_posterior_of_an_unknown_model_is_refused():
         domain = parameter = posterior = None
         empty = np.zeros(2)
 
-    with pytest.raises(TypeError, match="worst neighbours of a Other posterior are not known"):
+    with pytest.raises(TypeError, match="Other defines no worst neighbours of its posterior"):
         _ = Other().extreme_records
 
 

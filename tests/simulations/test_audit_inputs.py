@@ -53,7 +53,7 @@ class Unknown(Mechanism):
 @pytest.mark.parametrize(
     ("subject", "options", "error", "message"),
     [
-        (Unknown(), {}, TypeError, "worst neighbours of Unknown"),
+        (Unknown(), {}, TypeError, "Unknown defines no worst neighbours"),
         (POSTERIOR, {"rng": 3}, TypeError, "seeded release"),
         (POSTERIOR, {"samples": 0}, ValueError, "samples"),
         (POSTERIOR, {"epsilons": [np.nan]}, ValueError, "epsilon"),
@@ -151,7 +151,7 @@ def test_a_handful_of_draws_gives_a_verdict_that_says_how_many_are_needed(sample
 
 def test_where_no_draws_could_refute_a_claim_the_words_say_so(rng):
     verdict = ps.audit(laplace(1), datasets=(0.0, 1.0), claim=lambda _: 1.0, samples=100, rng=rng)
-    assert "; no number of draws could. This does not prove" in verdict.statement
+    assert "; no number of draws could refute it. This does not prove" in verdict.statement
     constant = ps.audit(lambda *_: 3.0, datasets=(0.0, 1.0), claim=lambda _: 0.1, samples=300, rng=rng)
     assert "do not refute the claimed delta of 0.1; they would not refute a claim of 0 either." in constant.statement
 

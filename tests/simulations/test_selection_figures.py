@@ -168,7 +168,7 @@ def test_files(tmp_path):
     [
         (
             "papernot-4",
-            "costs ε = 2.74 by our account if a run adds Gaussian noise, ε = 3.45 by the paper's bound for any",
+            "costs ε = 2.74 by our account for runs with Gaussian noise and ε = 3.45 by the paper's bound for any",
         ),
         ("papernot-5", "it is better from ε = "),
         (

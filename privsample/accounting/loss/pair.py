@@ -24,9 +24,9 @@ ComplexArray = NDArray[np.complex128]
 class LossPair(Memo, ABC):
     """A dominating pair of distributions (P, Q), which bounds the privacy loss for one ordered pair of neighbours.
 
-    P is the output distribution on one dataset and Q that on its neighbour; the privacy loss is L = log dP/dQ. A
-    subclass defines the privacy curve, the Rényi curve, the max divergence and the reversed pair. All other methods
-    have defaults that are valid for every pair; a subclass overrides them to be faster or tighter.
+    P stands for the output distribution on one dataset and Q for that on its neighbour. The privacy loss is L = log
+    dP/dQ. A subclass defines the privacy curve, the Rényi curve, the max divergence and the reversed pair. All other
+    methods have defaults that are valid for every pair; a subclass overrides them to be faster or tighter.
 
     Notes
     -----
@@ -128,25 +128,25 @@ class LossPair(Memo, ABC):
 
     @property
     def alternatives(self) -> "tuple[LossPair, ...]":
-        """Pairs such that each ordered pair of neighbours is dominated by at least one; by default this pair alone."""
+        """Pairs of which at least one dominates each ordered pair of neighbours; by default only this pair."""
         return (self,)
 
     @property
     def is_envelope(self) -> bool:
-        """True if this is an upper bound on several pairs, so that composed Rényi curves may be tighter than it."""
+        """True if this pair dominates several pairs; composition by their Rényi curves may then be tighter."""
         return False
 
     @property
     def is_expensive(self) -> bool:
-        """True if one value of the privacy curve costs more than a closed form; `discretize` then asks for fewer."""
+        """True if one value of the privacy curve costs more than a closed form; `discretize` then computes fewer."""
         return False
 
     @property
     def curve_cost(self) -> float:
         """Approximate cost of one value of the privacy curve, in units of one closed form (about a microsecond).
 
-        Costs decide in advance which method is affordable. They depend on the parameters alone and never on a clock,
-        so that every machine chooses the same method and reports the same number.
+        The costs select the method of a composition. They depend only on the parameters and not on measured times, so
+        that every machine selects the same method and reports the same number.
         """
         return 50.0 if self.is_expensive else 0.5
 
@@ -157,7 +157,7 @@ class LossPair(Memo, ABC):
 
     @property
     def from_table(self) -> bool:
-        """True if a table stands in for a curve whose exact values are too expensive."""
+        """True if the curves are upper bounds from a table, because exact values are too expensive."""
         return False
 
     def approx_log_delta(self, epsilon: FloatArray) -> FloatArray:

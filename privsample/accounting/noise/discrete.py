@@ -178,7 +178,7 @@ class DiscreteGaussianPair(LossPair):
         bound.
         """
         distribution = DiscreteGaussianNoise(noise_std=self.noise_std)
-        far = float(np.ceil(distribution.reach(_LEFT_OUT)))
+        far = float(np.ceil(distribution.quantile_bound(_LEFT_OUT)))
         if 2 * far + self.shift > _FEW:
             return LossPair.discretize(self, nodes)
         k = np.arange(-far, self.shift + far + 1)

@@ -19,17 +19,20 @@ from privsample.relations import AddRemove, Relation, related
 
 _ULP = float(np.finfo(np.float64).eps)
 _HALVINGS, _SECTIONS = 64, 40
-_NO_NOISE = 2.0**-1000  # relative to the larger scale: a smaller noise is ignored
+_NEGLIGIBLE_NOISE = 2.0**-1000  # relative to the larger scale; smaller noise is omitted from the account
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 
 
 @frozen_value
 class LaplaceSumPair(LossPair):
-    """The sum of two independent Laplace variables, shifted by `shift`, against itself. Kind: exact, rounded up.
+    """Dominating pair of the sum of two independent Laplace noises: Q is its distribution, and P is Q moved by `shift`.
 
-    It is its own reverse. The density is log-concave, so the loss increases with the outcome x, and the privacy curve
-    is determined by the threshold L(x) = epsilon. Above the shift, x has a closed form; below it x is found by
-    bisection. The threshold is rounded to the side where the curve is larger (docs/notes/postprocessing.md).
+    The pair is its own reverse. Q has a log-concave density, so the privacy loss L(x) is non-decreasing in x, and the
+    privacy curve at epsilon is determined by the threshold x with L(x) = epsilon. A threshold above the shift has a
+    closed form; one below it is found by bisection. The threshold is rounded in the direction that increases the curve
+    (docs/notes/postprocessing.md).
+
+    Kind: exact, rounded up.
     """
 
     shift: float
@@ -40,14 +43,14 @@ class LaplaceSumPair(LossPair):
 
     @property
     def max_divergence(self) -> float:
-        """shift over the larger scale, which is not attained (Balle et al. 2019, Lemma 3)."""
+        """The shift divided by the larger scale, a supremum that is not attained (Balle et al. 2019, Lemma 3)."""
         return self.shift / self.noise.wide * (1 + 2 * _ULP)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log delta by the threshold (docs/notes/postprocessing.md)."""
+        """log delta from the threshold x with L(x) = |epsilon| (docs/notes/postprocessing.md)."""
         e = np.asarray(epsilon, dtype=np.float64)
         size = np.abs(e)
-        # the difference is raised by the rounding of its terms, which raises delta
+        # rounding errors of the terms are added to the difference; a larger difference gives a larger delta
         rest = np.maximum(self.max_divergence - size, 0.0) + 8 * _ULP * (
             self.max_divergence + np.minimum(size, self.max_divergence)
         )
@@ -78,7 +81,7 @@ class LaplaceSumPair(LossPair):
             d = low / 2 + high / 2
             r = (self.shift - d) / 2
             loss = d / a - np.log1p(np.exp(-r * u) * self.noise.weight(d) / (1.0 + self.noise.weight(r)))
-            # the rounded loss is raised, so that the threshold lies where the curve is larger
+            # the loss is rounded up; the threshold then moves down, which increases the curve
             less = loss + 8 * _ULP * (d / a + epsilon) <= epsilon
             low, high = np.where(less, d, low), np.where(less, high, d)
         d, r = low, (self.shift - low) / 2
@@ -87,7 +90,7 @@ class LaplaceSumPair(LossPair):
         return np.log(centre + share / (1.0 + self.noise.weight(self.shift - r))) + 64 * _ULP
 
     def renyi(self, orders: FloatArray) -> FloatArray:
-        """Rényi curve by quadrature of the privacy curve, certified from above."""
+        """Rényi divergence as an integral of the privacy curve; the quadrature gives an upper bound."""
         ceiling = LaplacePair(shift=self.shift / self.noise.wide)
         curves = (self.log_delta, self.log_delta)
         return renyi_from_curves(
@@ -96,12 +99,12 @@ class LaplaceSumPair(LossPair):
 
     @property
     def renyi_cost(self) -> float:
-        """The cost of an integral over the privacy curve."""
+        """The cost of a quadrature of the privacy curve."""
         return 4e3
 
     @property
     def is_expensive(self) -> bool:
-        """True: some values need a bisection."""
+        """True: some values of the privacy curve need a bisection."""
         return True
 
     def reverse(self) -> "LaplaceSumPair":
@@ -170,11 +173,11 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def source(self) -> str:
-        """The density, and the theorem on several coordinates."""
+        """The sources of the density and of the bound for several coordinates."""
         return "Geumlek 2020, equation (6.3) (docs/notes/postprocessing.md); Balle et al. 2019, Example 2 and Lemma 3"
 
     def _bounds(self) -> PrivacyBounds:
-        """One coordinate: one pair, its own reverse. Several: the curve of the larger noise and the Rényi bound."""
+        """One coordinate: one symmetric pair. Several: the curve of the larger noise alone and the Rényi bound."""
         pure = self._wide.max_divergence * (1 + 2 * _ULP)
         if self.coordinates == 1:
             return PrivacyBounds.from_pairs([self._pair], pure_epsilon=pure, curve_name="density of the sum")
@@ -190,16 +193,16 @@ class LaplaceSumAccountant(Accountant):
 
     @property
     def _pair(self) -> LossPair:
-        """The pair of one coordinate, in units near the larger scale, so that no sum overflows."""
+        """The pair of one coordinate, rescaled so that the larger scale is near 1 and no sum overflows."""
         unit = -int(np.frexp(self._noise.wide)[1])
         shift, first, second = (float(np.ldexp(x, unit)) for x in (self._shift, self.scale, self.further_scale))
-        if min(first, second) < _NO_NOISE:
+        if min(first, second) < _NEGLIGIBLE_NOISE:
             return self._wide
         return LaplaceSumPair(shift=shift, noise=LaplaceSum(scale=first, further_scale=second))
 
     @property
     def _shift(self) -> float:
-        """The sensitivity, or a lower limit that is negligible relative to the larger noise."""
+        """The sensitivity, at least a negligible multiple of the larger scale, so that no square underflows."""
         return max(self.sensitivity, LEAST_LOSS * self._noise.wide)
 
     @property
@@ -242,6 +245,6 @@ class LaplaceSumAccountant(Accountant):
         return best * (1 + 8 * _ULP)
 
     def group(self, size: int) -> "LaplaceSumAccountant":
-        """Groups have `size` times the sensitivity; exact for one coordinate."""
+        """The account of `size` times the sensitivity; exact for one coordinate."""
         size = positive_integer(size=size)
         return replace(self, sensitivity=size * self.sensitivity, relation=self.relation.group(size))

@@ -390,7 +390,9 @@ class Model(Memo, ABC):
         the statistic is not one number.
         """
         if self.empty.ndim:
-            raise TypeError(f"the worst neighbours of a {type(self).__name__} posterior are not known to the audit")
+            raise TypeError(
+                f"{type(self).__name__} defines no worst neighbours of its posterior: pass datasets=(first, second)"
+            )
         low, high = self.domain.low, self.domain.high
         return (low, low, high), (high, high, low)
 
@@ -429,7 +431,7 @@ class Model(Memo, ABC):
 
     @property
     def prior_counts(self) -> tuple[float, ...]:
-        """The parameters of the prior to which the data add counts; an account checks their range."""
+        """The pseudo-counts of the prior, to which the posterior adds counts; an account checks their range."""
         return tuple(prior for shift in self.neighbouring_posteriors for prior in shift.counts)
 
     @property

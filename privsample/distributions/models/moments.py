@@ -85,13 +85,13 @@ class Moments(Memo):
         whole[first, second] = whole[second, first] = np.asarray(statistic) / self.weights
         return whole
 
-    def own_gram(self, statistic: FloatArray, n: float) -> FloatArray:
-        """Sums of products of the columns in their own units and the constant 1, which is the second-to-last column."""
+    def gram_in_units(self, statistic: FloatArray, n: float) -> FloatArray:
+        """Sums of products of the columns, in the units of the records; the second-to-last column is the constant 1."""
         width = len(self.bounds)
-        to_own = np.zeros((width + 1, width + 1))
+        to_units = np.zeros((width + 1, width + 1))
         rows = [*range(width - 1), width]
-        to_own[rows, 0], to_own[rows, range(1, width + 1)], to_own[width - 1, 0] = self.middles, self.units, 1.0
-        return np.asarray(to_own @ self.gram(statistic, n) @ to_own.T)
+        to_units[rows, 0], to_units[rows, range(1, width + 1)], to_units[width - 1, 0] = self.middles, self.units, 1.0
+        return np.asarray(to_units @ self.gram(statistic, n) @ to_units.T)
 
     def feasible(self, statistic: FloatArray, n: float) -> FloatArray:
         """A nearby statistic that n records could have: means in bounds, scatter matrix not negative."""
@@ -252,7 +252,7 @@ class NormalUnknownVariance(MomentModel):
         prior = NormalInverseGamma(
             location=(self.mean,), precision=np.eye(1) * self.observations, shape=self.shape, scale=self.scale
         )
-        gram = self.moments.own_gram(statistic, n)
+        gram = self.moments.gram_in_units(statistic, n)
         return conjugate(gram, prior, data_weight=data_weight, prior_weight=prior_weight)
 
     def absorb(self, statistic: FloatArray, n: int) -> "NormalUnknownVariance":

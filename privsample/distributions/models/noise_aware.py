@@ -55,7 +55,7 @@ def hidden_counts(
     Raises ValueError if the range holds too many counts.
     """
     seen = np.sort(observed.ravel())
-    reach = noise.reach(np.log(LOST) - 5.0)
+    reach = noise.quantile_bound(np.log(LOST) - 5.0)
     centre = np.clip(seen[[0, -1]], 0.0, most)
     while True:
         low, high = max(np.floor(centre[0] - reach), 0.0), min(np.ceil(centre[1] + reach), most)

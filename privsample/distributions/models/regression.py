@@ -19,12 +19,12 @@ from privsample.errors import SchemaError
 class LinearRegression(MomentModel):
     """Bayesian linear regression with features and target clipped to public bounds.
 
-    Each number is scaled from its bounds to u in [-1, 1]. The prior: the variance v is InverseGamma(shape, scale);
-    given v, the coefficients and the intercept of the scaled numbers are independent N(0, v / observations). The
-    statistic holds the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over features and target, s = u / sqrt(d) for d numbers
-    in a record. Replacing one record moves it by at most 2 in L2 norm. The posterior ignores the clipping. Noise-aware
-    inference models the scaled features as normal, with priors of scale `spread` on their means and standard
-    deviations.
+    Each number is scaled from its bounds to u in [-1, 1]. The variance v has the prior InverseGamma(shape, scale).
+    Given v, the coefficients and the intercept of the scaled numbers are independent N(0, v / observations). The
+    statistic is the vector of the sums of s_i, s_i s_j and s_i^2 / sqrt(2) over the records, where i and j are features
+    or the target, s = u / sqrt(d), and d is the number of columns. Replacing one record changes the statistic by at
+    most 2 in L2 norm. The posterior ignores the clipping. Noise-aware inference models the scaled features as normal,
+    with priors of scale `spread` on their means and standard deviations.
 
     Data are a pair (rows of shape (n, features), targets of shape (n,)).
 
@@ -97,7 +97,7 @@ class LinearRegression(MomentModel):
 
     @cached
     def likelihood(self) -> tuple[Any, ...]:
-        """The bounds: models with equal bounds differ in their priors only."""
+        """The fields that determine the likelihood: models with equal bounds differ only in their priors."""
         return type(self).__name__, self.feature_bounds, self.target_bounds
 
     @property
@@ -111,9 +111,9 @@ class LinearRegression(MomentModel):
 
     @cached
     def record_sensitivity(self) -> RecordSensitivity:
-        """An upper bound: the largest change 2 / sqrt(d) in as many coordinates as the L1 sensitivity allows.
+        """An upper bound: the largest change of one coordinate, in as many coordinates as the L1 bound allows.
 
-        The L1 sensitivity is derived in docs/notes/moments.md.
+        The largest change is 2 / sqrt(d). The bound on the L1 sensitivity is derived in docs/notes/moments.md.
         """
         d, r = len(self.feature_bounds) + 1, self.moments.radius
         total = (1 + r * (d - 1 + 2**0.5)) ** 2 / (2 + 2 * (2**0.5 - 1) / d)
@@ -169,8 +169,8 @@ class LinearRegression(MomentModel):
         self, statistic: FloatArray, n: float, *, data_weight: float = 1.0, prior_weight: float = 1.0
     ) -> NormalInverseGamma:
         """The conjugate posterior; coefficients and intercept are in the units of the records."""
-        location, to_own = self._own_prior
-        inverse = np.linalg.inv(to_own)
+        location, to_units = self._prior_in_units
+        inverse = np.linalg.inv(to_units)
         distribution = NormalInverseGamma(
             location=tuple(location),
             precision=self.observations * inverse.T @ inverse,
@@ -178,12 +178,12 @@ class LinearRegression(MomentModel):
             scale=self.scale,
         )
         if self.public_n:
-            distribution = conjugate(self.moments.own_gram(np.array(self.public), self.public_n), distribution)
-        gram = self.moments.own_gram(statistic, n)
+            distribution = conjugate(self.moments.gram_in_units(np.array(self.public), self.public_n), distribution)
+        gram = self.moments.gram_in_units(statistic, n)
         return conjugate(gram, distribution, data_weight=data_weight, prior_weight=prior_weight)
 
     def absorb(self, statistic: FloatArray, n: int) -> "LinearRegression":
-        """The model that stores the statistic of the public records next to the prior parameters."""
+        """The model whose prior is updated with the statistic of public records."""
         total = np.asarray(statistic) + (np.array(self.public) if self.public_n else 0.0)
         return LinearRegression(
             feature_bounds=self.feature_bounds,
@@ -199,7 +199,8 @@ class LinearRegression(MomentModel):
     def simulate(self, theta: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
         """Simulate clipped rows (features, target).
 
-        theta holds coefficients, intercept and variance; the distribution of the features is drawn from its prior.
+        theta holds coefficients, intercept and variance. The means and covariances of the features are drawn from their
+        prior.
         """
         width = len(self.feature_bounds)
         mean = self.spread * rng.standard_normal(width)
@@ -217,10 +218,10 @@ class LinearRegression(MomentModel):
         return cls(feature_bounds=((0, 1),), target_bounds=(-1, 1), shape=3, scale=2)
 
     @property
-    def _own_prior(self) -> tuple[FloatArray, FloatArray]:
-        """Location and matrix A of the prior in own units: location + sqrt(v) A z, z ~ N(0, I / observations)."""
+    def _prior_in_units(self) -> tuple[FloatArray, FloatArray]:
+        """Prior in units of the data: location + sqrt(v) A z with z ~ N(0, I / observations); return (location, A)."""
         middles, halves = self.moments.middles, self.moments.units * self.moments.radius
         width = len(self.feature_bounds)
-        to_own = np.diag([*(1 / halves[:-1]), 1.0])
-        to_own[width, :width] = -middles[:-1] / halves[:-1]
-        return np.array([0.0] * width + [middles[-1]]), to_own
+        to_units = np.diag([*(1 / halves[:-1]), 1.0])
+        to_units[width, :width] = -middles[:-1] / halves[:-1]
+        return np.array([0.0] * width + [middles[-1]]), to_units

@@ -59,7 +59,7 @@ def _scaled_by_sensitivity(ratio: float, fields: Mapping[str, Any]) -> float:
 class NoisyStatistics(ConjugateMechanism):
     """Noisy copies of a model's sufficient statistic of n records, under ReplaceOne(n).
 
-    `release` takes the records in one column, and draws "statistic", shape (draws, ...). Wrap the release in
+    `release` takes the records in one column, and releases "statistic", shape (draws, ...). Wrap the release in
     PrivateStatistics to infer from it.
 
     Parameters
@@ -154,7 +154,9 @@ class NoisyStatistics(ConjugateMechanism):
     @cached
     def accountant(self) -> Accountant:
         """The account of all draws under ReplaceOne(n), from the differences that one record can cause."""
-        reach = self.n * float(self.model.record_sensitivity.differences.max()) + self.distribution.reach(_RARE)
+        reach = self.n * float(self.model.record_sensitivity.differences.max()) + self.distribution.quantile_bound(
+            _RARE
+        )
         whole = reach < 2**53  # below 2^53 a float represents sum and noise exactly
         ideal = frozenset(() if self.sampler == "opendp" and whole else {Assumption.IDEAL_REALS})
         return StatisticsAccountant(

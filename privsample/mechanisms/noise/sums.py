@@ -164,7 +164,7 @@ class NoisySum(Mechanism):
             return {"sum": np.clip(statistic + noise, -_LARGEST, _LARGEST)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         records = self._checked(data)
         facts = {reason: count for reason, count in self._facts(records).items() if count}
         return CuratorNotes(title=f"{count_noun(len(records), 'record')} to add up", facts=facts)
@@ -247,8 +247,8 @@ class ColumnSum(NoisySum):
 class GaussianSum(ColumnSum):
     """The sum of a column clipped to bounds, with Gaussian noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
-    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+    `release` takes one column of numbers, and releases "sum", shape (draws,). A missing value counts as the number
+    nearest 0 within the bounds. The sensitivity is derived from the bounds and the relation.
 
     Parameters
     ----------
@@ -319,8 +319,8 @@ class GaussianSum(ColumnSum):
 class LaplaceSum(ColumnSum):
     """The sum of a column clipped to bounds, with Laplace noise.
 
-    `release` takes one column of numbers, and draws "sum", shape (draws,). A missing value counts as the number nearest
-    0 within the bounds. The sensitivity is derived from the bounds and the relation.
+    `release` takes one column of numbers, and releases "sum", shape (draws,). A missing value counts as the number
+    nearest 0 within the bounds. The sensitivity is derived from the bounds and the relation.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ class ClippedSum(NoisySum):
     """The sum of rows clipped to an L2 norm, with Gaussian noise on each entry.
 
     With Poisson sampling it is one step of differentially private gradient descent. `release` takes an array of shape
-    (k, width), and draws "sum", shape (draws, width). An entry that is not a finite number counts as 0, and a row
+    (k, width), and releases "sum", shape (draws, width). An entry that is not a finite number counts as 0, and a row
     longer than `norm` is scaled down to it.
 
     Parameters

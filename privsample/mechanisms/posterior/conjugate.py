@@ -108,7 +108,7 @@ class ConjugateMechanism(Mechanism):
         return {self.parameter: self._draw_distribution(statistic).sample(self.draws, rng)}
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         facts, count = self.model.examine(data, self.domain)
         self._check_size(count)
         return CuratorNotes(title=f"{count_noun(count, 'record')}, expected {self.domain.description}", facts=facts)
@@ -449,7 +449,7 @@ class BetaQuery(PosteriorMechanism):
     """The mean of a bounded column, as a draw from a Beta posterior.
 
     Each value x is scaled to (x - low)/(high - low) in [0, 1] and enters a Beta-Bernoulli model as a fractional record.
-    `release` takes one column, and draws "rho", shape (draws,), in (0, 1); low + (high - low) rho is the mean of the
+    `release` takes one column, and releases "rho", shape (draws,), in (0, 1); low + (high - low) rho is the mean of the
     column. The guarantee holds under ReplaceOne(n).
 
     Parameters

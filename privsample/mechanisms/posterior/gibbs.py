@@ -54,7 +54,7 @@ class PrivateGibbsHMM(Mechanism):
     - `temperature`: each update of each of the `sweeps` is drawn at temperature T >= 1, with the shares of K categories
       bounded below by `truncation`/K. The account composes all updates; the chain need not converge.
 
-    `release` takes rows of shape (n, features) in the order of their steps, and draws "states" (kept, steps),
+    `release` takes rows of shape (n, features) in the order of their steps, and releases "states" (kept, steps),
     "emissions" (kept, states, cells) and "transitions" (kept, states, states) of the last `kept` sweeps. A code that is
     missing or out of range counts as 0. The guarantee holds under ReplaceOne(n), n = sum of `entries`. With one state
     the model is naive Bayes; give it one step.
@@ -314,7 +314,7 @@ class PrivateGibbsHMM(Mechanism):
         return self.model.histograms(steps, np.column_stack(codes).astype(np.int64), len(self.entries))
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         facts: dict[str, object] = {}
         for feature, (domain, column) in enumerate(zip(self._domains, self._rows(data).T, strict=True)):
             facts |= {

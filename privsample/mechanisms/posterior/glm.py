@@ -47,7 +47,7 @@ class LogisticPosterior(Mechanism):
     """Independent draws of the coefficients of a logistic regression, under ReplaceOne(n).
 
     The prior is N(0, prior_std^2) for each coefficient and N(0, intercept_std^2) for the intercept. `release` takes a
-    pair (rows of shape (n, features), labels of shape (n,)), and draws "coefficients", shape (draws, features), and
+    pair (rows of shape (n, features), labels of shape (n,)), and releases "coefficients", shape (draws, features), and
     "intercept", shape (draws,), unless it is left out. An entry that is not a finite number counts as 0, a row longer
     than `norm` in L2 is scaled down to it, and a label is positive if it equals 1 and negative otherwise.
 
@@ -207,7 +207,7 @@ class LogisticPosterior(Mechanism):
         return DrawsWithNotes(draws=draws, notes=notes)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         rows, labels = self._parts(data)
         odd = int((~np.isin(labels, (0.0, 1.0))).sum())
         facts = {reason: count for reason, count in count_clipped_rows(rows, self.norm).items() if count}

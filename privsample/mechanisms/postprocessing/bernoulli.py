@@ -26,8 +26,8 @@ _MOST_MARGIN = 0.5 - 2.0**-40
 _ADVICE = "make the base more private, or draw fewer vectors"
 
 
-def _margin(room: float, _: Mapping[str, Any]) -> float:
-    return min(0.5 - room, _MOST_MARGIN)
+def _margin(distance: float, _: Mapping[str, Any]) -> float:
+    return min(0.5 - distance, _MOST_MARGIN)
 
 
 @frozen_value
@@ -35,10 +35,10 @@ class BernoulliSampling(Wrapper):
     """Bernoulli draws whose success probabilities are the output of `base`, clipped to [margin, 1 - margin].
 
     The base releases one array of d = `dimension` numbers, which are the probabilities of the d entries of each vector.
-    The probabilities stay secret. A NaN, and every entry if the base releases no draws, has probability 1/2. With
-    margin 0 the probabilities are clipped only to [0, 1], and the step does not amplify privacy. `release` takes the
-    base's data, and draws "bits", 0 or 1, shape (draws, dimension). It raises ValueError if the base does not release
-    `dimension` numbers.
+    The probabilities are not released. A NaN is replaced by 1/2; if the base releases no draws,
+    all probabilities are 1/2. With margin 0 the probabilities are clipped only to [0, 1], and the step does not amplify
+    privacy. `release` takes the base's data, and releases "bits", 0 or 1, shape (draws, dimension). It raises
+    ValueError if the base does not release `dimension` numbers.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class BernoulliSampling(Wrapper):
         Number of vectors, drawn independently given the same secret probabilities, >= 1. The account covers all of
         them.
     dimension : int, optional
-        Number d of numbers that the base releases, >= 1. None derives it from the public fields of the base.
+        How many numbers d the base releases, >= 1. None derives it from the public fields of the base.
 
     Raises
     ------
@@ -82,7 +82,7 @@ class BernoulliSampling(Wrapper):
     command = CommandLine(
         help={
             "margin": "probabilities are clipped to [margin, 1 - margin]",
-            "dimension": "number of numbers that the base releases, if its fields do not determine it",
+            "dimension": "how many numbers the base releases, if its fields do not determine it",
         }
     )
 
@@ -109,7 +109,7 @@ class BernoulliSampling(Wrapper):
         return (Example.with_wrong_fields("bernoulli-sampling", example, margin=0.0, bug=bug, samples=1_500),)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The base's worst neighbours, observed through the Bernoulli draws."""
+        """The base's worst neighbours, with the Bernoulli draws as outputs."""
         group = positive_integer(group=group)
         assert self.dimension is not None
         width = self.draws * self.dimension + 1
@@ -125,26 +125,26 @@ class BernoulliSampling(Wrapper):
         )
 
     def _draw(self, statistic: Any, rng: np.random.Generator) -> Draws:
-        chances = self._chances(self.base._draw_checked(statistic, rng).draws)
-        return {"bits": draw_with_entropy_check(rng, lambda: self._bernoulli_draws(chances, rng))}
+        probabilities = self._probabilities(self.base._draw_checked(statistic, rng).draws)
+        return {"bits": draw_with_entropy_check(rng, lambda: self._bernoulli_draws(probabilities, rng))}
 
-    def _chances(self, draws: Draws) -> FloatArray:
+    def _probabilities(self, draws: Draws) -> FloatArray:
         arrays = [np.asarray(array) for array in draws.values()] or [np.full(self.dimension or 0, np.nan)]
         if len(arrays) != 1 or arrays[0].size != self.dimension:
             shapes = {name: array.shape for name, array in draws.items()}
-            raise ValueError(f"base must release one array of dimension = {self.dimension} numbers, it gave {shapes}")
+            raise ValueError(f"base must release one array of dimension = {self.dimension} numbers, got {shapes}")
         numbers = arrays[0].ravel()
         return np.where(np.isnan(numbers), 0.5, numbers)
 
-    def _bernoulli_draws(self, chances: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Bernoulli draws by the probability of the rarer outcome: rounding 1 - margin would lose a small margin."""
-        rarer = np.maximum(np.minimum(chances, 1.0 - chances), self.margin)
-        seldom = rng.random((self.draws, len(chances))) < rarer
-        return (seldom != (chances > 0.5)).astype(np.int64)
+    def _bernoulli_draws(self, probabilities: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw by the probability of the rarer outcome, because 1 - margin would round a small margin away."""
+        rarer = np.maximum(np.minimum(probabilities, 1.0 - probabilities), self.margin)
+        is_rarer = rng.random((self.draws, len(probabilities))) < rarer
+        return (is_rarer != (probabilities > 0.5)).astype(np.int64)
 
 
 def _width(base: Mechanism) -> int:
-    """Number of numbers that the base releases, derived from its public fields. Raises ValueError."""
+    """How many numbers the base releases, derived from its public fields. Raises ValueError."""
     shape, model = getattr(base, "shape", None), getattr(base, "model", None)
     if isinstance(model, Model):
         shape = model.empty.shape  # the parameter has the shape of its sufficient statistic

@@ -22,7 +22,7 @@ from privsample.mechanisms.postprocessing.neighbours import neighbours_after_noi
 
 @frozen_value
 class NoisyStep:
-    """One step x -> P(map(x) + noise) of a chain, with a Lipschitz map and an optional projection P.
+    """One step x -> P(map(x) + noise) of a Markov chain, with a Lipschitz map and an optional projection P.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class NoisyStep:
         The convex set onto which P projects. None omits the projection.
     constant : float, optional
         Lipschitz constant of the map in L2, at least the constant derived from the map, which is the default. A
-        constant above 1 is allowed: the step then does not contract, but its noise still counts.
+        constant above 1 is allowed: the step then does not contract, but its noise still amplifies privacy.
 
     Raises
     ------
@@ -70,12 +70,12 @@ class NoisyStep:
         constant = derived if self.constant is None else nonnegative(constant=self.constant)
         if not constant >= derived:
             raise ValueError(
-                f"constant = {constant:g} is below the map's own, {derived:.17g}: the account would be too small"
+                f"constant must be at least {derived:.17g}, which is derived from the map, got {constant:g}"
             )
         set_fields(self, noise_std=nonnegative(noise_std=self.noise_std), constant=constant)
 
     def __call__(self, x: FloatArray, source: np.random.Generator) -> FloatArray:
-        """One step from the states x, shape (draws, ...)."""
+        """Apply one step to the states x, shape (draws, ...), with noise from `source`."""
         with np.errstate(over="ignore", invalid="ignore"):
             moved = np.nan_to_num(self.map(x))  # values near the largest double may overflow
             noisy = np.clip(moved + self.noise_std * source.standard_normal(moved.shape), -LARGEST, LARGEST)
@@ -102,7 +102,7 @@ class NoisyContraction(PostProcessing):
     TypeError
         If the base or a step is of another type.
     ValueError
-        If the maps do not fit the shape of the statistic.
+        If the maps do not accept the shape of the statistic.
 
     Notes
     -----

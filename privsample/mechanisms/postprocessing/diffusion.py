@@ -41,7 +41,7 @@ def _scaled_by_square(ratio: float, fields: Mapping[str, Any]) -> float:
 class DiffusionMechanism(Mechanism):
     """Base class: a statistic of public shape, diffused for `time`; entries that are not finite count as 0.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+    `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape).
     """
 
     __slots__ = ()
@@ -216,7 +216,7 @@ def _time_between(start: float, end: float) -> float:
 class BrownianMotion(DiffusionMechanism):
     """Brownian motion from a statistic: Gaussian noise of variance 2 `time` on each entry.
 
-    `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape). `diffuse`
+    `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape). `diffuse`
     continues a release to a later time.
 
     Parameters
@@ -284,7 +284,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
     """An Ornstein-Uhlenbeck process from a statistic, which shrinks it towards 0 and adds Gaussian noise.
 
     The output is e^(-theta time) times the statistic, plus noise of variance rho^2/theta (1 - e^(-2 theta time)) on
-    each entry. `release` takes the statistic, an array of shape `shape`, and draws "statistic", shape (1, *shape).
+    each entry. `release` takes the statistic, an array of shape `shape`, and releases "statistic", shape (1, *shape).
 
     Parameters
     ----------
@@ -398,8 +398,8 @@ class MultilevelRelease(Wrapper):
     """One path of a diffusion, released at several noise levels: at `base.time` and at each of the later `times`.
 
     All levels together cost what the first level costs, because the others are post-processing of it. Each level alone
-    costs less; `split_levels` separates them, for readers who each see a single level. `release` takes the base's
-    statistic, and draws "statistic", shape (levels, *shape), the least noisy level first.
+    costs less; `split_levels` makes one release of each level, for observers who see one level each. `release` takes
+    the base's statistic, and releases "statistic", shape (levels, *shape), the least noisy level first.
 
     Parameters
     ----------
@@ -485,11 +485,10 @@ class MultilevelRelease(Wrapper):
             One release for each level, the least noisy first. An observer of several levels is charged for the least
             noisy one.
         """
-        account = account_of_step(self, self, release, None)
-        fresh = account.assumptions - self.accountant.assumptions
+        added = account_of_step(self, self, release, None).assumptions - self.accountant.assumptions
         found = []
         for time, draw in zip((self.base.time, *self.times), release["statistic"], strict=True):
             own = self.base.at(time)
-            held = own._account_with_rng if Assumption.RNG_FRESH in fresh else own._own_account
-            found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=held))
+            account = own._account_with_rng if Assumption.RNG_FRESH in added else own._own_account
+            found.append(Release(mechanism=own, draws={"statistic": draw[None]}, account=account))
         return tuple(found)

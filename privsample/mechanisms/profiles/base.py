@@ -264,7 +264,7 @@ class ProfileMechanism(Mechanism):
         return Sampler(self.matrices)
 
     def validate(self, data: Any) -> CuratorNotes:
-        """Count what the public rule would change in these data, for the curator only. Raises SchemaError."""
+        """Count the values that the public rule would replace, for the curator only. Raises SchemaError."""
         profile, _ = self._columns(data)
         counts = np.bincount(profile, minlength=len(self.graph))
         unobserved = int((counts == 0).sum())

@@ -1,4 +1,4 @@
-"""A deliberately broken selection that no wrong parameter values of RepeatedSelection would give."""
+"""A mutant of RepeatedSelection whose bug cannot be expressed by wrong parameter values."""
 
 from dataclasses import replace
 
@@ -20,9 +20,9 @@ from privsample.relations import ReplaceOne
 
 @frozen_value
 class SelectionWithCount(Wrapper):
-    """The highest of K answers to one record, together with K; its account holds only if K stays secret.
+    """The largest of K randomized responses to one record, released together with K.
 
-    It draws "answers" and "runs".
+    The bug: the account holds only if K stays secret. It releases "answers" and "runs".
     """
 
     base: RandomizedResponse
@@ -31,7 +31,7 @@ class SelectionWithCount(Wrapper):
 
     @property
     def accountant(self) -> SelectionAccountant:
-        """The account of a selection that keeps K secret."""
+        """The account of a selection that does not release K."""
         return SelectionAccountant(base=self.base.accountant, repetitions=self.repetitions)
 
     def _draw(self, statistic: NDArray[np.int64], rng: np.random.Generator) -> Draws:
@@ -43,13 +43,13 @@ class SelectionWithCount(Wrapper):
         return replace(self.base, relation=ReplaceOne(n=runs), slots=None)
 
     def worst_neighbours(self, group: int = 1) -> tuple[Neighbours, ...]:
-        """The two records, with the joint loss of the answer and the number of runs."""
+        """The two possible records, with the privacy loss of the pair (answer, number of runs)."""
         group = positive_integer(group=group)
         del group
         log_p, log_q = log_expit(self.base.log_odds), log_expit(-self.base.log_odds)
 
-        def loss(drawn: FloatArray) -> FloatArray:
-            answers, runs, _ = drawn.T
+        def loss(outputs: FloatArray) -> FloatArray:
+            answers, runs, _ = outputs.T
             return np.where(answers == 0, runs * (log_p - log_q), log1mexp(runs * log_p) - log1mexp(runs * log_q))
 
         return (

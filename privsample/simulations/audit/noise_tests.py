@@ -63,7 +63,7 @@ def p_value(distribution: Noise, draws: ArrayLike) -> float:
 
 def _cells(distribution: Noise) -> tuple[FloatArray, FloatArray]:
     """Return possible lower ends of cells and the probability below each."""
-    reach = int(np.ceil(distribution.reach(_TAIL)))
+    reach = int(np.ceil(distribution.quantile_bound(_TAIL)))
     starts = np.arange(-reach, reach + 2, max(int(distribution.spread) // _ACROSS, 1), dtype=np.float64)
     if distribution.spread > _WIDE:
         return starts, _cumulative(distribution, starts - np.float64(0.5))
@@ -75,7 +75,7 @@ def _moments(distribution: Noise, power: int) -> tuple[float, float, float]:
     """Mean, variance and third central moment of (|x| / spread)^power."""
     if not distribution.whole or distribution.spread > _WIDE:
         return (1.0, 1.0, 2.0) if power == 1 else (1.0, 2.0, 8.0)
-    reach = int(np.ceil(distribution.reach(_TAIL)))
+    reach = int(np.ceil(distribution.quantile_bound(_TAIL)))
     ks = np.arange(-reach, reach + 1, dtype=np.float64)
     masses, values = np.exp(distribution.log_mass(ks)), (np.abs(ks) / distribution.spread) ** power
     mean = float(masses @ values)

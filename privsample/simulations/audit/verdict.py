@@ -24,8 +24,8 @@ _MANY = 1e9  # above this number of draws no value of `samples` is suggested
 class Verdict:
     """Result of an audit: the claim is VIOLATED, or the draws are CONSISTENT with it.
 
-    `audit` makes verdicts. One event is tested on draws that were used for nothing else; all lower and upper bounds
-    hold simultaneously with probability at least 1 - `level` over the draws of the audit. An audit can refute a claim
+    `audit` returns verdicts. One event is tested on held-out draws. All lower and upper bounds hold simultaneously with
+    probability at least 1 - `level` over the draws of the audit. An audit can refute a claim
     and cannot prove one.
 
     Parameters
@@ -41,12 +41,12 @@ class Verdict:
     lower : float
         Lower confidence bound on the true delta at `epsilon`, in [0, 1].
     samples : int
-        Number of evaluation draws from each dataset, >= 1. Draws that chose the event are not counted.
+        Number of evaluation draws from each dataset, >= 1. Draws used to choose the event are not counted.
     needed : float
         Number of evaluation draws from each dataset below which no outcome could refute the claim; inf if no number of
         draws could.
     level : float
-        Probability of a false alarm: a true claim is VIOLATED with at most this probability.
+        Significance level: if the claim is true, the verdict is VIOLATED with at most this probability.
     epsilons : ndarray of float, shape (k,)
         Epsilons at which the privacy curve was examined, in nats, increasing.
     claims : ndarray of float, shape (k,)
@@ -65,7 +65,7 @@ class Verdict:
     empirical_epsilon : float, default 0.0
         Lower confidence bound on the true epsilon at `empirical_delta`, in nats.
     empirical_delta : float, default 0.0
-        The claimed delta at which `empirical_epsilon` is closest to the claimed epsilon, or exceeds it most, in [0, 1].
+        Of the claimed deltas, in [0, 1], the one with the largest ratio of empirical to claimed epsilon.
     claimed_epsilon : float, default 0.0
         Smallest of `epsilons` whose claimed delta is at most `empirical_delta`, in nats.
 
@@ -128,7 +128,7 @@ class Verdict:
 
     @property
     def mu(self) -> float:
-        """Lower confidence bound on every mu for which the mechanism can satisfy mu-Gaussian differential privacy."""
+        """Lower confidence bound on the mu of Gaussian differential privacy: mu-GDP is refuted for every smaller mu."""
         return max(map(_least_mu, self.epsilons, self.lowers), default=0.0)
 
     def epsilon_at(self, delta: float) -> float:
@@ -144,12 +144,12 @@ class Verdict:
         float
             Largest of `epsilons` at which the true delta exceeds `delta`, in nats; 0 if there is none.
         """
-        beaten = self.epsilons[self.lowers > probability(delta=delta)]
-        return float(beaten.max(initial=0.0))
+        refuted = self.epsilons[self.lowers > probability(delta=delta)]
+        return float(refuted.max(initial=0.0))
 
     @property
     def statement(self) -> str:
-        """The verdict in plain English, with the number of draws, the datasets and the bounds."""
+        """The verdict as text, with the number of draws, the datasets and the bounds."""
         basis = (
             f"{self.samples:,} draw{'' if self.samples == 1 else 's'} from each of two neighbouring datasets "
             f"({self.pair})"
@@ -158,7 +158,7 @@ class Verdict:
         if self.violated:
             return (
                 f"VIOLATED: {at} show a delta of at least {self.lower:.4g}, above the claimed {self.claim:.4g} "
-                f"(p = {self.p_value:.2g}). A true claim is called violated with probability at most "
+                f"(p = {self.p_value:.2g}). If the claim is true, the verdict is VIOLATED with probability at most "
                 f"{small(self.level)}.{self._empirical_sentence}"
             )
         # If claim and bound are both 0, the tested point carries no information and is omitted.
@@ -234,9 +234,9 @@ class Verdict:
 
     @property
     def _power(self) -> str:
-        """Clause that says which claims the draws had the power to refute."""
+        """Clause about the power of the test: which claims these draws could have refuted."""
         if self.needed == np.inf:
-            return "; no number of draws could"
+            return "; no number of draws could refute it"
         if self.samples < self.needed:
             asked = np.ceil(self.needed * self.overhead)
             few = "; too few draws to reject any claim:"

@@ -47,7 +47,7 @@ def run(points: Sequence[int] | None = None) -> Result:
 
 
 def _best(function: Callable[[int], float], grid: Sequence[int]) -> int:
-    """Where a function is largest: the neighbourhood of the best of rising whole numbers is halved down to one."""
+    """The integer that maximizes a function, by ternary search around the best integer of an increasing grid."""
     found = max(range(len(grid)), key=lambda k: function(grid[k]))
     low, high = grid[max(found - 1, 0)], grid[min(found + 1, len(grid) - 1)]
     while high - low > 2:

@@ -32,7 +32,7 @@ _LEFT_OUT = -14.0  # log probability of the noise beyond the noisy counts that a
 def intervals(n: int, epsilon: float, method: str) -> tuple[FloatArray, FloatArray]:
     """Noisy counts, shape (outcomes,), and the ends of the central interval after each, shape (outcomes, 2)."""
     noise = DiscreteLaplaceNoise(scale=1 / epsilon)
-    reach = np.ceil(noise.reach(_LEFT_OUT))
+    reach = np.ceil(noise.quantile_bound(_LEFT_OUT))
     noisy, tails = np.arange(-reach, n + reach + 1), np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
     def distribution(y: float) -> PosteriorDistribution:
@@ -64,7 +64,7 @@ def mean_coverage(n: int, epsilon: float, method: str) -> float:
     noisy, ends = intervals(n, epsilon, method)
     total = 0.0
     for y, (low, high) in zip(noisy.tolist(), ends.tolist(), strict=True):
-        near = counts[np.abs(counts - y) <= np.ceil(noise.reach(_LEFT_OUT))]
+        near = counts[np.abs(counts - y) <= np.ceil(noise.quantile_bound(_LEFT_OUT))]
         inside = special.betainc(near + 1, n - near + 1, high) - special.betainc(near + 1, n - near + 1, low)
         total += float(np.exp(noise.log_mass(y - near)) @ inside)
     return total / (n + 1)

@@ -1,4 +1,4 @@
-"""Page of experiments, grouped by paper: figure, sentence, numbers and command of each."""
+"""HTML page of experiments, grouped by paper: the figure, summary, numbers and command of each."""
 
 import csv
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsample.simulations.experiments import PAPERS, experiment, paper
-from privsample.simulations.experiments.running import Done
+from privsample.simulations.experiments.running import CompletedExperiment
 from privsample.simulations.report.content import Part, Picture, Section
 from privsample.simulations.report.page import page
 
@@ -19,14 +19,14 @@ _INTRO = (
 )
 
 
-def gallery(done: Sequence[Done]) -> str:
+def gallery(done: Sequence[CompletedExperiment]) -> str:
     """Return one self-contained HTML page of completed experiments. Raises: ImportError, OSError."""
     papers = list(PAPERS.values())
     members = sorted(done, key=lambda one: papers.index(paper(one.name)))
     return page([_card(one) for one in members], title="Experiments", intro=_INTRO)
 
 
-def _card(done: Done) -> Section:
+def _card(done: CompletedExperiment) -> Section:
     with done.numbers.open(encoding="utf-8", newline="") as file:
         columns, *rows = csv.reader(file)
     shown = np.unique(np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)) if len(rows) > _MOST_ROWS else None
@@ -54,7 +54,7 @@ def _card(done: Done) -> Section:
 
 
 def _short(cell: str) -> str:
-    """Return a number with six digits, and other text unchanged."""
+    """Round a number to six significant digits; return other text unchanged."""
     try:
         return cell if cell.lstrip("-").isdigit() else f"{float(cell):.6g}"
     except ValueError:

@@ -1,7 +1,8 @@
-"""What mechanisms release about the share of ones, as mixtures of Betas, for every number of ones that n records hold.
+"""Output distributions of mechanisms that release the proportion of ones, as mixtures of Beta distributions.
 
-No Monte Carlo: a posterior released after noise was added is a mixture over the noise, a sum where the noise is whole
-and a quadrature where it is not. Source: Geumlek 2020, section 5.4.1.
+They are given for every number of ones in n records, without Monte Carlo: a posterior of a noisy count is a mixture
+over the noise, computed as a sum for discrete noise and by quadrature for continuous noise. Source: Geumlek 2020,
+section 5.4.1.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Setting:
 
     @property
     def direct(self) -> float:
-        """What one draw of the posterior itself costs at the order; +inf from the order limit on."""
+        """Rényi divergence of one draw from the posterior at the order; +inf at and above the order limit."""
         return float(DirectPosterior(model=self.model, n=self.n).accountant.rdp(self.order))
 
 
@@ -109,27 +110,27 @@ def _weighted(setting: Setting, r: float, w: float, amount: float) -> Mixture:
     )
 
 
-def true(setting: Setting, epsilon: float) -> Mixture:  # noqa: ARG001 - its cost is what it is
-    """The posterior itself, at no matter what cost."""
+def true(setting: Setting, epsilon: float) -> Mixture:  # noqa: ARG001 - has no parameter to calibrate
+    """The posterior itself, whose cost is not calibrated to epsilon."""
     return _weighted(setting, 1.0, 1.0, 1.0)
 
 
 def diffused(setting: Setting, epsilon: float) -> Mixture:
-    """Thesis Algorithm 2, its data weight r as large as the cost allows."""
+    """Geumlek 2020, Algorithm 2, with the largest data weight r that meets the cost."""
     target = RDP(order=setting.order, epsilon=epsilon)
     r = DiffusedPosterior.calibrate(model=setting.model, n=setting.n, target=target).data_weight
     return _weighted(setting, r, 1.0, r)
 
 
 def concentrated(setting: Setting, epsilon: float) -> Mixture:
-    """Thesis Algorithm 3, its prior weight 1/m as small as the cost allows."""
+    """Geumlek 2020, Algorithm 3, with the smallest prior weight 1/m that meets the cost."""
     target = RDP(order=setting.order, epsilon=epsilon)
     w = ConcentratedPosterior.calibrate(model=setting.model, n=setting.n, target=target).prior_weight
     return _weighted(setting, 1.0, w, w)
 
 
 def gaussian(setting: Setting, epsilon: float) -> Mixture:
-    """The thesis's baseline at its true cost, order / (2 noise_std^2): one record moves the count by one."""
+    """The Gaussian baseline of the thesis with its exact cost, order / (2 noise_std^2); the sensitivity is 1."""
     return _plug_in(setting, (setting.order / (2 * epsilon)) ** 0.5)
 
 
@@ -139,7 +140,7 @@ def gaussian_as_printed(setting: Setting, epsilon: float) -> Mixture:
 
 
 def _plug_in(setting: Setting, noise_std: float) -> Mixture:
-    """The posterior of the noisy count, taken to the nearest end where it lies outside [0, n]."""
+    """The posterior of the noisy count, clipped to [0, n]."""
     n = setting.n
     x, mass = np.polynomial.legendre.leggauss(20)
     width = n / _PANELS
@@ -158,22 +159,22 @@ def _plug_in(setting: Setting, noise_std: float) -> Mixture:
 
 
 def noise_aware(setting: Setting, epsilon: float) -> Mixture:
-    """Discrete Gaussian noise of the same cost (equal at whole orders), and the posterior that knows of it.
+    """Noise-aware posterior of a count with discrete Gaussian noise of the same cost (equal at integer orders).
 
-    Its draws hold the noise twice, once as it fell and once as it is believed to have fallen, as a posterior's draws
-    hold the data's own scatter twice: what plug-in draws do not.
+    The variance of its draws contains the variance of the noise twice: that of the noise in the released count, and
+    that of the posterior of this noise. The variance of plug-in draws contains it once.
     """
     noise = DiscreteGaussianNoise(noise_std=(setting.order / (2 * epsilon)) ** 0.5)
-    reach = np.ceil(noise.reach(_LOST))
+    reach = np.ceil(noise.quantile_bound(_LOST))
     counts = np.arange(setting.n + 1.0)
     noisy = np.arange(-reach, setting.n + reach + 1)
     likelihood = noise.log_mass(noisy - counts[:, None])
     prior = stats.betabinom.logpmf(counts, setting.n, setting.alpha, setting.beta)
-    is_envelope = prior[:, None] + likelihood
-    believed = np.exp(is_envelope - special.logsumexp(is_envelope, axis=0))
+    log_joint = prior[:, None] + likelihood
+    posterior = np.exp(log_joint - special.logsumexp(log_joint, axis=0))
     return Mixture(
         amount=noise.noise_std,
         a=setting.alpha + counts,
         b=setting.beta + setting.n - counts,
-        weights=np.exp(likelihood) @ believed.T,
+        weights=np.exp(likelihood) @ posterior.T,
     )

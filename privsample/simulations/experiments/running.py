@@ -11,7 +11,7 @@ from privsample.simulations.experiments.base import Made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class CompletedExperiment:
     """Completed experiment: its files, its sentence and its run time in seconds."""
 
     name: str
@@ -21,7 +21,7 @@ class Done:
     seconds: float
 
 
-def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) -> Iterator[Done]:
+def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) -> Iterator[CompletedExperiment]:
     """Run experiments in the order of their names and write their files.
 
     Each experiment has its own seed, so that results do not depend on `n_jobs`, the number of workers of joblib. Only
@@ -36,7 +36,7 @@ def reproduce(names: Sequence[str], folder: Path, *, n_jobs: int | None = None) 
             picture, numbers, sentence = made.write(folder)
         except OSError as error:
             raise OSError(f"{made.name} could not be written to {folder}: {error.strerror or error}") from None
-        yield Done(name=made.name, picture=picture, numbers=numbers, sentence=sentence, seconds=seconds)
+        yield CompletedExperiment(name=made.name, picture=picture, numbers=numbers, sentence=sentence, seconds=seconds)
 
 
 def _check_packages(names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Figures 2, 3, 4 and 8 of Papernot and Steinke (2022): privacy cost of the best of a random number of runs."""
+"""Figures 2, 3, 4 and 8 of Papernot and Steinke (2022): privacy cost of the best of K runs, for a random number K."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,24 +21,24 @@ _COMPARED = 10.0  # the order at which sentences compare
 
 
 def _values(columns: Columns) -> dict[tuple[str, str], float]:
-    """By label and whose bound: the Rényi divergence at the order compared."""
+    """The Rényi divergence at the order _COMPARED, by curve label and by the origin of the bound."""
     x, y = _COLUMNS
     return {key: curve.at(x, _COMPARED, y) for key, curve in Table(columns=columns).groups("curve", "bound")}
 
 
-def _of_2(columns: Columns) -> Statement:
+def _describe_figure_2(columns: Columns) -> Statement:
     at = _values(columns)
     ours, printed, naive = at["E K = 10", "ours"], at["E K = 10", "printed"], at["10 runs composed", "naive"]
     sentence = (
-        f"Releasing the best of 10 runs on average costs, at order {_COMPARED:g}, {ours:.2f} nats by our account if a "
-        f"run adds Gaussian noise, and {printed:.2f} nats by the paper's Corollary 4 for any 0.1-zCDP run. Composing "
-        f"10 runs costs {naive:.2f} nats, {naive / printed:.1f} times the paper's bound: the improvement that the "
-        "paper calls clear."
+        f"Releasing the best of K runs, with E K = 10, costs {ours:.2f} nats at order {_COMPARED:g} by our account for "
+        f"runs with Gaussian noise, and {printed:.2f} nats by the paper's Corollary 4 for any 0.1-zCDP run. The "
+        f"composition of 10 runs costs {naive:.2f} nats, {naive / printed:.1f} times the paper's bound (the paper: a "
+        "clear improvement)."
     )
-    return Statement(sentence, _of_costs(ours, printed, naive))
+    return Statement(sentence, _cost_findings(ours, printed, naive))
 
 
-def _of_costs(ours: float, printed: float, composed: float) -> tuple[Finding, ...]:
+def _cost_findings(ours: float, printed: float, composed: float) -> tuple[Finding, ...]:
     return (
         Finding("ours", ours),
         Finding("printed", printed),
@@ -51,22 +51,23 @@ def _of_costs(ours: float, printed: float, composed: float) -> tuple[Finding, ..
 def _figure_2(orders: FloatArray | None = None) -> Result:
     return result(
         data.figure_2(data.ORDERS if orders is None else orders),
-        _of_2,
+        _describe_figure_2,
         title="Best of K runs, K logarithmic with mean E K",
         names=_COLUMNS,
         **_ORDERS,
     )
 
 
-def _of_3(columns: Columns) -> Statement:
+def _describe_figure_3(columns: Columns) -> Statement:
     at = _values(columns)
     costs = in_words([f"{at[label, 'ours']:.2f} ({at[label, 'printed']:.2f}) for {label}" for label in data.FAMILIES])
     composed = at["10 runs composed", "naive"]
     better = sum(at[label, "printed"] < composed for label in data.FAMILIES)
     sentence = (
-        f"Releasing the best of 10 runs on average costs, in nats at order {_COMPARED:g}, by our account for Gaussian "
-        f"noise (in brackets by the paper's bounds for any 0.1-zCDP run): {costs}. Composing 10 runs costs "
-        f"{composed:.2f}, more than the paper's bound for {better} of the {len(data.FAMILIES)} distributions."
+        f"Cost of releasing the best of K runs, with E K = 10, in nats at order {_COMPARED:g}, by our account for runs "
+        f"with Gaussian noise (in brackets: by the paper's bounds for any 0.1-zCDP run): {costs}. The composition of "
+        f"10 runs costs {composed:.2f}, more than the paper's bound for {better} of the {len(data.FAMILIES)} "
+        "distributions of K."
     )
     return Statement(
         sentence,
@@ -81,14 +82,14 @@ def _of_3(columns: Columns) -> Statement:
 def _figure_3(orders: FloatArray | None = None) -> Result:
     return result(
         data.figure_3(data.ORDERS if orders is None else orders),
-        _of_3,
-        title="Best of 10 runs on average,\nby the distribution of the number of runs",
+        _describe_figure_3,
+        title="Best of K runs, E K = 10,\nby the distribution of K",
         names=_COLUMNS,
         **_ORDERS,
     )
 
 
-def _of_4(columns: Columns) -> Statement:
+def _describe_figure_4(columns: Columns) -> Statement:
     cost = {
         key: curve.at("expected_runs", float(MEAN), "epsilon")
         for key, curve in Table(columns=columns).groups("curve", "bound")
@@ -96,18 +97,18 @@ def _of_4(columns: Columns) -> Statement:
     ours, printed = (cost[_LOGARITHMIC, whose] for whose in _BOUNDS)
     composed = cost["all runs composed", "naive"]
     sentence = (
-        f"At δ = {data.DELTA:g}, releasing the best of a logarithmic number of runs with mean {MEAN} costs ε = "
-        f"{ours:.2f} by our account if a run adds Gaussian noise, ε = {printed:.2f} by the paper's bound for any "
-        f"0.1-zCDP run, and composing {MEAN} runs costs ε = {composed:.2f}, {composed / printed:.1f} times the paper's "
-        "bound: the improvement that the paper calls clear."
+        f"At δ = {data.DELTA:g}, releasing the best of K runs, with K logarithmic and E K = {MEAN}, costs ε = "
+        f"{ours:.2f} by our account for runs with Gaussian noise and ε = {printed:.2f} by the paper's bound for any "
+        f"0.1-zCDP run. The composition of {MEAN} runs costs ε = {composed:.2f}, {composed / printed:.1f} times the "
+        "paper's bound (the paper: a clear improvement)."
     )
-    return Statement(sentence, _of_costs(ours, printed, composed))
+    return Statement(sentence, _cost_findings(ours, printed, composed))
 
 
 def _figure_4(means: FloatArray | None = None) -> Result:
     return result(
         data.figure_4(data.costs(data.MEANS if means is None else means)),
-        _of_4,
+        _describe_figure_4,
         title="Cost of releasing the best run",
         names=("epsilon", "expected_runs"),
         xlabel="ε at δ = 10⁻⁶, nats",
@@ -120,7 +121,7 @@ def _figure_4(means: FloatArray | None = None) -> Result:
     )
 
 
-def _of_8(columns: Columns) -> Statement:
+def _describe_figure_8(columns: Columns) -> Statement:
     table = Table(columns=columns)
     x, y = _COLUMNS
     upper, exact = (table.select(curve=name) for name in (data.ANY_PAIR, data.THREE_POINTS))
@@ -128,11 +129,11 @@ def _of_8(columns: Columns) -> Statement:
     low, high = upper[x][[0, -1]]
     printed, ours = (table.select(curve=name).at(x, _COMPARED, y) for name in (data.FIXED_FLOOR, data.GAUSSIAN_ACCOUNT))
     sentence = (
-        f"Left, as in the paper: at each order another pair of distributions on three points. The upper bound of "
+        f"Left, as in the paper: for each order its own pair of distributions on three points. The upper bound of "
         f"Corollary 16 is {ratio[0]:.2f} times the exact divergence at order {low:g} and {ratio[-1]:.2f} times at "
-        f"order {high:g} (the paper: tight up to small factors). Right, one mechanism at all orders: Gaussian "
-        f"noise is drawn again until the output lies in a set of probability at least {data.ACCEPTED:g}. At order "
-        f"{_COMPARED:g} this costs {ours:.2f} nats by our account and {printed:.2f} nats by Corollary 16."
+        f"order {high:g} (the paper: tight up to small factors). Right, one mechanism for all orders: Gaussian "
+        f"noise, conditional on a set of outputs of probability at least {data.ACCEPTED:g} (rejection sampling). At "
+        f"order {_COMPARED:g} this costs {ours:.2f} nats by our account and {printed:.2f} nats by Corollary 16."
     )
     return Statement(
         sentence,
@@ -149,12 +150,12 @@ def _of_8(columns: Columns) -> Statement:
 
 def _figure_8(orders: FloatArray | None = None) -> Result:
     curves = data.figure_8(data.EXAMPLE_ORDERS if orders is None else orders)
-    made = result(curves, _of_8, names=_COLUMNS)
+    made = result(curves, _describe_figure_8, names=_COLUMNS)
     return replace(made, plot=lambda figure: plot_panels(figure, (curves[:2], curves[2:]), _PANELS))
 
 
 _PANELS = (
-    {"title": "Another pair of distributions at each order,\nboth divergences 0.1 α", "xlim": (2, 30), **_RENYI},
+    {"title": "For each order its own pair of distributions,\nboth divergences 0.1 α", "xlim": (2, 30), **_RENYI},
     {
         "title": f"One mechanism: Gaussian noise (0.1-zCDP),\naccepted with probability ≥ {data.ACCEPTED:g}",
         "xlim": (2, 30),
@@ -164,28 +165,28 @@ _PANELS = (
 
 FIGURE_2 = Experiment(
     name="papernot-2",
-    title="Papernot and Steinke, Figure 2: the best of many runs, by how many",
+    title="Papernot and Steinke, Figure 2: the best of K runs, by the mean of K",
     run=_figure_2,
     size=SIZE,
     second=lambda: _figure_2(data.SECOND_ORDERS),
 )
 FIGURE_3 = Experiment(
     name="papernot-3",
-    title="Papernot and Steinke, Figure 3: the best of ten runs, by distribution of their number",
+    title="Papernot and Steinke, Figure 3: the best of K runs, by the distribution of K",
     run=_figure_3,
     size=SIZE,
     second=lambda: _figure_3(data.SECOND_ORDERS),
 )
 FIGURE_4 = Experiment(
     name="papernot-4",
-    title="Papernot and Steinke, Figure 4: what a number of runs costs",
+    title="Papernot and Steinke, Figure 4: the best of K runs, epsilon by the mean of K",
     run=_figure_4,
     size=SIZE,
     second=lambda: _figure_4(data.SECOND_MEANS),
 )
 FIGURE_8 = Experiment(
     name="papernot-8",
-    title="Papernot and Steinke, Figure 8: drawing again until an output is good enough",
+    title="Papernot and Steinke, Figure 8: rejection sampling until an output is accepted",
     run=_figure_8,
     size=(8.8, 3.8),
     second=lambda: _figure_8(data.SECOND_EXAMPLE_ORDERS),

@@ -1,6 +1,6 @@
-"""The numbers behind Papernot and Steinke's Figures 2-8: their bounds as printed, and ours for the same distributions.
+"""Data of Figures 2-8 of Papernot and Steinke: their bounds, and our accounts for the same distributions of K.
 
-The base is 0.1-zCDP: for ours, Gaussian noise of that cost, whose privacy curve is known.
+One run is 0.1-zCDP. Our accounts are for Gaussian noise with this guarantee, whose privacy curve is known exactly.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from privsample.distributions.repetitions import Poisson, RepetitionDistribution
 
 RHO, DELTA, MEAN = 0.1, 1e-6, 10
 EXAMPLE_ORDERS, SECOND_EXAMPLE_ORDERS = np.linspace(2.0, 30.0, 57), np.linspace(2.0, 30.0, 29)
-ACCEPTED = 0.05  # the least probability of the accepted set of the one mechanism: about the example's up to order 10
+ACCEPTED = 0.05  # lower bound on the probability of acceptance, about that of the paper's example up to order 10
 _SHARE = 0.1  # a of the three-point example
 BASE = GaussianAccountant(sensitivity=(2 * RHO) ** 0.5, noise_std=1.0)
 ORDERS, SECOND_ORDERS = (
@@ -43,9 +43,10 @@ FAMILIES: dict[str, Family] = {
 
 @frozen_value
 class Curve:
-    """One line of a figure: which distribution, whose bound ("ours", "printed" or another), and its points.
+    """One line of a figure: its label, its points, and the origin of the bound.
 
-    more: further columns of the table, of the same length.
+    `whose` is "ours" for an account of this library, "printed" for a bound of the paper, or the key of another line
+    style. `more` has further columns of the table, of the same length.
     """
 
     label: str
@@ -229,7 +230,7 @@ def corollary_16(orders: FloatArray, floor: ArrayLike) -> FloatArray:
 
 
 def figure_8(orders: FloatArray) -> list[Curve]:
-    """The paper's bound beside its example, a pair of its own at each order; and both accounts of one mechanism."""
+    """The paper's bound and its example, with its own pair at each order; then both bounds for one mechanism."""
     made = [_three_points(float(order), _SHARE) for order in orders]
     floor = np.array([q[:2].sum() for q, _ in made])
     exact = [_divergence(q[:2] / q[:2].sum(), r[:2] / r[:2].sum(), a) for (q, r), a in zip(made, orders, strict=True)]

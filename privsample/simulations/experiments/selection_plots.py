@@ -1,4 +1,4 @@
-"""Plots of the curves of repeated selection: printed bounds dashed and ours solid, the legend below the axes."""
+"""Plots of the privacy cost of repeated selection: dashed lines are bounds of the paper, solid lines our accounts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from privsample.simulations.experiments.selection_data import Curve
 from privsample.simulations.report.figures import BLUE, GREEN, GREY, ORANGE
 
 SIZE = (4.8, 4.8)
-# With blue, orange and green at least 17 (CIELAB) apart for every colour vision.
+# Together with BLUE, ORANGE and GREEN: any two differ by at least 17 CIELAB units under every type of colour vision.
 _AMBER, _PLUM, _BLACK = "#E69F00", "#5B1A4F", "#222222"
 _COLOURS = (BLUE, ORANGE, _AMBER, GREEN, _PLUM)
 _LINES: dict[str, dict[str, Any]] = {
@@ -24,7 +24,10 @@ _LINES: dict[str, dict[str, Any]] = {
 def result(
     curves: Sequence[Curve], describe: Callable[[Columns], Statement], *, names: tuple[str, str], **axes: Any
 ) -> Result:
-    """Curves, and what `describe` reads in their table; names: of its columns x and y; axes: Matplotlib's settings."""
+    """Table and plot of the curves, and the statement that `describe` derives from the table.
+
+    `names` are the names of the columns of x and y; `axes` are settings of the Matplotlib axes.
+    """
     parts: list[dict[str, Any]] = []
     for curve in curves:
         part = {"curve": curve.label, "bound": curve.whose, names[0]: curve.x, names[1]: curve.y}
@@ -33,7 +36,10 @@ def result(
 
 
 def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequence[Mapping[str, Any]]) -> None:
-    """Panels side by side, each with its own curves and settings of the axes; the legends below."""
+    """Plot panels side by side, each with its own curves and axis settings.
+
+    Several panels have a legend inside each; one panel has its legend above it.
+    """
     row = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, curves, setting in zip(row, panels, settings, strict=True):
         labels = dict.fromkeys(curve.label for curve in curves if curve.whose in ("ours", "printed"))
@@ -54,7 +60,7 @@ def plot_panels(figure: Any, panels: Sequence[Sequence[Curve]], settings: Sequen
 
 
 def _handles(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[Any]:
-    """Colours for labels, then what solid and dashed mean, then the rest."""
+    """Legend entries: the colour of each label, then the meaning of solid and dashed lines, then all other curves."""
     from matplotlib.lines import Line2D
 
     shared = len({curve.whose for curve in curves if curve.label in colours}) > 1 and len(colours) > 2

@@ -61,7 +61,7 @@ def posteriors(points: int = POINTS, seed: int = 41) -> Result:
 
 def _average_of_one(x: FloatArray, noise: DiscreteLaplaceNoise) -> FloatArray:
     """Return the density of a posterior draw given one noisy count, averaged over the noise."""
-    reach = np.ceil(noise.reach(_LOST))
+    reach = np.ceil(noise.quantile_bound(_LOST))
     shifts = np.arange(-reach, reach + 1)
     counts = np.clip(ONES + shifts, 0, N)[:, None]
     return np.asarray(np.exp(noise.log_mass(shifts)) @ stats.beta.pdf(x, 1 + counts, 1 + N - counts))
@@ -176,7 +176,7 @@ def _errors_at(n: int, pure: float, repeats: int, rng: np.random.Generator) -> d
     target = DP(epsilon=EPSILON_2, delta=DELTA)
     loose = TemperedPosterior.calibrate(model=MODEL, n=n, truncation=LOW_2, target=target).temperature
     noise = DiscreteLaplaceNoise(scale=1 / EPSILON_2)
-    reach = np.ceil(noise.reach(_LOST))
+    reach = np.ceil(noise.quantile_bound(_LOST))
     noisy = np.convolve(distribution, np.exp(noise.log_mass(np.arange(-reach, reach + 1))))
     by_noisy = error_of_beta(1 + every, 1 + n - every)[np.clip(np.arange(-reach, n + reach + 1), 0, n).astype(np.intp)]
     ones = rng.binomial(n, SHARE, repeats)
