@@ -28,7 +28,7 @@ def total_release(case: Case) -> None:
             seen = f"for {odd.words}, {short(odd.odd)}, release "
             advice = (
                 "let a public rule map every value of a record into the domain in _statistic: privsample.read_column "
-                "reads a column of anything, and Domain.clean says what a value counts as"
+                "converts values that are not numbers to NaN, and Domain.clean replaces NaN and values out of the domain"
             )
             require(
                 found.refused == ordinary.refused,
