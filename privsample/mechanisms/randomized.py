@@ -142,7 +142,7 @@ class RandomizedResponse(Mechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that answers truthfully too often."""
+        """An example, and a mutant that reports the true category too often."""
         example = cls(log_odds=0.5, relation=ReplaceOne(n=1))
         return (Example.with_wrong_fields("randomized-response", example, log_odds=0.6, bug="the truth too often"),)
 

@@ -137,7 +137,7 @@ class NoisyContraction(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A contraction after too little noise in the mutant."""
+        """An example, and a mutant whose base adds too little noise."""
         step = NoisyStep(map=Scaling(factor=0.8), noise_std=1.0)
         example = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), steps=(step,))
         quiet = GaussianMechanism(sensitivity=1, noise_std=0.5)

@@ -146,7 +146,7 @@ class PostNoise(PostProcessing):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Further noise of each distribution, with too little of it in the mutants."""
+        """An example for each noise distribution; the mutants add too little noise."""
         gaussian = cls(base=GaussianMechanism(sensitivity=1, noise_std=1), noise=1.0)
         laplace = cls(base=LaplaceMechanism(sensitivity=1, scale=0.5), noise=1.0)
         return (

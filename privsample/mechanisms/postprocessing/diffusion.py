@@ -269,7 +269,7 @@ class BrownianMotion(DiffusionMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that stops too early."""
+        """An example, and a mutant that stops the diffusion too early."""
         example = cls(sensitivity=1, time=0.5, shape=(2,))
         return (Example.with_wrong_fields("brownian-motion", example, time=0.35, bug="stopped too early"),)
 
@@ -336,7 +336,7 @@ class OrnsteinUhlenbeck(DiffusionMechanism):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """A mutant that stops too early."""
+        """An example, and a mutant that stops the diffusion too early."""
         example = cls(sensitivity=1, theta=1, rho=1, time=0.5)
         return (Example.with_wrong_fields("ornstein-uhlenbeck", example, time=0.35, bug="stopped too early"),)
 
